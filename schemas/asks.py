@@ -13,7 +13,8 @@ from schemas.wire import Natural, WireRecord
 GET, STATUS, NODE = "get", "status", "node"
 ORPHANS = "orphans"
 UPSYNCED = "upsynced"
-VERBS = (GET, STATUS, NODE, ORPHANS, UPSYNCED)
+REKEY = "rekey"
+VERBS = (GET, STATUS, NODE, ORPHANS, UPSYNCED, REKEY)
 
 PART_DATA_MAX_BYTES = 900 * 1024 - 4096
 """What of an answer goes into one message, which has at most 900 KiB."""

@@ -19,7 +19,7 @@ from relay.driver import Driver
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
 from relay.ports import BusBroken, CopiesPage, Object, Space
-from schemas.asks import GET, NODE, ORPHANS, STATUS, UPSYNCED, AskFault
+from schemas.asks import GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault
 from schemas.codec import from_json
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
@@ -60,6 +60,10 @@ class AskedNode(Protocol):
     @property
     def cluster(self) -> Space | None:
         """The workload execution cluster, at an edge."""
+        ...
+
+    async def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
+        """Its key at its parent, and the one that is to take its place; raises AskFailed."""
         ...
 
     async def read_copies(self, child: str, first: int) -> CopiesPage:
@@ -107,7 +111,11 @@ def answerers(
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
         return orphans_answer(runtime.node, record.arguments)
 
+    async def rekey(record: AskRecord) -> object:
+        return await runtime.rekey(record.arguments)
+
     return {
+        REKEY: rekey,
         GET: get,
         STATUS: status,
         NODE: node,

@@ -33,6 +33,17 @@ class NodeAt(click.ParamType[str]):
         return str(path)
 
 
+class NodesAt(NodeAt):
+    """The path of a node, or a pattern of paths with stars in the last name (`/emea/store-*`)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if "*" not in value:
+            return super().convert(value, param, ctx)
+        # What is wrong with its place is said of any node that would fit.
+        super().convert(value.replace("*", "0"), param, ctx)
+        return str(value)
+
+
 def data_dir_option(command: Command) -> Command:
     """`--data-dir`, given to the command as `data_dir: Path | None`; None is the default place."""
     return click.option(

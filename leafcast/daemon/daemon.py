@@ -16,12 +16,15 @@ from typing import Any
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
+from leafcast.daemon.admission import Admission, register_admission
 from leafcast.daemon.approvals import register_approvals
 from leafcast.daemon.backups import register_backups
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
+from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
+from leafcast.daemon.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.orphans import register_orphans
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
@@ -40,6 +43,7 @@ from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.external_server import ServerPlace
+from relay.core.effects import Noted
 from relay.ports import Space
 from schemas.identity import NodePath, random_id
 
@@ -77,12 +81,27 @@ class Daemon:
         centre = RunningCentre(self.tree)
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
         verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
-        register_diagnosis(self.api, self.tree, asks, self._clock)
         register_approvals(self.api, self.tree)
         register_orphans(self.api, self.tree, asks)
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
-        register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
+        members = Membership(centre, asks, verbs, self._clock, dice)
+        register_membership(self.api, members)
+        self._admission = Admission(
+            centre,
+            members.enrolling,
+            members.changing,
+            HandedOutFiles(place.folder),
+            self._clock,
+            dice,
+            lambda *said: self.tree.noted(NodePath(), Noted(*said)),
+        )
+        register_admission(self.api, self._admission)
+        register_diagnosis(self.api, self.tree, asks, self._clock, self._admission.expiries)
+        register_node_keys(
+            self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
+        )
+        self.tree.decide = self._admission.decide
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""
@@ -93,6 +112,7 @@ class Daemon:
                 group.create_task(self._answer(), name="api")
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
+                group.create_task(self._admission.run(), name="admission")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)

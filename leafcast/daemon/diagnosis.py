@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
 from leafcast.daemon.approvals import HELD_END, held_inventory, lost_records, lost_spaces
 from leafcast.daemon.tree_facts import placement_form, placement_names, tree_form
-from leafcast.doctor.findings import LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
+from leafcast.doctor.findings import Expiry, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
 from leafcast.local.tree import LocalTree
 from relay.ports import Clock
 from schemas.asks import AskFault
@@ -25,13 +25,20 @@ STUCK_MAX = 5
 class Diagnosis:
     """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
 
-    def __init__(self, tree: LocalTree, asks: CentreAsks, clock: Clock) -> None:
+    def __init__(
+        self,
+        tree: LocalTree,
+        asks: CentreAsks,
+        clock: Clock,
+        expiries: Callable[[], Iterable[Expiry]],
+    ) -> None:
         self._tree = tree
+        self._expiries = expiries
         self._asks = asks
         self._clock = clock
 
     async def facts(self) -> dict[str, Any]:
-        """`{nowMs, aheadMs, nodes, placements, ledger}`; all nodes are asked, those here too."""
+        """`{nowMs, aheadMs, nodes, placements, ledger, expiries}`; all nodes are asked."""
         tree, controllers = self._tree, self._tree.controllers
         paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
@@ -49,6 +56,7 @@ class Diagnosis:
                 for name in placement_names(tree)
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
+            "expiries": [asdict(it) for it in self._expiries()],
         }
 
     def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
@@ -71,9 +79,15 @@ class Diagnosis:
         )
 
 
-def register_diagnosis(api: Api, tree: LocalTree, asks: CentreAsks, clock: Clock) -> None:
-    """Answer the verb `doctor`."""
-    api.register("doctor", Diagnosis(tree, asks, clock).facts)
+def register_diagnosis(
+    api: Api,
+    tree: LocalTree,
+    asks: CentreAsks,
+    clock: Clock,
+    expiries: Callable[[], Iterable[Expiry]] = list,
+) -> None:
+    """Answer the verb `doctor`; `expiries` says what there is that expires."""
+    api.register("doctor", Diagnosis(tree, asks, clock, expiries).facts)
 
 
 def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:

@@ -71,11 +71,15 @@ class States(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A node to be; an edge has labels of its own besides `id` and `region`."""
+    """A node to be; an edge has labels of its own besides `id` and `region`.
+
+    `again` is whether it may take the place of one that exists.
+    """
 
     path: NodePath
     labels: Mapping[str, str]
     relay: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +122,14 @@ class Enrolment:
         self._states = states
         self._clock = clock
         self._dice = dice
+        self._registered: dict[NodePath, Json] = {}
 
-    async def plan(self, wanted: Sequence[Wanted], *, replace: bool) -> Plan:
+    async def plan(self, wanted: Sequence[Wanted]) -> Plan:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
         plan, edges = Plan(wanted), self.edges_at()
         plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
-        states = await self._states_of(plan.existing) if plan.existing and not replace else {}
+        kept = {it.path for it in wanted if not it.again and self._has_key(it.path)}
+        states = await self._states_of(kept) if kept else {}
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         found = {obj["metadata"]["name"]: obj for obj in listing.objects}
         hanging = {name: path_of(obj) for name, obj in found.items()}
@@ -141,11 +147,14 @@ class Enrolment:
     async def add(self, plan: Plan, valid_seconds: int) -> list[Json]:
         """Let in what was planned without fault: of each its path, bundle and labels."""
         keys = {it.path: new_user_nkey(self._dice.entropy(32)) for it in plan.wanted}
-        nkeys = {path: nkey for path, (_, nkey) in keys.items()}
+        await self.let_in(plan, {path: nkey for path, (_, nkey) in keys.items()})
+        return [self._added(plan, it, *keys[it.path], valid_seconds) for it in plan.wanted]
+
+    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str]) -> None:
+        """Let in what was planned without fault by these public keys, and await their parents."""
         await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), nkeys)
         await self._register(plan)
         await self.admitted(nkeys)
-        return [self._added(plan, it, *keys[it.path], valid_seconds) for it in plan.wanted]
 
     def _added(self, plan: Plan, one: Wanted, seed: str, nkey: str, valid_seconds: int) -> Json:
         credentials = NodeCredentials(one.path, seed, nkey)
@@ -191,10 +200,21 @@ class Enrolment:
                 plan.objects[path] = [
                     await space.apply(obj, NODE_MANAGER, create_only=keep) for obj in objects
                 ]
+                self._registered[path] = plan.objects[path][0]["metadata"]
 
         async with asyncio.TaskGroup() as group:
             for path in list(plan.objects):
                 group.create_task(write(path))
+
+    def known_of(self, path: NodePath) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The labels and annotations of the edge at a path; none of a relay."""
+        if path in self._registered:
+            metadata = self._registered[path]
+            return metadata.get("labels") or {}, metadata.get("annotations") or {}
+        for record in self._tree.issuer().records.values():
+            if isinstance(record, Profile) and record.path == path:
+                return record.labels, record.annotations
+        return {}, {}
 
     def edges_at(self) -> dict[str, str]:
         """By path, the SyncTargets in force that hang there."""
@@ -204,6 +224,11 @@ class Enrolment:
 
     def record(self, path: NodePath) -> NodeRecord | None:
         return node_record(self._tree.issuer(), self._tree.tree_id(), path)
+
+    def _has_key(self, path: NodePath) -> bool:
+        """Whether someone may be in session there; one that was revoked has no key."""
+        record = self.record(path)
+        return record is not None and bool(record.nkey)
 
     async def parent(self, path: NodePath) -> Json:
         """What the parent says of itself; it must be there, to let the node in."""

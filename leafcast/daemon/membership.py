@@ -36,6 +36,7 @@ from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 
 DRAIN_SECONDS_MAX = 60.0
+REVOKED = "revoked"
 DRAIN_POLL_SECONDS = 0.2
 
 Json = dict[str, Any]
@@ -45,15 +46,20 @@ class Membership:
     """The verbs of a daemon that begin with `node-`."""
 
     def __init__(
-        self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
+        self,
+        tree: Tree,
+        asks: CentreAsks,
+        states: States,
+        clock: Clock,
+        dice: Dice,
     ) -> None:
         self._tree = tree
         self._asks = asks
         self._states = states
         self._clock = clock
         self._dice = dice
-        self._enrolling = Enrolment(tree, asks, states, clock, dice)
-        self._changing = asyncio.Lock()
+        self.enrolling = self._enrolling = Enrolment(tree, asks, states, clock, dice)
+        self.changing = self._changing = asyncio.Lock()
 
     async def add(
         self,
@@ -69,9 +75,9 @@ class Membership:
         Then a bundle made for it earlier is void, and who runs with it is cut off. Raises ApiError,
         NodeRefused.
         """
-        wanted = [Wanted(NodePath.parse(path), labels or {}, relay=relay)]
+        wanted = [Wanted(NodePath.parse(path), labels or {}, relay=relay, again=replace)]
         async with self._changing:
-            plan = await self._enrolling.plan(wanted, replace=replace)
+            plan = await self._enrolling.plan(wanted)
             for fault in plan.faults:
                 raise fault.error
             (added,) = await self._enrolling.add(plan, valid_seconds)
@@ -90,11 +96,9 @@ class Membership:
         Of each that cannot be added a fault says why, by its place in `nodes`; else there is of
         each what `add` answers. Raises ApiError.
         """
-        wanted = [
-            Wanted(NodePath.parse(it["path"]), relay=False, labels=it["labels"]) for it in nodes
-        ]
+        wanted = [Wanted(NodePath.parse(it["path"]), it["labels"], again=replace) for it in nodes]
         async with self._changing:
-            plan = await self._enrolling.plan(wanted, replace=replace)
+            plan = await self._enrolling.plan(wanted)
             if plan.faults or dry_run:
                 return {"faults": [fault.form for fault in plan.faults], "added": []}
             return {"faults": [], "added": await self._enrolling.add(plan, valid_seconds)}
@@ -164,7 +168,7 @@ class Membership:
                 {
                     "path": form["path"],
                     "syncTarget": hanging.get(form["path"], ""),
-                    "state": form["state"],
+                    "state": self._state(form),
                     "reached": form["state"] in IN_SESSION,
                     "sinceMs": form["silent_since_ms"] or 0,
                 }
@@ -172,6 +176,11 @@ class Membership:
                 if form["path"] != "/"
             ]
         }
+
+    def _state(self, form: Json) -> str:
+        """The state of a node by its line of the tree; of one whose key is void, that."""
+        record = self._enrolling.record(NodePath.parse(form["path"]))
+        return str(form["state"]) if record is None or record.nkey else REVOKED
 
     async def _moved(self, old: NodePath, new: NodePath, labels: Mapping[str, str]) -> list[Json]:
         """The inventory of an edge as it will be at its new place; raises NodeRefused, ApiError."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
+from leafcast.doctor.expiry_checks import expiry_checks
 from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
@@ -35,7 +36,7 @@ def checks(facts: Facts) -> list[Check]:
     if not facts.not_running:
         for group in (_servers, link_checks, _lag, _clock, _disk, _staleness):
             found += group(facts)
-        found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
+        found += [*placement_checks(facts), *ledger_checks(facts.ledger), *expiry_checks(facts)]
     groups = list(dict.fromkeys(check.group for check in found))
     return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
 

@@ -132,6 +132,23 @@ class SpaceFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Expiry:
+    """Something that is good for a time: a token, a certificate, a key.
+
+    `cause` says what ends with it, `remedy` how to have another. `needed` is whether the tree lacks
+    something once it expired. `about` is as in Check.
+    """
+
+    what: str
+    since_ms: int
+    until_ms: int
+    cause: str
+    remedy: str
+    needed: bool = True
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that was gathered at `now_ms`; `not_running` says why no tree answers, "" if one does.
 
@@ -149,6 +166,7 @@ class Facts:
     placements: Sequence[PlacementFacts] = ()
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
     spaces: Sequence[SpaceFact] = ()
+    expiries: Sequence[Expiry] = ()
 
 
 def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
@@ -164,6 +182,7 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
             for form in answer["placements"]
         ],
         ledger=LedgerFacts(**answer["ledger"]),
+        expiries=[Expiry(**form) for form in answer["expiries"]],
     )
 
 

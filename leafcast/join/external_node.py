@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 
 from leafcast.local.attached_cluster import attachment
-from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.credentials import CredentialsUnusable, keep_seed, load_credentials
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.node_runtime import NodeRuntime, World
@@ -35,6 +36,7 @@ async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None
             attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
             home=config.home,
             external=config.server_place(folder),
+            keep_seed=partial(keep_seed, folder, path),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(runtime.run(), name=str(path))

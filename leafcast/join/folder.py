@@ -30,6 +30,9 @@ FORMAT = 1
 FILE = "joined.json"
 BUNDLE_FILE = "bundle.json"
 CLUSTER_FILE = "cluster.json"
+REQUEST_FILE, REQUEST_FOLDER = "request.json", "asking"
+ASKING = frozenset({REQUEST_FILE, REQUEST_FOLDER, LOCK_FILE, BUNDLE_FILE})
+"""What lies in the folder of a node that asked to be let in, and did not run yet."""
 IN_POD = "KUBERNETES_SERVICE_HOST"
 """Set in every Pod, and nowhere else."""
 
@@ -96,19 +99,20 @@ class JoinedFolder:
                 former.rename(self.node_folder)
 
 
+def default_folder_of(tree: TreeId, path: NodePath) -> Path:
+    """The folder of the node at a path of a tree, unless told otherwise."""
+    return DataDir.default().folder / "joined" / f"{tree[:8]}-{path.domain}"
+
+
 def default_folder(bundle: Bundle) -> Path:
     """Where a joined node keeps its state, unless told otherwise: one folder a tree and node.
 
     A node that was moved stays in the folder it has.
     """
-
-    def named(path: NodePath) -> Path:
-        return DataDir.default().folder / "joined" / f"{bundle.tree[:8]}-{path.domain}"
-
-    own = named(bundle.path)
+    own = default_folder_of(bundle.tree, bundle.path)
     if own.exists():
         return own
-    for folder in map(named, reversed(bundle.former)):
+    for folder in (default_folder_of(bundle.tree, path) for path in reversed(bundle.former)):
         with suppress(DataDirUnusable):
             if _kept(DataDir(folder), bundle) is not None:
                 return folder
@@ -163,7 +167,7 @@ def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
     try:
         found = read_joined(place.folder)
     except FileNotFoundError:
-        if place.folder.is_dir() and any(place.folder.iterdir()):
+        if place.folder.is_dir() and any(it.name not in ASKING for it in place.folder.iterdir()):
             raise DataDirUnusable(place.folder, "it holds something else", remedy) from None
         return None
     if found.tree != bundle.tree:

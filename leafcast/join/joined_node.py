@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from leafcast.join.bundle import Bundle
-from leafcast.join.folder import JoinedFolder
+from leafcast.join.bundle import Bundle, write_bundle
+from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
+from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.atomic_file import atomic_write
@@ -27,9 +28,7 @@ logger = logging.getLogger(__name__)
 AUTHORITIES_FILE = "authorities.pem"
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
-_REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
 _STOPPED = "stopped"
-_LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
 class JoinFailed(Exception):
@@ -77,6 +76,7 @@ class JoinedNode:
                     home=self._place.bound_home,
                     former=self._place.former,
                     before=self._arrive,
+                    keep_seed=self._keep_seed,
                 )
                 runtime.noted = self._tell
                 async with asyncio.TaskGroup() as group:
@@ -117,10 +117,10 @@ class JoinedNode:
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
             stopped = runtime.node is not None and runtime.node.stopped
-            trouble = _STOPPED if stopped else _trouble(runtime.server.log)
+            trouble = _STOPPED if stopped else trouble_of(runtime.server.log)
             ready = runtime.node is not None and runtime.node.ready
-            patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
-            if trouble == _REFUSED and not admitted and not patient:
+            patient = trouble == NOT_LET_IN and self._clock.now().seconds <= patient_until
+            if trouble == NOT_LET_IN and not admitted and not patient:
                 raise _void(self.bundle)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
@@ -133,6 +133,11 @@ class JoinedNode:
         """Of what the node notes a person has to know why it does nothing, or lags behind."""
         if noted.reason in (EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW):
             self._say(f"{self.bundle.path}: {noted.detail}")
+
+    def _keep_seed(self, seed: str) -> None:
+        """Start with another key next time; raises OSError."""
+        self.bundle = replace(self.bundle, seed=seed)
+        write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
 
     def _keep(self, place: JoinedFolder) -> bool:
         """Write down what the folder is from now on; False while the disk takes nothing."""
@@ -147,31 +152,17 @@ class JoinedNode:
     def _news(self, trouble: str) -> str:
         if not trouble:
             return f"{self.bundle.path} is in session with its parent"
-        if trouble == _REFUSED:
+        if trouble == NOT_LET_IN:
             return f"{_void(self.bundle)}; until then it keeps what it has"
         if trouble == _STOPPED:
             return _other_run(self.bundle)
         return f"its parent {self.bundle.path.parent} is not reached; trying again"
 
 
-def _trouble(log: Sequence[str]) -> str:
-    """What a node's own server said last about the link to the parent; "" if that is open."""
-    trouble = ""
-    for line in reversed(log):
-        said = line.lower()
-        if _REFUSED in said:
-            return _REFUSED
-        if _OPENED in said:
-            return trouble
-        if any(loss in said for loss in _LOST):
-            trouble = _UNREACHED
-    return trouble
-
-
 def _void(bundle: Bundle) -> JoinFailed:
     reason = (
-        f"its parent {bundle.path.parent} does not know this bundle's key: a newer bundle was "
-        "made, the node was removed or moved, or the bundle is of another tree"
+        f"its parent {bundle.path.parent} does not know this bundle's key: a newer one was made, "
+        "the node was removed, moved or revoked, or the bundle is of another tree"
     )
     remedy = (
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "

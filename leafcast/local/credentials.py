@@ -35,6 +35,11 @@ def load_credentials(folder: Path, path: NodePath) -> NodeCredentials | None:
         raise CredentialsUnusable(file) from error
 
 
+def keep_seed(folder: Path, path: NodePath, seed: str) -> None:
+    """Keep another key of the node for the next start; raises OSError."""
+    keep_credentials(folder, NodeCredentials(path, seed, public_nkey(seed)))
+
+
 def keep_credentials(folder: Path, credentials: NodeCredentials) -> None:
     """Keep them for the next start, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -20,7 +20,7 @@ from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.nats_config import ParentLink
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import Dice
 from schemas.identity import NodePath, random_id
 
@@ -81,6 +81,7 @@ class Layout:
             account_seeds(folder, self._dice),
             parent=link,
             children=known.nkeys,
+            entrance="" if self._is_edge(path) else entrance_pair(keys.tree)[1],
         ).write_config()
         if path.is_root:
             planned = (

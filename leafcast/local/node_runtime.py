@@ -19,18 +19,21 @@ from leafcast.local.attached_cluster import AttachedCluster
 from leafcast.local.credentials import CredentialsUnusable
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
+from leafcast.local.own_key import OwnKey
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.jetstream.entrance import Decide, Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
+from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import Reach
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.asker import Asker
+from relay.asker import Asker, AskFailed
 from relay.atomic_file import atomic_write
 from relay.core.config import NodeConfig
 from relay.core.effects import Noted
@@ -38,11 +41,13 @@ from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, CopiesPage, Dice, Space, SpaceError, first_of
 from relay.syncer.customizing import customized_address
+from schemas.asks import AskFault
 from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
+ANSWERED_SECONDS = 0.5
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
 SERVER_HOME_CHARACTERS = 8
@@ -70,7 +75,8 @@ class NodeRuntime:
     folder from another one with the same credentials, `former` are paths at which it hung before.
     `before` must have succeeded before the first run. `external` says where the node's server is
     if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
-    whom they are to believe.
+    whom they are to believe. `decide` answers, at the centre, those who ask to be let in.
+    `keep_seed` writes down another key, by which the parent is to know it from the next start on.
     """
 
     def __init__(  # noqa: PLR0913 - what most nodes do without is named
@@ -88,10 +94,13 @@ class NodeRuntime:
         external: ServerPlace | None = None,
         reach: Reach | None = None,
         authorities: str = "",
+        decide: Decide | None = None,
+        keep_seed: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
         self._reach = reach
         self.authorities = authorities
+        self._decide = decide
         self.attached = attached is not None
         self._world = world
         self._folder = folder
@@ -104,6 +113,10 @@ class NodeRuntime:
         self._external = external
         self.asker: Asker | None = None
         self._known = KnownChildren(folder)
+        self._own_key: OwnKey | None = None
+        if parent is not None and keep_seed is not None:
+            self._own_key = OwnKey(folder, parent.seed, keep_seed, world.clock, world.dice)
+        self._to_change, self._to_use = asyncio.Event(), ""
         self._seeds = account_seeds(folder, world.dice)
         self._server: EmbeddedServer | ExternalServer | None = None
         self._driver: Driver | None = None
@@ -154,6 +167,35 @@ class NodeRuntime:
     def cluster(self) -> Space | None:
         """The cluster of an edge, while it runs."""
         return self._attached.space if self._attached else None
+
+    async def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
+        """Its key at its parent, and what is to take its place: `{nkey, next}`.
+
+        With `make` the next one is made, with `use` it is taken once this was answered. Raises
+        AskFailed.
+        """
+        key = self._own_key
+        if key is None:
+            reason = "its key is not its own to change"
+            raise AskFailed(AskFault("NotSupported", reason, str(self.path)))
+        said = {"nkey": key.nkey, "next": ""}
+        if "make" in arguments:
+            said["next"] = key.make_next()
+        if use := arguments.get("use"):
+            self._to_use = use
+            self._to_change.set()
+        return said
+
+    async def _change_over(self, key: OwnKey) -> None:
+        """Use the next key when told to; what was answered before goes out first."""
+        while True:
+            await self._to_change.wait()
+            self._to_change.clear()
+            await self._world.clock.sleep(ANSWERED_SECONDS)
+            try:
+                await key.use(self._to_use, self.server)
+            except (BusBroken, OSError, ServerFailed) as error:
+                log.warning("node %s keeps its key: %s", self.path, error)
 
     async def read_copies(self, child: str, first: int) -> CopiesPage:
         """What a child brought up; see relay.ports.Bus."""
@@ -218,13 +260,20 @@ class NodeRuntime:
         """Run the server, the relay and the edge's parts until cancelled."""
         async with self._new_server() as self._server, asyncio.TaskGroup() as group:
             group.create_task(self._keep_store(), name=f"store {self.path}")
+            if self._own_key is not None:
+                group.create_task(self._change_over(self._own_key), name=f"key {self.path}")
             await self._run_relay()
 
     def _new_server(self) -> EmbeddedServer | ExternalServer:
         children = self._known.nkeys
         if self._external is not None:
             return ExternalServer(
-                self._external, self.path, self._seeds, parent=self._parent, children=children
+                self._external,
+                self.path,
+                self._seeds,
+                parent=self._parent,
+                children=children,
+                entrance=self._entrance_nkey(),
             )
         return EmbeddedServer(
             self._folder,
@@ -235,7 +284,12 @@ class NodeRuntime:
             parent=self._named_link(),
             children=children,
             reach=self._reach,
+            entrance=self._entrance_nkey(),
         )
+
+    def _entrance_nkey(self) -> str:
+        """The key of those who ask to be let in below this node; nothing hangs below an edge."""
+        return "" if self.attached else entrance_pair(self._world.tree)[1]
 
     def _named_link(self) -> ParentLink | None:
         """The link to the parent, under a name that a copy of this folder elsewhere has not."""
@@ -342,6 +396,8 @@ class NodeRuntime:
                 if told or driver.node.children():
                     await server.forget_others(driver.node.children())
                 group.create_task(asker.run(), name=f"asker {self.path}")
+                if not self.attached:
+                    group.create_task(self._let_in(), name=f"entrance {self.path}")
                 if self._beside is not None:
                     group.create_task(self._beside(driver), name=f"beside {self.path}")
         except asyncio.CancelledError:
@@ -349,6 +405,13 @@ class NodeRuntime:
             raise
         finally:
             await bus.close()
+
+    async def _let_in(self) -> None:
+        """Take the requests of those who ask to be let in below this node."""
+        uplink = self._seeds.uplink if self._parent is not None else None
+        keys = EntranceKeys(self._seeds.relay, uplink)
+        clock = self._world.clock
+        await Entrance(self.path, self.server.url, keys, clock, self._decide).run()
 
     def _wants(self, node: Node) -> None:
         if self._attached is not None:

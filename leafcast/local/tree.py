@@ -25,7 +25,7 @@ from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
 from leafcast.local.certificates import LocalListening, load_or_make_authority
-from leafcast.local.credentials import keep_credentials, load_credentials
+from leafcast.local.credentials import keep_credentials, keep_seed, load_credentials
 from leafcast.local.inventory import edge_objects
 from leafcast.local.listening import kept_listening
 from leafcast.local.node_runtime import NodeRuntime, World
@@ -36,6 +36,7 @@ from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
@@ -47,6 +48,7 @@ from relay.adapters.tls.authority import Authority
 from relay.core.effects import Noted
 from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
+from schemas.enrolment import NO_WAY_UP, plain_answer
 from schemas.identity import NodePath, TreeId
 from schemas.objects import BUILT_IN_KINDS
 
@@ -104,6 +106,7 @@ class LocalTree:
         self._listening: LocalListening | None = None
         self._changed = asyncio.Event()
         self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
+        self.decide: Decide = _no_one_decides
 
     async def run(self) -> None:
         """Start everything, run until cancelled, and stop the servers on the way out."""
@@ -194,6 +197,7 @@ class LocalTree:
             before=self._restore,
             external=self._external,
             **self._reached(NodePath()),
+            decide=self.decide,
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
@@ -286,10 +290,17 @@ class LocalTree:
             return
         await parent.until(lambda node: path.name in node.children())
         link = ParentLink((parent.server.leaf_url,), credentials.seed)
-        reached = self._reached(path)
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
-        runtime = NodeRuntime(world, path, folder, parent=link, attached=attached, **reached)
+        runtime = NodeRuntime(
+            world,
+            path,
+            folder,
+            parent=link,
+            attached=attached,
+            keep_seed=partial(keep_seed, folder, path),
+            **self._reached(path),
+        )
         node = self._add(runtime)
         self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
@@ -328,7 +339,7 @@ class LocalTree:
             await enrol_node(issuer, world.tree, path, kept.nkey)
             return kept
         if kept is not None:
-            return kept if record is not None and record.nkey == kept.nkey else None
+            return kept if record is not None and kept.nkey in record.nkey.split() else None
         fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
         if edge:
             # Before the credentials: for who has them this is not done again, so what people change
@@ -356,6 +367,10 @@ def streams_of(centre: NodeRuntime) -> CentreServer:
     """Where the centre's streams are."""
     seeds = {RELAY: centre.relay_seed, SPACE: centre.space_seed}
     return CentreServer(centre.server.url, seeds)
+
+
+async def _no_one_decides(_request: bytes) -> bytes:
+    return plain_answer(NO_WAY_UP)
 
 
 def _title(obj: Mapping[str, Any]) -> str:

@@ -117,7 +117,7 @@ def test_servers_and_nodes_that_are_killed_and_started_again_go_on(compose):
 def test_a_node_joins_from_a_container_of_its_own_and_leaves_for_good(compose):
     count = sites(compose)
     bundle, path = "/tree/late.join.json", "/region-1/late"
-    compose.leafcast("node", "add", path, "-o", bundle)
+    compose.leafcast("node", "add", path, "--bundle", "-o", bundle)
     joining = ("join", bundle, "--data-dir", "/tree/late")
     compose("run", "-d", "--no-deps", "region-1-site-1", *joining)
     healthy(compose, count + 1)

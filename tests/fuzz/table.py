@@ -7,7 +7,17 @@ from importlib import import_module
 
 from tests.fuzz.target import Target
 
-GROUPS = ("wire", "node", "rows", "stored", "files", "spoken", "api_servers", "customizing")
+GROUPS = (
+    "wire",
+    "node",
+    "rows",
+    "stored",
+    "files",
+    "spoken",
+    "api_servers",
+    "customizing",
+    "enrolling",
+)
 PLANTED = "planted"
 """Defects that a campaign must find; only when asked for."""
 FOLLOWED = ("schemas", "relay", "controllers", "leafcast", "tests.fuzz.planted")

@@ -5,6 +5,7 @@ import pytest
 from leafcast.cli.commands.doctor import NAMED_MAX, doctor_form, doctor_view
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import (
+    Expiry,
     Facts,
     LedgerFacts,
     NodeFacts,
@@ -362,3 +363,26 @@ def test_the_view_has_the_tick_first_and_fits_80_columns():
     assert lines[links + 2].startswith("  ✗ /emea is unreachable")
     assert lines[links + 3].startswith("    why: ")
     assert lines[-1] == "2 failed, 0 warnings"
+
+
+DAY = 24 * 60 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "needed", "state", "said"),
+    [
+        (-DAY, 15 * DAY, True, "ok", "1 thing that may expire"),
+        (-300 * DAY, 13 * DAY, True, "warning", "it expires in 13d"),
+        (-300 * DAY, -DAY, True, "failure", "it expired 24h ago"),
+        (-300 * DAY, -DAY, False, "warning", "it expired 24h ago"),
+        # Of what is made for a day, two weeks before its end says nothing.
+        (-DAY // 4, 3 * DAY // 4, False, "ok", "1 thing that may expire"),
+        (-3 * DAY // 4, DAY // 4, False, "warning", "it expires in 6h"),
+    ],
+)
+def test_what_expires_is_told_two_weeks_before_or_half_of_its_time(
+    since, until, needed, state, said
+):
+    one = Expiry("it", NOW + since, NOW + until, "why", "what to do", needed=needed)
+    (found,) = [it for it in checks(facts(expiries=[one])) if it.group == "Expiry"]
+    assert (found.state, found.said.startswith(said)) == (state, True), found.said

@@ -4,6 +4,7 @@ import click
 import pytest
 
 from leafcast.cli.commands.node_list import Row, _read, add_listed, bundle_name
+from leafcast.cli.hand_over import HandOver
 
 
 def read(tmp_path, text, labels=None):
@@ -62,10 +63,10 @@ def test_a_file_with_a_fault_makes_no_folder(tmp_path):
     file, folder = tmp_path / "sites.csv", tmp_path / "out"
     file.write_text("path\nx\n", encoding="utf-8")
     with pytest.raises(click.ClickException):
-        add_listed(tmp_path / "none", file, folder, {}, 60, replace=False)
+        add_listed(tmp_path / "none", file, folder, {}, HandOver(60))
     assert not folder.exists()
 
 
 def test_no_two_nodes_share_the_name_of_a_bundle():
-    assert bundle_name("/a-b/c") == "a-b.c.join.json"
-    assert bundle_name("/a/b-c") == "a.b-c.join.json"
+    assert bundle_name("/a-b/c", bundle=True) == "a-b.c.join.json"
+    assert bundle_name("/a/b-c", bundle=False) == "a.b-c.join"

@@ -1,20 +1,30 @@
-"""`leafcast join`: a new node of a running tree, in the foreground, with one bundle file."""
+"""`leafcast join`: a new node of a running tree, in the foreground, with a token or a bundle."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from leafcast.cli.health_options import health_options
 from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
+from leafcast.cli.options import NodeAt
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
+from leafcast.join.asking import Asking
 from leafcast.join.bundle import read_bundle
-from leafcast.join.folder import cluster_of, default_folder, joined_folder
+from leafcast.join.folder import (
+    BUNDLE_FILE,
+    cluster_of,
+    default_folder,
+    default_folder_of,
+    joined_folder,
+)
+from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
 from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.health_endpoint import HealthAddress
@@ -22,9 +32,17 @@ from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 
+T = TypeVar("T")
+
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("source", metavar="URL|FILE")
+@click.option(
+    "--token",
+    envvar=TOKEN_VARIABLE,
+    help=f"What `leafcast node add` printed; with a URL only.  [environment: {TOKEN_VARIABLE}]",
+)
+@click.option("--path", type=NodeAt(), help="Which node to be, if the token is for several.")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -37,8 +55,10 @@ from relay.adapters.clock import SystemClock, SystemDice
 @click.option("--simulated", is_flag=True, help="Take a cluster that only pretends to run things.")
 @log_format_option
 @health_options
-def join(
-    bundle: Path,
+def join(  # noqa: PLR0913, PLR0917 - click passes options by name
+    source: str,
+    token: str | None,
+    path: str | None,
     data_dir: Path | None,
     kubeconfig: str | None,
     context: str | None,
@@ -46,25 +66,34 @@ def join(
     log_format: str,
     health: HealthAddress | None,
 ) -> None:
-    """Join the tree that BUNDLE comes from, until Ctrl-C.
+    """Join the tree at URL with a token, or with the FILE that `leafcast node add` wrote.
 
-    Starts a nats-server and, unless it is a relay, works on a cluster: the one of --kubeconfig or
-    --context, in a Pod the one that it runs in, else a simulated one. Started again with the same
-    bundle it goes on where it was, with the cluster that it had. A node that was moved goes on with
-    the bundle of its new place, and the folder that it has.
+    With a token it asks to be let in, with keys made here, and waits until that is approved. Then
+    it runs until Ctrl-C: it starts a nats-server and, unless it is a relay, works on a cluster: the
+    one of --kubeconfig or --context, in a Pod the one that it runs in, else a simulated one.
+    Started again with the same line it goes on where it was, with the cluster that it had. A node
+    that was moved goes on with the bundle of its new place, and the folder that it has.
     """
     named = _named(kubeconfig, context, simulated=simulated)
-    found = read_bundle(bundle)
     os.umask(OTHERS)
     clock, dice = SystemClock(), SystemDice()
-    folder = data_dir or default_folder(found)
-    with joined_folder(folder, bundle, found, clock, dice) as place:
+    say = click.echo if log_format == "text" else _logging(log_format)
+    again = _again(source, path, data_dir)
+    invited = invitation_of(source, token, path)
+    if invited is None:
+        file = Path(source)
+        found = read_bundle(file)
+        folder = data_dir or default_folder(found)
+    else:
+        folder = data_dir or default_folder_of(invited.token.tree, invited.path)
+        file = folder / BUNDLE_FILE
+        asking = Asking(invited.url, invited.token, invited.path, folder, clock, dice, say)
+        found = asking.granted_before() or _until_ended(asking.run(), again)
+    with joined_folder(folder, file, found, clock, dice) as place:
         role = "relay" if found.relay else "edge"
         cluster = None if found.relay else cluster_of(place, named)
         on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
-        said = f"Joining as {role} {found.path}{on}; its state is in {folder}. Ctrl-C ends it."
-        say = click.echo if log_format == "text" else _logging(log_format)
-        say(said)
+        say(f"Joining as {role} {found.path}{on}; its state is in {folder}. Ctrl-C ends it.")
         if found.former and not (place.former or place.admitted):
             say(
                 f"It begins anew: what it kept as {found.former[-1]} is in another folder. To take "
@@ -72,12 +101,23 @@ def join(
             )
         attached = attachment(cluster) if cluster is not None else None
         node = JoinedNode(found, place, clock, dice, say, attached, health)
-        try:
-            run_until_signal(node.run())
-        except Ended as end:
-            again = f"leafcast join {bundle}" + (f" --data-dir {data_dir}" if data_dir else "")
-            click.echo(f"Stopped. `{again}` goes on.", err=True)
-            raise click.exceptions.Exit(end.exit_code) from None
+        _until_ended(node.run(), again)
+
+
+def _until_ended(work: Coroutine[Any, Any, T], again: str) -> T:
+    """Run the work; a signal ends the program, and how to go on is said."""
+    try:
+        return run_until_signal(work)
+    except Ended as end:
+        click.echo(f"Stopped. `{again}` goes on.", err=True)
+        raise click.exceptions.Exit(end.exit_code) from None
+
+
+def _again(source: str, path: str | None, data_dir: Path | None) -> str:
+    """The command that goes on; a token is no text to print."""
+    token = " --token ..." if "://" in source else ""
+    named = f" --path {path}" if path else ""
+    return f"leafcast join {source}{token}{named}" + (f" --data-dir {data_dir}" if data_dir else "")
 
 
 def _logging(log_format: str) -> Callable[[str], None]:

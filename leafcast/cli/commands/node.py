@@ -1,10 +1,9 @@
-"""`leafcast node`: add, move, remove and list the nodes of a running tree."""
+"""`leafcast node`: add, move, remove and list the nodes of a running tree, and their keys."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import re
 from functools import partial
 from pathlib import Path
@@ -13,11 +12,13 @@ from typing import Any
 import click
 
 from leafcast.cli import shell_completion
+from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
-from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
+from leafcast.cli.hand_over import HandOver, add_bundle, add_token, labels_text, writable
+from leafcast.cli.options import NodeAt, NodesAt, data_dir_option
 from leafcast.cli.session_calls import call
 from relay.atomic_file import atomic_write
-from schemas.identity import NodePath
 
 REMOVE_SECONDS = 90.0
 _call = partial(call, seconds=REMOVE_SECONDS)
@@ -39,28 +40,27 @@ class _Span(click.ParamType[int]):
 
 @click.group()
 def node() -> None:
-    """Add nodes to the tree, move them, remove them, list them."""
+    """Add nodes to the tree, approve them, move them, remove them, list them."""
 
 
-_output_option = click.option(
-    "-o",
-    "--output",
-    "file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the join bundle.  [default: NAME.join.json]",
-)
 _valid_option = click.option(
     "--valid",
     type=_Span(),
     default="24h",
     show_default=True,
-    help="How long the bundle may wait until it is joined with.",
+    help="How long what is handed over may wait until it is used.",
 )
 
 
 @node.command()
-@click.argument("path", type=NodeAt(), required=False)
-@_output_option
+@click.argument("path", type=NodesAt(), required=False)
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what is handed over into this file, for `leafcast join FILE`.",
+)
 @click.option(
     "-f",
     "--filename",
@@ -72,9 +72,21 @@ _valid_option = click.option(
     "--out",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="With -f: the folder for the bundles, one a node.",
+    help="With -f: the folder for what is handed over, a file a node.",
 )
-@click.option("--replace", is_flag=True, help="Also if it exists: its old bundle is void then.")
+@click.option("--approved", is_flag=True, help="Approve in advance: who uses the token is in.")
+@click.option(
+    "--uses",
+    type=click.IntRange(min=1),
+    default=1,
+    help="With a pattern such as /emea/store-*: how many nodes may ask with the token.",
+)
+@click.option(
+    "--bundle",
+    is_flag=True,
+    help="Hand over no token but a join bundle, which holds the node's key. It asks nobody.",
+)
+@click.option("--replace", is_flag=True, help="Also if it exists: its key is void then.")
 @click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
 @click.option(
     "--labels",
@@ -84,22 +96,28 @@ _valid_option = click.option(
 )
 @_valid_option
 @data_dir_option
-def add(  # noqa: PLR0913 - click passes options by name
+def add(  # noqa: PLR0913, PLR0917 - click passes options by name
     path: str | None,
     file: Path | None,
     sites: Path | None,
     folder: Path | None,
     labels: str,
+    uses: int,
     valid: int,
     data_dir: Path | None,
     *,
+    approved: bool,
+    bundle: bool,
     replace: bool,
     relay: bool,
 ) -> None:
-    """Add a node at PATH, and write the bundle with which it joins.
+    """Add a node at PATH: prints the line to run where it is.
 
-    The bundle holds the node's secret key: hand it over as a secret. A node that exists needs
-    --replace: it gets a new bundle, and whoever runs with the old one is cut off.
+    The line has a token, good once and for this path. Whoever runs it asks to be let in, with keys
+    made there, and waits for `leafcast node approve`; with --approved nobody is asked. Until then
+    there is no such node. A node that exists needs --replace; its key is void once the new one
+    is approved. PATH may be a pattern such as /emea/store-*: then as many as --uses says may ask
+    with one token, and each names its path with `leafcast join --path`.
 
     With -f FILE it adds all edges that a CSV file lists, or none if one line is wrong. The first
     line names the columns: `path`, then a label key each. Labels given with --labels are for all.
@@ -109,31 +127,31 @@ def add(  # noqa: PLR0913 - click passes options by name
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
     if (path is None) == (sites is None):
         raise click.UsageError("name a PATH, or a file with -f")
+    if bundle and (approved or uses > 1):
+        raise click.UsageError("a bundle asks nobody; leave out --bundle, or --approved and --uses")
+    handed = HandOver(valid, bundle=bundle, approved=approved, replace=replace)
     if sites is not None:
-        if relay or file or folder is None:
-            raise click.UsageError("with -f say --out FOLDER, and neither --relay nor -o")
-        return add_listed(data_dir, sites, folder, given, valid, replace=replace)
+        if relay or file or folder is None or uses > 1:
+            raise click.UsageError("with -f say --out FOLDER, and neither --relay, --uses nor -o")
+        return add_listed(data_dir, sites, folder, given, handed)
     assert path is not None
     if folder is not None:
-        raise click.UsageError("--out goes with -f; name the bundle of one node with -o FILE")
-    target = _writable(file, path)
-    more = {"relay": relay, "replace": replace, "valid_seconds": valid}
-    answer = _call(data_dir, "node-add", path=path, labels=given, **more)
-    atomic_write(target, answer["bundle"])
-    what = "A new bundle for" if answer["again"] else "Added"
-    click.echo(f"{what} {path}: {target}")
-    if answer["labels"]:
-        click.echo(f"Its SyncTarget and Location have the labels {_labels_text(answer['labels'])}.")
-    if answer["again"]:
-        click.echo("Bundles made for it earlier are void: who runs with one is cut off.")
-    click.echo(f"Next: leafcast join {target}")
-    return None
+        raise click.UsageError("--out goes with -f; name the file of one node with -o FILE")
+    if bundle:
+        return add_bundle(data_dir, path, file, given, handed, relay=relay)
+    return add_token(data_dir, path, file, given, handed, relay=relay, uses=uses)
 
 
 @node.command()
 @click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
 @click.argument("new_path", type=NodeAt())
-@_output_option
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the join bundle.  [default: NAME.join.json]",
+)
 @click.option(
     "--labels",
     metavar="K=V,...",
@@ -152,13 +170,13 @@ def move(
     now on; the bundle that it has is void. Nodes with others below them, relays, and those that
     `leafcast up` starts do not move.
     """
-    given, target = read_labels(labels), _writable(file, new_path)
+    given, target = read_labels(labels), writable(file, new_path)
     answer = _call(
         data_dir, "node-move", path=path, new_path=new_path, labels=given, valid_seconds=valid
     )
     atomic_write(target, answer["bundle"])
     click.echo(f"Moved {path} to {new_path}: {target}")
-    said = _labels_text(answer["labels"])
+    said = labels_text(answer["labels"])
     click.echo(f"Its SyncTarget and Location are {answer['name']} still, with the labels {said}.")
     click.echo("The bundle it has is void: where it runs, end it. It keeps its cluster meanwhile.")
     click.echo(f"Next: leafcast join {target}, with the --data-dir that it has")
@@ -210,15 +228,9 @@ def _state(item: dict[str, Any]) -> str:
     return f"{item['state']} since {since.isoformat().replace('+00:00', 'Z')}"
 
 
-def _writable(file: Path | None, path: str) -> Path:
-    """The file for a node's bundle, before anything is done; raises UsageError."""
-    target = file or Path(f"{NodePath.parse(path).name}.join.json")
-    if not target.parent.is_dir():
-        raise click.UsageError(f"there is no folder {target.parent}; make it, or name another file")
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
-        raise click.UsageError(f"{target} cannot be written; name another file with -o")
-    return target
-
-
-def _labels_text(labels: dict[str, str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+node.add_command(requests)
+node.add_command(tokens)
+node.add_command(approve)
+node.add_command(deny)
+node.add_command(rotate)
+node.add_command(revoke)

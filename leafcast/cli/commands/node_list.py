@@ -1,4 +1,4 @@
-"""`leafcast node add -f`: all edges that a CSV file lists, or none; one bundle each.
+"""`leafcast node add -f`: all edges that a CSV file lists, or none; a token or a bundle each.
 
 Every line is judged before anything is changed, here and by the centre, and all faults are told.
 """
@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
+from leafcast.cli.hand_over import HandOver, invitation
 from leafcast.cli.object_options import refuse
 from leafcast.cli.session_calls import in_session
 from leafcast.show.plurals import many
@@ -46,11 +47,9 @@ def add_listed(
     file: Path,
     folder: Path,
     labels: Mapping[str, str],
-    valid: int,
-    *,
-    replace: bool,
+    handed: HandOver,
 ) -> None:
-    """Add what the file lists, and write the bundles into the folder."""
+    """Add what the file lists, and write what is handed over into the folder."""
     rows = _read(file, labels)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,44 +59,59 @@ def add_listed(
     async def work(session: Session) -> tuple[list[str], int]:
         faults = [
             f"{file}:{row.line}: {fault['message']}; {fault['remedy']}"
-            async for row, fault in _faults(session, rows, replace=replace)
+            async for row, fault in _faults(session, rows, handed)
         ]
         if faults:
             return faults, 0
         again = 0
         for part in _parts(rows, ADDED_AT_ONCE):
             nodes = [row.form for row in part]
-            more = {"replace": replace, "valid_seconds": valid}
-            said = await session.call("node-add-all", seconds=ADD_SECONDS, nodes=nodes, **more)
+            said = await session.call(
+                handed.verb, seconds=ADD_SECONDS, nodes=nodes, **handed.arguments
+            )
             if said["faults"]:  # Someone else changed the tree meanwhile.
                 lines = [part[fault["at"]].line for fault in said["faults"]]
                 whys = [f"{fault['message']}; {fault['remedy']}" for fault in said["faults"]]
                 return [f"{file}:{n}: {why}" for n, why in zip(lines, whys, strict=True)], 0
             for one in said["added"]:
-                atomic_write(folder / bundle_name(one["path"]), one["bundle"], durable=False)
-                again += one["again"]
+                text = one["bundle"] if handed.bundle else invitation(one)
+                name = bundle_name(one["path"], bundle=handed.bundle)
+                atomic_write(folder / name, text, durable=False)
+                again += bool(one["again"] if handed.bundle else one["void"])
         return [], again
 
     faults, again = in_session(data_dir, work)
     _refuse_all(file, faults, len(rows))
-    click.echo(f"Added {many(len(rows) - again, 'node')}: bundles are in {folder}")
-    if again:
-        click.echo(f"{many(again, 'node')} existed: their earlier bundles are void.")
-    click.echo(f"Next, at each: leafcast join {bundle_name('PATH')}")
+    _tell(folder, len(rows), again, handed)
 
 
-async def _faults(session: Session, rows: Sequence[Row], *, replace: bool) -> Any:
+def _tell(folder: Path, rows: int, again: int, handed: HandOver) -> None:
+    """Say what was handed over, and what is to be done with it."""
+    if handed.bundle:
+        click.echo(f"Added {many(rows - again, 'node')}: bundles are in {folder}")
+        if again:
+            click.echo(f"{many(again, 'node')} existed: their earlier bundles are void.")
+    else:
+        click.echo(f"{many(rows, 'node')} may {handed.may}: tokens are in {folder}")
+        if again:
+            click.echo(f"{many(again, 'token')} made earlier for the same paths: void.")
+    click.echo(f"Next, at each: leafcast join {bundle_name('PATH', bundle=handed.bundle)}")
+    if not (handed.bundle or handed.approved):
+        click.echo("Then here: leafcast node approve --all")
+
+
+async def _faults(session: Session, rows: Sequence[Row], handed: HandOver) -> Any:
     """What the centre has against rows, before it changes anything."""
     for part in _parts(rows, CHECKED_AT_ONCE):
-        nodes, more = [row.form for row in part], {"replace": replace, "dry_run": True}
-        said = await session.call("node-add-all", seconds=ADD_SECONDS, nodes=nodes, **more)
+        nodes, more = [row.form for row in part], {**handed.arguments, "dry_run": True}
+        said = await session.call(handed.verb, seconds=ADD_SECONDS, nodes=nodes, **more)
         for fault in said["faults"]:
             yield part[fault["at"]], fault
 
 
-def bundle_name(path: str) -> str:
+def bundle_name(path: str, *, bundle: bool) -> str:
     """`region-1.store-7.join.json` of `/region-1/store-7`; no name has a dot in it."""
-    return f"{path.strip('/').replace('/', '.')}.join.json"
+    return f"{path.strip('/').replace('/', '.')}.join{'.json' if bundle else ''}"
 
 
 def _read(file: Path, labels: Mapping[str, str]) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ from nats.aio.client import Client
 from relay.adapters.jetstream.backpressure_client import close
 
 REQUEST_SECONDS = 5.0
+LINKS_MAX = 64
+"""More than a child may have, by its account's limits."""
 
 
 class ConfigRefused(Exception):
@@ -38,12 +40,16 @@ async def _raised_anyway(error: Exception) -> None:
     """Whoever asks gets the error."""
 
 
-async def cut_links(system: Client, account: str) -> None:
-    """Close leaf links bound to the account: a reload leaves them open, only deaf."""
-    found = await _asked(system, "PING.LEAFZ", account=account)
+async def cut_links(system: Client, account: str, keep: Collection[str] = ()) -> None:
+    """Close links bound to the account, save those of these keys.
+
+    A reload leaves the links of keys that are good no more open, only deaf.
+    """
+    found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
     server = found["server"]["id"]
-    for link in found["data"].get("leafs") or ():
-        await _asked(system, f"{server}.KICK", cid=link["id"])
+    for link in found["data"].get("connections") or ():
+        if link.get("authorized_user") not in keep:
+            await _asked(system, f"{server}.KICK", cid=link["cid"])
 
 
 async def reload_config(system: Client) -> None:

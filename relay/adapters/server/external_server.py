@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +21,7 @@ from relay.adapters.server.nats_config import (
     ParentLink,
     ServerSettings,
     check_child,
+    loses_key,
     write_config,
 )
 from relay.ports import BusBroken
@@ -55,8 +56,10 @@ class ExternalServer:
         *,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
+        entrance: str = "",
     ) -> None:
         self.path = path
+        self._entrance = entrance
         self.url = place.url
         self.leaf_url = place.leaf_url
         self.leaf_urls = (place.leaf_url,)
@@ -95,8 +98,16 @@ class ExternalServer:
             if old == nkey:
                 return
             check_child(self._settings(self._children), name, nkey)
+            cut = name if loses_key(old or "", nkey) else None
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
-            await self._change({**self._children, name: nkey}, times=2, cut=name if old else None)
+            await self._change({**self._children, name: nkey}, times=2, cut=cut)
+
+    async def link_with(self, seed: str) -> None:
+        """Be known to the parent by another key: the link is made anew. Raises BusBroken."""
+        async with self._changing:
+            assert self._parent is not None
+            self._parent = replace(self._parent, seed=seed)
+            await self._change(self._children, times=1, cut=None)
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account and cut its leaf link; twice is harmless. Raises BusBroken."""
@@ -118,7 +129,7 @@ class ExternalServer:
                 for _ in range(times):
                     await reload_config(system)
                 if cut is not None:
-                    await cut_links(system, cut)
+                    await cut_links(system, cut, children.get(cut, "").split())
         except (ConfigRefused, NatsError, OSError, TimeoutError) as error:
             self._children = before
             self.write_config()
@@ -134,4 +145,5 @@ class ExternalServer:
             nkeys=self._nkeys,
             parent=self._parent,
             children=children,
+            entrance=self._entrance,
         )

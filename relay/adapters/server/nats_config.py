@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -54,7 +54,8 @@ class ParentLink:
 
     `authorities` is a file with the certificates of those who may have signed the parent's; without
     it a server on this machine is taken as it is, and any other by the system's authorities.
-    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only.
+    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only. An `unproven` parent is
+    believed to be no one: what comes from it proves itself.
     """
 
     urls: tuple[str, ...]
@@ -63,12 +64,15 @@ class ParentLink:
     server_name: str = ""
     authorities: Path | None = None
     proxy: str = field(default="", repr=False)
+    unproven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """All that a server's configuration depends on; `children` maps names to public nkeys.
 
+    A child may have two keys, with a space between, while one is replaced, and none (""), while it
+    is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
     `host` and `leaf_host` are the addresses of this machine that it listens on, for clients and for
     children; beyond loopback it needs `tls`. Of a `websocket_port` a proxy on this machine knows.
     """
@@ -86,6 +90,7 @@ class ServerSettings:
     websocket_port: int = 0
     # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
     name: str = ""
+    entrance: str = ""
 
 
 class BadServerSettings(ValueError):
@@ -102,7 +107,7 @@ def render(settings: ServerSettings) -> str:
 
     Raises BadIdentity, BadNkey or BadServerSettings.
     """
-    _check_users(settings)
+    _check_users(settings, settings.children)
     _check_hosts(settings)
     prefix = settings.path.prefix
     tls = "" if settings.tls is None else _tls(settings.tls)
@@ -127,9 +132,15 @@ def render(settings: ServerSettings) -> str:
         system_nkey=settings.nkeys.system,
         remote=_remote(settings.parent),
         children="".join(
-            _fill("child", name=settings.path.child(name).name, nkey=nkey, prefix=prefix)
-            for name, nkey in sorted(settings.children.items())
+            _fill(
+                "child",
+                name=settings.path.child(name).name,
+                users=",".join(_fill("user", nkey=nkey) for nkey in keys.split()),
+                prefix=prefix,
+            )
+            for name, keys in sorted(settings.children.items())
         ),
+        entrance=_fill("entrance", nkey=settings.entrance) if settings.entrance else "",
     )
 
 
@@ -141,12 +152,17 @@ def write_config(file: Path, settings: ServerSettings) -> None:
 def check_child(settings: ServerSettings, name: str, nkey: str) -> None:
     """Refuse, without the cost of rendering, a child that `render` would refuse; same errors."""
     settings.path.child(name)
-    check_public_nkey(nkey, name)
-    own = settings.nkeys
-    others = (child for child, key in settings.children.items() if key == nkey and child != name)
-    holder = "this server" if nkey in (own.relay, own.uplink, own.space, own.system) else None
-    if holder := holder or next(others, None):
-        raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+    others = {child: key for child, key in settings.children.items() if child != name}
+    _check_users(replace(settings, children={}), {name: nkey})
+    for key in nkey.split():
+        holder = next((child for child, keys in others.items() if key in keys.split()), None)
+        if holder is not None:
+            raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+
+
+def loses_key(before: str, after: str) -> bool:
+    """Whether a child's link may be one of a key that it has no more."""
+    return not set(before.split()) <= set(after.split())
 
 
 def _remote(parent: ParentLink | None) -> str:
@@ -172,7 +188,9 @@ def _remote_tls(parent: ParentLink) -> str:
         return ""
     # Over WebSockets TLS always comes first.
     said = ["handshake_first: true"] if "tls" in schemes else []
-    if parent.authorities is not None:
+    if parent.unproven:
+        said.append("insecure: true")
+    elif parent.authorities is not None:
         said.append(f'ca_file: "{_quotable("authorities", str(parent.authorities))}"')
     elif all(is_loopback(urlsplit(url).hostname or "") for url in parent.urls):
         said.append("insecure: true")
@@ -200,12 +218,14 @@ def _websocket(port: int) -> str:
     return _fill("websocket", port=str(port)) if port else ""
 
 
-def _check_users(settings: ServerSettings) -> None:
+def _check_users(settings: ServerSettings, children: Mapping[str, str]) -> None:
     """A key opens one account; the server would refuse the whole file otherwise."""
     own = settings.nkeys
     users = {"RELAY": own.relay, "UPLINK": own.uplink, "SPACE": own.space, "SYS": own.system}
+    users |= {"ENROL": settings.entrance} if settings.entrance else {}
     holder: dict[str, str] = {}
-    for name, nkey in [*users.items(), *settings.children.items()]:
+    each = [(name, nkey) for name, keys in children.items() for nkey in keys.split()]
+    for name, nkey in [*users.items(), *each]:
         check_public_nkey(nkey, name)
         if nkey in holder:
             rule = f"{holder[nkey]} has the same; make a new one"

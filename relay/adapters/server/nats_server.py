@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,7 @@ from relay.adapters.server.nats_config import (
     ParentLink,
     ServerSettings,
     check_child,
+    loses_key,
     write_config,
 )
 from relay.adapters.server.port_holder import Holder, stranger_on
@@ -63,9 +65,11 @@ class EmbeddedServer:
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
         reach: Reach | None = None,
+        entrance: str = "",
     ) -> None:
         self.path = path
         self._reach = reach
+        self._entrance = entrance
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -209,10 +213,17 @@ class EmbeddedServer:
         await self.next_start(seen)
         return True
 
+    async def link_with(self, seed: str) -> None:
+        """Be known to the parent by another key: the link is made anew. Raises as `reload`."""
+        assert self._parent is not None
+        self._parent = replace(self._parent, seed=seed)
+        await self.reload()
+
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.
 
-        Raises BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
+        Two keys, with a space between, are both good; with none ("") its link is cut. Raises
+        BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
         """
         old = self._children.get(name)
         if old == nkey:
@@ -220,8 +231,8 @@ class EmbeddedServer:
         check_child(self._settings(self._children), name, nkey)
         self._children[name] = nkey
         await self.reload()
-        if old is not None:
-            await self._cut_links(name)
+        if loses_key(old or "", nkey):
+            await self._cut_links(name, nkey.split())
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account, cut its connections and its leaf link; twice is harmless."""
@@ -331,12 +342,13 @@ class EmbeddedServer:
             parent=self._parent,
             children=children,
             name=self._name,
+            entrance=self._entrance,
         )
 
     def _write_config(self) -> None:
         write_config(self._config, self._settings(self._children))
 
-    async def _cut_links(self, child: str) -> None:
+    async def _cut_links(self, child: str, keep: Collection[str] = ()) -> None:
         await self._up()
         async with system_connection(self.url, self._system_seed) as system:
-            await cut_links(system, child)
+            await cut_links(system, child, keep)

@@ -7,6 +7,9 @@ import re
 
 import nkeys
 
+from schemas.identity import TreeId
+from schemas.tokens import entrance_entropy
+
 _PUBLIC = re.compile(r"U[A-Z2-7]{55}\Z")
 
 
@@ -22,6 +25,11 @@ def new_user_nkey(entropy: bytes) -> tuple[str, str]:
     """Make a pair from 32 random bytes: (seed `SU...`, public key `U...`)."""
     seed = nkeys.encode_seed(entropy, nkeys.PREFIX_BYTE_USER).decode()
     return seed, public_nkey(seed)
+
+
+def entrance_pair(tree: TreeId) -> tuple[str, str]:
+    """The pair with which those ask to be let in who hold a token of the tree: (seed, public)."""
+    return new_user_nkey(entrance_entropy(tree))
 
 
 def public_nkey(seed: str) -> str:

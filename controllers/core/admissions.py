@@ -1,0 +1,275 @@
+"""Who may be let in: tokens that were handed out, requests that came of them, what became of each.
+
+A token is no node: until a request of it is granted there is neither a record nor inventory.
+Judging is idempotent: the same request by the same key gets the same verdict, whenever it comes
+again. Times are milliseconds since 1970, and arguments.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
+from schemas.identity import KeyId, NodePath
+from schemas.tokens import token_id
+
+TOKENS_MAX = 20_000
+USES_MAX = 1_000
+KEPT_MS = 30 * 86_400_000
+"""So long it is told what became of a token: who comes with it afterwards holds an unknown one."""
+AGAIN_SECONDS_MIN = 2
+ASKED_A_SECOND = 50
+"""How many requests that wait for a person come again in a second, all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A request of a token: who asked with it first, and what became of that."""
+
+    path: NodePath
+    nkey: str
+    said: str
+    asked_ms: int
+    state: str = PENDING
+    decided_ms: int = 0
+    certificate_request: bytes = b""
+    sealing_key: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A token as the centre knows it: `public` is the half of its key that cannot ask.
+
+    `where` is its path, or with more than one use a pattern of paths. `sure` are tokens whose
+    requests are granted without asking a person. `roots` and `authority` are what it pins.
+    """
+
+    public: bytes
+    where: str
+    roots: Mapping[KeyId, bytes] = field(hash=False)
+    made_ms: int
+    expires_ms: int
+    uses: int = 1
+    sure: bool = False
+    relay: bool = False
+    again: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    authority: bytes = b""
+    void_ms: int = 0
+    requests: tuple[Requested, ...] = ()
+
+    @property
+    def token(self) -> str:
+        return token_id(self.public)
+
+    @property
+    def reusable(self) -> bool:
+        return "*" in self.where
+
+    @property
+    def waiting(self) -> int:
+        """How many of its requests wait to be decided."""
+        return 0 if self.void_ms else sum(it.state == PENDING for it in self.requests)
+
+    def admits(self, path: NodePath) -> bool:
+        """Whether it is for this path; a star stands for any part of one name."""
+        wanted, names = self.where.split("/")[1:], path.names
+        pairs = zip(wanted, names, strict=False)
+        return len(wanted) == len(names) and all(fnmatch.fnmatchcase(n, w) for w, n in pairs)
+
+    def request_at(self, path: NodePath) -> Requested | None:
+        return next((it for it in self.requests if it.path == path), None)
+
+    def with_request(self, request: Requested) -> HandedOut:
+        """The same with this request in the place of the one for the same path."""
+        others = tuple(it for it in self.requests if it.path != request.path)
+        return replace(self, requests=(*others, request))
+
+    def usable(self, now_ms: int) -> bool:
+        """Whether someone new may still ask with it."""
+        left = len(self.requests) < self.uses
+        return left and not self.void_ms and now_ms < self.expires_ms
+
+    def state(self, now_ms: int) -> str:
+        """In one word for people."""
+        if self.void_ms:
+            return "void"
+        if self.waiting:
+            return "asked"
+        if len(self.requests) >= self.uses:
+            return "used"
+        return "open" if now_ms < self.expires_ms else "expired"
+
+    def ended_ms(self, now_ms: int) -> int:
+        """Since when nothing can come of it any more; 0 while something can."""
+        if self.void_ms:
+            return self.void_ms
+        if self.waiting:
+            return 0
+        if len(self.requests) >= self.uses:
+            return max(it.decided_ms for it in self.requests)
+        return self.expires_ms if now_ms >= self.expires_ms else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a request is answered; `changed` is whether the token is another than before."""
+
+    state: str
+    reason: str = ""
+    remedy: str = ""
+    changed: bool = False
+
+
+class TooManyTokens(Exception):
+    """No token can be handed out; says why, and what to do."""
+
+
+class Admissions:
+    """All tokens of a tree, by id, as far as anything may still come of them or be asked about."""
+
+    def __init__(self, tokens: Iterable[HandedOut] = ()) -> None:
+        self.tokens: dict[str, HandedOut] = {}
+        # How many requests of each token wait to be decided; those of which none does are left out.
+        self._waiting: dict[str, int] = {}
+        self._waiting_all = 0
+        self._newest: dict[str, str] = {}
+        for one in tokens:
+            self._put(one)
+
+    def hand_out(self, one: HandedOut, now_ms: int) -> list[str]:
+        """Admit a token; the ids of those that it makes void, as they are for the same path.
+
+        Raises TooManyTokens.
+        """
+        if len(self.tokens) >= TOKENS_MAX:
+            raise TooManyTokens(f"there are {TOKENS_MAX} tokens; wait until some have expired")
+        before = self._newest.get(one.where)
+        void = []
+        if before is not None and not one.reusable and not self.tokens[before].ended_ms(now_ms):
+            self.void(before, now_ms)
+            void.append(before)
+        self._put(one)
+        return void
+
+    def _put(self, one: HandedOut) -> None:
+        self.tokens[one.token] = one
+        newest = self.tokens.get(self._newest.get(one.where, ""))
+        if newest is None or newest.made_ms <= one.made_ms:
+            self._newest[one.where] = one.token
+        self._count(one.token, one.waiting)
+
+    def _count(self, token: str, waiting: int) -> None:
+        self._waiting_all += waiting - self._waiting.pop(token, 0)
+        if waiting:
+            self._waiting[token] = waiting
+
+    def judge(self, token: str, request: JoinRequest, now_ms: int) -> Verdict:
+        """What a request comes to, made by who holds the token; it is remembered if it is new."""
+        one, path = self.tokens[token], request.path
+        if not one.admits(path):
+            return _refused(
+                f"the token is for {one.where}, not {path}", f"ask for a token for {path}"
+            )
+        known = one.request_at(path)
+        if known is not None:
+            return self._known(one, known, request)
+        if one.void_ms:
+            return _refused("the token is void", _another(path))
+        if now_ms >= one.expires_ms:
+            return _refused(
+                f"the token for {one.where} expired {(now_ms - one.expires_ms) // 1000} s ago",
+                _another(path),
+            )
+        if len(one.requests) >= one.uses:
+            used = ", ".join(str(it.path) for it in one.requests[:3])
+            return _refused(f"the token is used up: {used} came with it", _another(path))
+        asked = Requested(
+            path,
+            request.nkey,
+            request.said,
+            now_ms,
+            certificate_request=request.certificate_request,
+            sealing_key=request.sealing_key,
+        )
+        self._put(one.with_request(asked))
+        return Verdict(PENDING, changed=True)
+
+    def _known(self, one: HandedOut, known: Requested, request: JoinRequest) -> Verdict:
+        path = known.path
+        if known.nkey != request.nkey:
+            return _refused(
+                f"the token for {path} was used already, by {known.said or 'another node'}",
+                f"if that was you, join in the folder that it has; else run `leafcast node revoke "
+                f"{path}`, and {_another(path)}",
+            )
+        if known.state == DENIED:
+            return Verdict(DENIED, f"the request for {path} was denied", _another(path))
+        if known.state == PENDING and one.void_ms:
+            return _refused("the token is void", _another(path))
+        return Verdict(known.state)
+
+    def waiting(self) -> list[tuple[HandedOut, Requested]]:
+        """All requests that are not decided, the oldest first."""
+        found = [
+            (one, it)
+            for one in (self.tokens[token] for token in self._waiting)
+            for it in one.requests
+            if it.state == PENDING
+        ]
+        return sorted(found, key=lambda pair: (pair[1].asked_ms, pair[1].path))
+
+    def decide(self, token: str, path: NodePath, state: str, now_ms: int) -> None:
+        """Grant or deny a request that waits; what is decided stays so."""
+        one = self.tokens[token]
+        known = one.request_at(path)
+        if known is not None and known.state == PENDING:
+            self._put(one.with_request(replace(known, state=state, decided_ms=now_ms)))
+
+    def void(self, token: str, now_ms: int) -> None:
+        """Let nobody come with it any more; who was let in by it stays."""
+        one = self.tokens[token]
+        if not one.void_ms:
+            self._put(replace(one, void_ms=now_ms))
+
+    def forget_old(self, now_ms: int) -> list[str]:
+        """Drop what ended long ago; the ids of it."""
+        gone = [
+            it.token for it in self.tokens.values() if 0 < it.ended_ms(now_ms) <= now_ms - KEPT_MS
+        ]
+        for token in gone:
+            one = self.tokens.pop(token)
+            self._count(token, 0)
+            if self._newest.get(one.where) == token:
+                del self._newest[one.where]
+        return gone
+
+    def again_seconds(self) -> int:
+        """When one that waits is to ask again, so that many do not ask too often."""
+        return max(AGAIN_SECONDS_MIN, self._waiting_all // ASKED_A_SECOND)
+
+    def check(self) -> None:
+        """Assert what always holds."""
+        assert len(self.tokens) <= TOKENS_MAX
+        assert self._waiting_all == sum(self._waiting.values())
+        assert all(self._waiting.values())
+        for token, one in self.tokens.items():
+            assert token == one.token
+            assert len(one.requests) <= one.uses <= USES_MAX
+            assert len({it.path for it in one.requests}) == len(one.requests)
+            assert all(one.admits(it.path) for it in one.requests)
+            assert not (one.sure and one.reusable)
+            assert one.waiting == self._waiting.get(token, 0)
+            for it in one.requests:
+                assert it.state in (PENDING, GRANTED, DENIED)
+                assert bool(it.decided_ms) == (it.state != PENDING)
+
+
+def _refused(reason: str, remedy: str) -> Verdict:
+    return Verdict(REFUSED, reason, remedy)
+
+
+def _another(path: NodePath) -> str:
+    return f"make another with `leafcast node add {path}` at the centre"

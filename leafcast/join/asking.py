@@ -1,0 +1,276 @@
+"""A node asks to be let in with a token, until it is answered; its keys are made and stay here.
+
+It asks through a nats-server of its own, over the very link that it will have as a node: whatever
+that goes through (TLS, WebSocket, proxies) is tried at once. What it asked is written down first,
+so that a later start asks the same with the same keys, and gets the same answer.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.join.bundle import Bundle, BundleRefused, read_bundle, write_bundle
+from leafcast.join.folder import BUNDLE_FILE, REQUEST_FILE, REQUEST_FOLDER
+from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
+from relay.adapters.jetstream.request_reply import Unanswered, ask
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
+from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import (
+    BadNkey,
+    entrance_pair,
+    new_user_nkey,
+    public_nkey,
+)
+from relay.adapters.spaces.connection import Client, space_connection
+from relay.atomic_file import atomic_write
+from relay.ports import Clock, Dice
+from schemas.codec import from_json
+from schemas.enrolment import (
+    DENIED,
+    GRANTED,
+    NO_WAY_UP,
+    REFUSED,
+    SAID_MAX,
+    UNKNOWN_TOKEN,
+    Grant,
+    JoinAnswer,
+    JoinRequest,
+    NoAnswer,
+    SignedRequest,
+    open_answer,
+    sign_request,
+)
+from schemas.identity import NodePath, random_id
+from schemas.refusals import RecordRefused
+from schemas.tokens import Token
+from schemas.wire import encode
+
+FORMAT = 1
+ANSWER_SECONDS = 12.0
+RETRY_SECONDS = 1.0
+KEY_SHOWN = 12
+DOUBTS_MAX = 4
+"""So often an answer that no one vouches for is doubted before it is believed."""
+VALID_MS = 10 * 365 * 86_400_000
+"""A node that was let in so has a key that only it has: nothing of it expires before it joined."""
+
+_NOT_REACHED, _NO_WAY, _WAITS = "not reached", "no way", "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a folder remembers of its request; the seed goes to the bundle once it is granted."""
+
+    token: str
+    path: str
+    seed: str = field(repr=False)
+
+
+class Asking:
+    """One node that asks; `say` tells the user what becomes of it."""
+
+    def __init__(
+        self,
+        url: str,
+        token: Token,
+        path: NodePath,
+        folder: Path,
+        clock: Clock,
+        dice: Dice,
+        say: Callable[[str], None],
+    ) -> None:
+        self._url = url
+        self._token = token
+        self._path = path
+        self._folder = folder
+        self._clock = clock
+        self._dice = dice
+        self._say = say
+        self._told = self._key = ""
+
+    def granted_before(self) -> Bundle | None:
+        """What an earlier start with this very token came to in this folder."""
+        asked = self._asked_before()
+        if asked is None or asked.token != self._token.token_id or asked.seed:
+            return None
+        try:
+            return read_bundle(self._folder / BUNDLE_FILE)
+        except BundleRefused:
+            return None
+
+    async def run(self) -> Bundle:
+        """Ask until it is granted; the bundle is in the folder then.
+
+        Raises JoinFailed if it is not granted, DataDirUnusable if the folder is another's.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = DataDir(self._folder.absolute())
+        if place.tree() is not None:
+            reason = "a whole tree of `leafcast up` lies there"
+            raise DataDirUnusable(place.folder, reason, "name another --data-dir")
+        with place.locked():
+            asked = self._remembered()
+            self._key, said = public_nkey(asked.seed), platform.node()[:SAID_MAX]
+            request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
+            try:
+                grant = await self._ask(sign_request(self._token, request))
+            finally:
+                shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
+            bundle = self._bundle(grant, asked.seed)
+            write_bundle(self._folder / BUNDLE_FILE, bundle)
+            self._keep(replace(asked, seed=""))
+        return bundle
+
+    async def _ask(self, request: SignedRequest) -> Grant:
+        seed, _ = entrance_pair(self._token.tree)
+        accounts = AccountSeeds(*(new_user_nkey(self._dice.entropy(32))[0] for _ in range(4)))
+        # A parent keeps one link of each name, the newest.
+        name = f"asking.{random_id(self._dice.entropy(16))[:12]}"
+        server = EmbeddedServer(
+            self._folder / REQUEST_FOLDER,
+            self._path,
+            accounts,
+            guard=(guard := Guard()),
+            clock=self._clock,
+            # The answer proves itself, by the token, and says whom to believe from then on.
+            parent=ParentLink((self._url,), seed, name, unproven=True),
+        )
+        async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
+            return await self._until_granted(server, client, request)
+
+    async def _until_granted(
+        self, server: EmbeddedServer, client: Client, request: SignedRequest
+    ) -> Grant:
+        doubts, patient_until = 0, self._clock.now().seconds + REFUSED_SECONDS
+        while True:
+            pause = RETRY_SECONDS
+            answer = await self._answer(client, request)
+            if isinstance(answer, JoinAnswer):
+                if answer.grant is not None and answer.state == GRANTED:
+                    return answer.grant
+                if answer.state in (DENIED, REFUSED):
+                    raise JoinFailed(self._path, answer.reason, answer.remedy)
+                self._tell(_WAITS, self._waiting(answer))
+                doubts, pause = 0, float(answer.again_seconds or RETRY_SECONDS)
+            elif answer is not None:
+                doubts += 1
+                self._judge(answer, doubts)
+            elif self._clock.now().seconds <= patient_until:
+                pass  # The link is on its way.
+            elif trouble_of(server.log) == NOT_LET_IN:
+                raise _unknown_tree(self._path, self._url)
+            else:
+                self._tell(_NOT_REACHED, f"{self._url} is not reached; trying again")
+            await self._clock.sleep(pause)
+
+    async def _answer(
+        self, client: Client, request: SignedRequest
+    ) -> JoinAnswer | NoAnswer | RecordRefused | None:
+        """The centre's answer, what there is in its place, or None: nobody took the request."""
+        try:
+            answer = await ask(client, "enrol.ask", encode(request), ANSWER_SECONDS)
+        except Unanswered:
+            return None
+        try:
+            return open_answer(self._token, request, answer)
+        except (NoAnswer, RecordRefused) as fault:
+            return fault
+
+    def _judge(self, fault: NoAnswer | RecordRefused, doubts: int) -> None:
+        """Raises JoinFailed for what was said often enough to be believed."""
+        if isinstance(fault, NoAnswer) and fault.word == NO_WAY_UP:
+            said = f"the relay at {self._url} does not reach the centre; trying again"
+            return self._tell(_NO_WAY, said)
+        if doubts < DOUBTS_MAX:
+            return None
+        if isinstance(fault, NoAnswer) and fault.word == UNKNOWN_TOKEN:
+            raise _unknown_token(self._path, self._url)
+        raise JoinFailed(
+            self._path,
+            f"{self._url} answers what the token does not fit: {fault}",
+            "see whether the address is the one that `leafcast node add` printed",
+        )
+
+    def _waiting(self, answer: JoinAnswer) -> str:
+        if answer.reason:
+            return f"{self._path} waits to be let in: {answer.reason}"
+        return f"{self._path} asked to be let in; at the centre: leafcast node approve {self._path}"
+
+    def _tell(self, what: str, said: str) -> None:
+        if what != self._told:
+            self._told = what
+            self._say(said)
+
+    def _remembered(self) -> Asked:
+        """The request of an earlier start with this token, or a new one, written down."""
+        asked = self._asked_before()
+        if asked is None or asked.token != self._token.token_id or not asked.seed:
+            seed, _ = new_user_nkey(self._dice.entropy(32))
+            asked = Asked(self._token.token_id, str(self._path), seed)
+            self._keep(asked)
+        if asked.path != str(self._path):
+            reason = f"it asked with this token to be {asked.path}, not {self._path}"
+            raise DataDirUnusable(self._folder, reason, "name that path, or another --data-dir")
+        return asked
+
+    def _keep(self, asked: Asked) -> None:
+        atomic_write(self._folder / REQUEST_FILE, asked_text(asked))
+
+    def _asked_before(self) -> Asked | None:
+        """What the folder remembers; nothing if it is damaged, for then a new key is asked with."""
+        try:
+            return read_asked((self._folder / REQUEST_FILE).read_bytes())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadNkey):
+            return None
+
+    def _bundle(self, grant: Grant, seed: str) -> Bundle:
+        now_ms = self._clock.now().wall_ms
+        return Bundle(
+            tree=grant.tree,
+            path=grant.path,
+            relay=grant.relay,
+            parents=grant.parents,
+            seed=seed,
+            roots=grant.roots,
+            issued_ms=now_ms,
+            expires_ms=now_ms + VALID_MS,
+            labels=grant.labels,
+            former=grant.former,
+            authorities=grant.authority.decode(errors="replace"),
+        )
+
+
+def asked_text(asked: Asked) -> str:
+    """What the file of a request says."""
+    return json.dumps({"format": FORMAT, **asdict(asked)}) + "\n"
+
+
+def read_asked(data: bytes) -> Asked:
+    """What a file of a request says; raises ValueError, KeyError, TypeError or BadNkey."""
+    form = from_json(data)
+    if form["format"] != FORMAT:
+        raise ValueError("it is of another version")
+    asked = Asked(str(form["token"]), str(form["path"]), str(form["seed"]))
+    NodePath.parse(asked.path)
+    if asked.seed:
+        public_nkey(asked.seed)
+    return asked
+
+
+def _unknown_tree(path: NodePath, url: str) -> JoinFailed:
+    reason = f"the server at {url} does not know the tree that the token is of"
+    return JoinFailed(path, reason, "see whether address and token are of the same tree")
+
+
+def _unknown_token(path: NodePath, url: str) -> JoinFailed:
+    reason = f"the tree at {url} does not know the token: it is of another tree, or very old"
+    remedy = f"make another with `leafcast node add {path}` at the centre"
+    return JoinFailed(path, reason, remedy)

@@ -1,0 +1,87 @@
+"""Where to ask, and with which token: from a command line, or a file of `leafcast node add`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from schemas.identity import NodePath
+from schemas.tokens import TEXT_MAX, Token, read_token
+
+SCHEMES = ("nats", "tls", "ws", "wss")
+TOKEN_VARIABLE = "LEAFCAST_TOKEN"  # noqa: S105 - a name
+_FILE_BYTES_MAX = 2 * TEXT_MAX
+
+
+class InvitationUnusable(Exception):
+    """An address, a token or a path that cannot be asked with; says which, and what to do."""
+
+    def __init__(self, what: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{what}: {reason}; {remedy}")
+        self.what = what
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Who may ask where to be which node."""
+
+    url: str
+    token: Token
+    path: NodePath
+
+
+def invitation_of(source: str, token: str | None, path: str | None) -> Invitation | None:
+    """What was named: an address with its token, or a file of both; None of any other file.
+
+    Raises InvitationUnusable or TokenRefused.
+    """
+    if "://" in source:
+        if not token:
+            remedy = f"say --token, or set {TOKEN_VARIABLE}; `leafcast node add` prints one"
+            raise InvitationUnusable(source, "an address needs a token", remedy)
+        return _invitation(source, source, token, path)
+    words = _words(Path(source))
+    if words is None:
+        return None
+    return _invitation(source, words[0], words[1], path)
+
+
+def read_invitation(data: bytes) -> tuple[str, str] | None:
+    """The address and the token of a file; None if it holds something else."""
+    if len(data) > _FILE_BYTES_MAX:
+        return None
+    try:
+        words = data.decode("ascii").split()
+    except UnicodeDecodeError:
+        return None
+    return (words[0], words[1]) if len(words) == 2 and "://" in words[0] else None
+
+
+def _words(file: Path) -> tuple[str, str] | None:
+    try:
+        return read_invitation(file.read_bytes()) if file.stat().st_size < 2**20 else None
+    except OSError:
+        return None  # Whoever reads it as a bundle says so.
+
+
+def _invitation(source: str, url: str, text: str, path: str | None) -> Invitation:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in SCHEMES and parts.hostname and (parts.port or True)
+    except ValueError:
+        usable = False
+    if not usable:
+        remedy = "write wss://HOST/PATH, tls://HOST:PORT, or nats://127.0.0.1:PORT"
+        raise InvitationUnusable(url, "it is no address of a server", remedy)
+    token = read_token(text)
+    asked = NodePath.parse(path) if path else token.path
+    if asked is None:
+        remedy = "say which node this is with --path"
+        raise InvitationUnusable(source, "the token is for several nodes", remedy)
+    if token.path is not None and asked != token.path:
+        reason = f"the token is for {token.path}, not {asked}"
+        raise InvitationUnusable(source, reason, "leave out --path, or ask for another token")
+    return Invitation(url, token, asked)

@@ -1,0 +1,88 @@
+"""The key by which a node is known to its parent, and the one that is to take its place.
+
+The new key is made here, and written down before anybody hears of it. It takes the place of the old
+one only when a link was opened with it; until then, and after any crash, the old one is used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from relay.adapters.server.link_trouble import trouble_of
+from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, public_nkey
+from relay.atomic_file import atomic_write
+from relay.ports import Clock, Dice
+from schemas.codec import from_json
+
+FILE = "next_key.json"
+OPENED_SECONDS, LOOK_SECONDS = 20.0, 0.1
+
+log = logging.getLogger("leafcast")
+
+
+class Linked(Protocol):
+    """A node's own server, as far as its link to the parent goes."""
+
+    @property
+    def log(self) -> list[str]: ...
+
+    async def link_with(self, seed: str) -> None: ...
+
+
+class OwnKey:
+    """`keep` writes down the seed with which the node starts next time."""
+
+    def __init__(
+        self, folder: Path, seed: str, keep: Callable[[str], None], clock: Clock, dice: Dice
+    ) -> None:
+        self._file = folder / FILE
+        self._seed = seed
+        self._keep = keep
+        self._clock = clock
+        self._dice = dice
+
+    @property
+    def nkey(self) -> str:
+        """The public half of the key in use."""
+        return public_nkey(self._seed)
+
+    def make_next(self) -> str:
+        """The public half of the next key, the same until that is used; raises OSError."""
+        seed = self._next()
+        if not seed:
+            seed, _ = new_user_nkey(self._dice.entropy(32))
+            atomic_write(self._file, json.dumps({"seed": seed}) + "\n")
+        return public_nkey(seed)
+
+    async def use(self, nkey: str, server: Linked) -> bool:
+        """Go over to the next key; False, with all as it was, if the parent does not let it in."""
+        if nkey == self.nkey:
+            return True
+        seed = self._next()
+        if not seed or public_nkey(seed) != nkey:
+            return False
+        await server.link_with(seed)
+        until = self._clock.now().seconds + OPENED_SECONDS
+        while trouble_of(server.log):
+            if self._clock.now().seconds > until:
+                log.warning("the parent does not take the new key: the old one is used again")
+                await server.link_with(self._seed)
+                return False
+            await self._clock.sleep(LOOK_SECONDS)
+        self._keep(seed)
+        self._seed = seed
+        self._file.unlink(missing_ok=True)
+        return True
+
+    def _next(self) -> str:
+        """The seed that was made before; "" if there is none that can be used."""
+        try:
+            seed = str(from_json(self._file.read_bytes())["seed"])
+            public_nkey(seed)
+        except (OSError, ValueError, KeyError, TypeError, BadNkey):
+            return ""
+        return seed if seed != self._seed else ""

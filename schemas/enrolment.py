@@ -1,0 +1,199 @@
+"""What a node that asks to be let in says, and what it is answered.
+
+A request is signed with the key that follows from the token, so the centre knows who asks; whoever
+sees it cannot make another of it. An answer travels sealed under a key that only the centre and the
+token's holder can derive: nobody on the way can make one up, or read it. What cannot be answered
+so, because no token is known, is told in a word in clear, for which no one vouches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nacl.exceptions import BadSignatureError, CryptoError
+from nacl.secret import SecretBox
+from nacl.signing import VerifyKey
+
+from schemas.identity import KeyId, NodePath, TreeId
+from schemas.refusals import RecordRefused
+from schemas.tokens import Token, answer_key, is_token_id, pin_of, token_id
+from schemas.wire import Natural, WireRecord, decode, encode
+
+REQUEST_MAX_BYTES = 8 * 1024
+ANSWER_MAX_BYTES = 64 * 1024
+SAID_MAX = 64
+CERTIFICATE_REQUEST_MAX_BYTES = 4 * 1024
+VERSION = 1
+
+PENDING, GRANTED, DENIED, REFUSED = "pending", "granted", "denied", "refused"
+STATES = frozenset({PENDING, GRANTED, DENIED, REFUSED})
+UNKNOWN_TOKEN, NO_WAY_UP, UNREADABLE = "UnknownToken", "NoWayUp", "Unreadable"
+PLAIN_WORDS = frozenset({"", UNKNOWN_TOKEN, NO_WAY_UP, UNREADABLE})
+
+
+class JoinRequest(WireRecord, frozen=True):
+    """Who wants to be the node at a path; all of it is public, the private halves never travel.
+
+    `certificate_request` is a PKCS#10 request (DER), `sealing_key` an X25519 key; either may be
+    empty. `said` is what the machine calls itself, for people.
+    """
+
+    path: NodePath
+    nkey: str
+    said: str = ""
+    certificate_request: bytes = b""
+    sealing_key: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.path.is_root:
+            raise ValueError("the centre joins nothing")
+        if len(self.nkey) > 64 or len(self.said) > SAID_MAX or not self.said.isprintable():
+            raise ValueError("its texts are too long, or not printable")
+        if len(self.certificate_request) > CERTIFICATE_REQUEST_MAX_BYTES:
+            raise ValueError("its certificate request is too long")
+        if len(self.sealing_key) not in (0, 32):
+            raise ValueError("its sealing key has not 32 bytes")
+
+
+class SignedRequest(WireRecord, frozen=True):
+    """A request (`payload`), and by which token it is made."""
+
+    version: Natural
+    token: str
+    payload: bytes
+    signature: bytes
+
+    def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise ValueError(f"it has version {self.version}, and this program reads {VERSION}")
+        if not is_token_id(self.token):
+            raise ValueError("it names no token")
+
+    @property
+    def digest(self) -> bytes:
+        """Which request this is, for its answer."""
+        return hashlib.sha256(self.payload).digest()
+
+    def verified(self, tree: TreeId, public: bytes) -> JoinRequest | None:
+        """What is asked, if the token's holder asks it of this tree; raises RecordRefused."""
+        if token_id(public) != self.token:
+            return None
+        try:
+            VerifyKey(public).verify(_signed(tree, self.token, self.payload), self.signature)
+        except (BadSignatureError, ValueError, TypeError):
+            return None
+        return decode(JoinRequest, self.payload, REQUEST_MAX_BYTES)
+
+
+class Grant(WireRecord, frozen=True):
+    """What a node needs besides its own keys to be the one at a path.
+
+    `roots` and `authority` (PEM, "" without TLS) are those that the token pins; `certificate` is
+    what became of the certificate request (PEM), empty if there was none.
+    """
+
+    tree: TreeId
+    path: NodePath
+    relay: bool
+    parents: tuple[str, ...]
+    roots: Mapping[KeyId, bytes]
+    authority: bytes
+    labels: Mapping[str, str]
+    former: tuple[NodePath, ...] = ()
+    certificate: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not self.roots or any(len(public) != 32 for public in self.roots.values()):
+            raise ValueError("it has no root key of 32 bytes")
+        if not self.parents:
+            raise ValueError("it names no parent")
+
+    def fits(self, token: Token) -> bool:
+        """Whether it is of the tree, for the path, and has the keys, that the token pins."""
+        pin = pin_of(self.tree, self.roots, self.authority)
+        return self.tree == token.tree and pin == token.pin and token.path in (None, self.path)
+
+
+class JoinAnswer(WireRecord, frozen=True):
+    """What became of a request: a state, why, what to do, and when to ask again (seconds)."""
+
+    state: str
+    digest: bytes
+    reason: str = ""
+    remedy: str = ""
+    again_seconds: Natural = 0
+    grant: Grant | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES or (self.state == GRANTED) != (self.grant is not None):
+            raise ValueError("its state is none, or does not fit what it grants")
+
+
+class SealedAnswer(WireRecord, frozen=True):
+    """An answer on its way, or the word that says why there is none."""
+
+    version: Natural
+    sealed: bytes
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        if self.version != VERSION or self.word not in PLAIN_WORDS:
+            raise ValueError("its version or its word is unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer(Exception):
+    """There is no answer of the centre; the word says why, and no one vouches for it."""
+
+    word: str
+
+
+def sign_request(token: Token, request: JoinRequest) -> SignedRequest:
+    """The request, as the token's holder makes it."""
+    payload = encode(request)
+    signature = token.key.sign(_signed(token.tree, token.token_id, payload)).signature
+    return SignedRequest(VERSION, token.token_id, payload, signature)
+
+
+def seal_answer(public: bytes, answer: JoinAnswer, nonce: bytes) -> bytes:
+    """The bytes of an answer; the nonce (24 bytes) must never come again."""
+    box = SecretBox(answer_key(public))
+    return encode(SealedAnswer(VERSION, bytes(box.encrypt(encode(answer), nonce))))
+
+
+def plain_answer(word: str) -> bytes:
+    """That there is no answer, and why, in a word."""
+    return encode(SealedAnswer(VERSION, b"", word))
+
+
+def open_answer(token: Token, request: SignedRequest, data: bytes) -> JoinAnswer:
+    """What the centre answered to this very request; raises NoAnswer or RecordRefused."""
+    found = decode(SealedAnswer, data, ANSWER_MAX_BYTES)
+    if found.word or not found.sealed:
+        raise NoAnswer(found.word or UNREADABLE)
+    try:
+        plain = SecretBox(answer_key(token.public)).decrypt(found.sealed)
+    except (CryptoError, ValueError, TypeError) as error:
+        raise RecordRefused("the answer was not made by the centre of this token") from error
+    answer = decode(JoinAnswer, plain, ANSWER_MAX_BYTES)
+    if answer.digest != request.digest:
+        raise RecordRefused("the answer is one to another request")
+    if answer.grant is not None and not answer.grant.fits(token):
+        raise RecordRefused("the answer has other keys, or another place, than the token pins")
+    return answer
+
+
+def read_request(data: bytes) -> SignedRequest:
+    """A request as it came over the wire, by anybody; raises RecordRefused."""
+    return decode(SignedRequest, data, REQUEST_MAX_BYTES)
+
+
+def read_answer(data: bytes) -> SealedAnswer:
+    """An answer on its way through a relay; raises RecordRefused."""
+    return decode(SealedAnswer, data, ANSWER_MAX_BYTES)
+
+
+def _signed(tree: TreeId, token: str, payload: bytes) -> bytes:
+    return f"leafcast/enrol/{VERSION}\0{tree}\0{token}\0".encode() + payload

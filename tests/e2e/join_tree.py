@@ -1,0 +1,134 @@
+"""A running tree and the sites that join it, by their commands, as users run them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_SECONDS = 80
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+
+
+class Site:
+    """A `leafcast join` in the foreground of a second terminal, as it were."""
+
+    def __init__(self, source: Path, folder: Path, *more: str) -> None:
+        command = [sys.executable, "-m", "leafcast", "join", source, "--data-dir", folder, *more]
+        # What runs the tests may ignore Ctrl-C, and what it starts would inherit that.
+        self.process = subprocess.Popen(
+            command,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+        )
+        self._said: list[str] = []
+        self._heard = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    @property
+    def said(self) -> str:
+        return "".join(self._said)
+
+    def until(self, text: str, times: int = 1) -> None:
+        """Wait until it has said this so many times."""
+        with self._heard:
+            said = self._heard.wait_for(lambda: self.said.count(text) >= times, WAIT_SECONDS)
+        assert said, self.said
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            code = self.process.wait(WAIT_SECONDS)
+        finally:
+            self.process.kill()
+        self._reader.join()
+        self.process.stdout.close()
+        return code
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            with self._heard:
+                self._said.append(line)
+                self._heard.notify_all()
+
+
+class Tree:
+    """A running tree, asked through its commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sites: list[Site] = []
+
+    def run(self, *arguments: object, code: int = 0, stdin: str | None = None) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "leafcast", *map(str, arguments)],
+            env={**ENVIRONMENT, "LEAFCAST_DATA_DIR": str(self.folder / "tree")},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def join(self, bundle: Path, folder: str) -> Site:
+        site = Site(bundle, self.folder / folder)
+        self.sites.append(site)
+        return site
+
+    def add(self, path: str, *options: str) -> Path:
+        bundle = self.folder / f"{path.strip('/').replace('/', '-')}-{time.monotonic_ns()}.json"
+        self.run("node", "add", path, "--bundle", "-o", bundle, *options)
+        return bundle
+
+    def reached(self) -> dict[str, bool]:
+        nodes = json.loads(self.run("node", "list", "-o", "json"))
+        return {node["path"]: node["reached"] for node in nodes}
+
+    def node(self, path: str):
+        nodes = json.loads(self.run("tree", "-o", "json"))["nodes"]
+        return next(node for node in nodes if node["path"] == path)
+
+    def ask(self, path: str, verb: str, **arguments: str):
+        return json.loads(self.run_session(path, verb, arguments))
+
+    def run_session(self, path: str, verb: str, arguments: dict[str, str]) -> str:
+        program = (
+            "import asyncio, json, sys\n"
+            "from leafcast.ask.session import open_session\n"
+            "async def ask():\n"
+            "    async with open_session() as session:\n"
+            "        path, verb, arguments = sys.argv[1:]\n"
+            "        return await session.call('ask', path=path, verb=verb,"
+            " **json.loads(arguments))\n"
+            "print(json.dumps(asyncio.run(ask())))\n"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", program, path, verb, json.dumps(arguments)],
+            env={**ENVIRONMENT, "LEAFCAST_DATA_DIR": str(self.folder / "tree")},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=WAIT_SECONDS,
+        ).stdout
+
+    def standing(self) -> list[object]:
+        """The nodes, the inventory, and the accounts of two servers."""
+        seen = [json.loads(self.run("node", "list", "-o", "json"))]
+        kinds = self.run("get", "synctargets,locations", "-o", "json")
+        files = self.folder.glob("tree/*/nats.conf")
+        return [*seen, json.loads(kinds)["items"], {f: f.read_text() for f in files}]
+
+    def settings_at(self, path: str) -> list[str]:
+        found = self.ask(path, "get", resource="configmaps", namespace="shop")
+        return [obj["data"]["colour"] for obj in found["objects"]]

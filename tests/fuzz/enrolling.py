@@ -1,0 +1,192 @@
+"""What those say who ask to be let in, and are answered; and what both sides write down of that."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nacl.secret import SecretBox
+
+from controllers.core.admissions import Admissions, HandedOut, Requested
+from leafcast.ask.api import ApiError
+from leafcast.daemon.handed_out import HandedOutFiles, handed_out_text, read_handed_out
+from leafcast.daemon.token_wishes import read_wishes
+from leafcast.join.asking import Asking, asked_text, read_asked
+from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
+from leafcast.local.own_key import OwnKey
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.link_trouble import trouble_of
+from relay.adapters.server.nkey_pairs import BadNkey
+from schemas.codec import from_json
+from schemas.enrolment import (
+    GRANTED,
+    PENDING,
+    VERSION,
+    Grant,
+    JoinAnswer,
+    JoinRequest,
+    NoAnswer,
+    SealedAnswer,
+    open_answer,
+    plain_answer,
+    read_answer,
+    read_request,
+    seal_answer,
+    sign_request,
+)
+from schemas.refusals import BadIdentity, CodecError, RecordRefused, WireRefused
+from schemas.tokens import Token, TokenRefused, answer_key, pin_of, read_token
+from schemas.wire import encode
+from tests.fuzz.files import SEED, file
+from tests.fuzz.inputs import text_of
+from tests.fuzz.target import Form, Target
+from tests.property.test_hostile_bytes import BUNDLE, PATH
+
+PIN = pin_of(BUNDLE.tree, BUNDLE.roots, b"")
+TOKEN = Token(b"s" * 16, BUNDLE.tree, PIN, PATH)
+ANY = Token(b"s" * 16, BUNDLE.tree, PIN)
+REQUEST = JoinRequest(PATH, "U" * 56, "till", b"csr", b"k" * 32)
+ASKED = sign_request(TOKEN, REQUEST)
+GRANT = Grant(BUNDLE.tree, PATH, False, ("nats://x",), BUNDLE.roots, b"", {"a": "b"}, (PATH,))
+ANSWERS = (
+    JoinAnswer(PENDING, ASKED.digest, "why", "what to do", 7),
+    JoinAnswer(GRANTED, ASKED.digest, grant=GRANT),
+)
+ONE = HandedOut(
+    TOKEN.public,
+    str(PATH),
+    BUNDLE.roots,
+    7,
+    9,
+    labels={"a": "b"},
+    requests=(Requested(PATH, "U" * 56, "till", 8),),
+)
+
+
+def token(data: bytes) -> None:
+    text = text_of(data)
+    with suppress(TokenRefused):
+        found = read_token(text)
+        assert read_token(found.text) == found
+
+
+def request(data: bytes) -> None:
+    """Whoever may say it: it is read or refused, and believed only if the holder said it."""
+    with suppress(RecordRefused):
+        found = read_request(data)
+        assert read_request(encode(found)) == found
+        said = found.verified(BUNDLE.tree, TOKEN.public)
+        if said is not None:
+            admissions = Admissions([ONE])
+            admissions.judge(ONE.token, said, 8)
+            admissions.check()
+
+
+def answer(data: bytes) -> None:
+    """On its way it may be anything; also sealed by who has the key."""
+    with suppress(RecordRefused):
+        read_answer(data)
+    with suppress(RecordRefused, NoAnswer):
+        open_answer(TOKEN, ASKED, data)
+
+
+def holders(data: bytes) -> None:
+    """What the holder of the token seals, which may be another holder's answer to this one."""
+    sealed = bytes(SecretBox(answer_key(TOKEN.public)).encrypt(data, b"n" * 24))
+    with suppress(RecordRefused, NoAnswer):
+        found = open_answer(TOKEN, ASKED, encode(SealedAnswer(VERSION, sealed)))
+        assert found.grant is None or found.grant.fits(TOKEN)
+
+
+def handed_out(data: bytes) -> None:
+    with suppress(WireRefused, ValueError, KeyError, TypeError, AttributeError):
+        found = read_handed_out(data)
+        assert read_handed_out(handed_out_text(found).encode()) == found
+        Admissions([found]).check()
+
+
+def kept(at: Path) -> None:
+    place = at / "tokens"
+    place.mkdir(exist_ok=True)
+    (place / "any.json").write_bytes((at / "token.json").read_bytes())
+    HandedOutFiles(at).read()
+
+
+def asked(data: bytes) -> None:
+    with suppress(ValueError, KeyError, TypeError, AttributeError, BadNkey):
+        found = read_asked(data)
+        assert read_asked(asked_text(found).encode()) == found
+
+
+def remembered(at: Path) -> None:
+    Asking("nats://x", TOKEN, PATH, at, SystemClock(), SystemDice(), str).granted_before()
+
+
+def next_key(at: Path) -> None:
+    OwnKey(at, SEED, str, SystemClock(), SystemDice())._next()
+
+
+def invitation(at: Path) -> None:
+    place = at / "any.join"
+    read_invitation(place.read_bytes())
+    with suppress(BadIdentity):
+        invitation_of(str(place), None, None)
+
+
+def wishes(data: bytes) -> None:
+    with suppress(CodecError, ApiError, BadIdentity):
+        said: Any = from_json(data)
+        if isinstance(said, str):
+            for uses in (1, 7):
+                for wish in read_wishes(
+                    [{"path": said, "labels": {}}],
+                    relay=False,
+                    replace=False,
+                    sure=False,
+                    uses=uses,
+                ):
+                    one = HandedOut(b"k" * 32, wish.where, {}, 0, 1, uses=wish.uses)
+                    assert one.admits(wish.wanted.path)
+
+
+def log(data: bytes) -> None:
+    trouble_of(text_of(data).splitlines())
+
+
+TARGETS = {
+    "token": Target(token, lambda: [TOKEN.text.encode(), ANY.text.encode()], bytes_max=4096),
+    "join_request": Target(request, lambda: [encode(ASKED)], Form.MSGPACK),
+    "join_answer": Target(
+        answer,
+        lambda: [
+            plain_answer("UnknownToken"),
+            *(seal_answer(TOKEN.public, it, b"n" * 24) for it in ANSWERS),
+        ],
+        Form.MSGPACK,
+    ),
+    "join_holder": Target(holders, lambda: [encode(it) for it in ANSWERS], Form.MSGPACK),
+    "handed_out": Target(handed_out, lambda: [handed_out_text(ONE).encode()], Form.JSON),
+    "handed_out_file": file("token.json", kept, (), handed_out_text(ONE)),
+    "asked": Target(
+        asked,
+        lambda: [
+            asked_text(read_asked(b'{"format":1,"token":"t","path":"/a","seed":""}')).encode()
+        ],
+        Form.JSON,
+    ),
+    "asked_file": file(
+        "request.json",
+        remembered,
+        (),
+        {"format": 1, "token": TOKEN.token_id, "path": "/a", "seed": ""},
+    ),
+    "next_key": file("next_key.json", next_key, (), {"seed": SEED}),
+    "invitation": file(
+        "any.join", invitation, (InvitationUnusable, TokenRefused), f"nats://x:1 {TOKEN.text}"
+    ),
+    "wishes": Target(wishes, lambda: [b'"/emea/store-*"', b'"/emea/s1"'], Form.JSON),
+    "link_log": Target(
+        log, lambda: [b"[1] Leafnode connection created", b"Authorization Violation"]
+    ),
+}

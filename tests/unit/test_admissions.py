@@ -1,0 +1,159 @@
+"""Who may be let in: one token, one use, one path, until it expires; asking again is harmless."""
+
+import pytest
+
+from controllers.core.admissions import (
+    AGAIN_SECONDS_MIN,
+    KEPT_MS,
+    Admissions,
+    HandedOut,
+    TooManyTokens,
+)
+from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
+from schemas.identity import KeyId, NodePath, random_id
+
+ROOTS = {KeyId(random_id(b"r" * 16)): b"k" * 32}
+NOW, DAY = 1_800_000_000_000, 86_400_000
+STORE = "/region-1/store-7"
+
+
+def handed(where=STORE, number=1, **changes) -> HandedOut:
+    form = {"made_ms": NOW, "expires_ms": NOW + DAY, **changes}
+    return HandedOut(bytes([number]) * 32, where, ROOTS, **form)
+
+
+def asks(path=STORE, key="A", said="till") -> JoinRequest:
+    return JoinRequest(NodePath.parse(path), "U" + key * 55, said)
+
+
+def with_tokens(*ones: HandedOut) -> Admissions:
+    admissions = Admissions()
+    for one in ones:
+        admissions.hand_out(one, one.made_ms)
+    admissions.check()
+    return admissions
+
+
+def test_a_request_waits_until_it_is_decided_and_asks_the_same_again():
+    one = handed()
+    admissions = with_tokens(one)
+    first = admissions.judge(one.token, asks(), NOW + 1)
+    assert (first.state, first.changed) == (PENDING, True)
+    again = admissions.judge(one.token, asks(), NOW + 2)
+    assert (again.state, again.changed) == (PENDING, False)
+    assert [it.path for _, it in admissions.waiting()] == [NodePath.parse(STORE)]
+    admissions.decide(one.token, NodePath.parse(STORE), GRANTED, NOW + 3)
+    admissions.check()
+    assert admissions.judge(one.token, asks(), NOW + 4).state == GRANTED
+    assert admissions.judge(one.token, asks(), NOW + 9 * DAY).state == GRANTED, "also much later"
+    assert not admissions.waiting()
+
+
+@pytest.mark.parametrize("decided", [None, GRANTED, DENIED])
+def test_a_token_that_was_used_is_no_use_to_another_key(decided):
+    one = handed()
+    admissions = with_tokens(one)
+    admissions.judge(one.token, asks(), NOW + 1)
+    if decided:
+        admissions.decide(one.token, NodePath.parse(STORE), decided, NOW + 2)
+    thief = admissions.judge(one.token, asks(key="B"), NOW + 3)
+    assert thief.state == REFUSED
+    assert "was used already, by till" in thief.reason
+    assert f"leafcast node revoke {STORE}" in thief.remedy
+    assert not thief.changed
+
+
+def test_an_expired_token_is_refused_with_what_to_do_and_a_request_in_time_stays_good():
+    one, asked = handed(), handed("/region-1/store-8", 2)
+    admissions = with_tokens(one, asked)
+    admissions.judge(asked.token, asks("/region-1/store-8"), NOW + DAY - 1)
+    late = admissions.judge(one.token, asks(), NOW + DAY)
+    assert late.state == REFUSED
+    assert f"the token for {STORE} expired 0 s ago" in late.reason
+    assert f"leafcast node add {STORE}" in late.remedy
+    assert admissions.judge(asked.token, asks("/region-1/store-8"), NOW + 2 * DAY).state == PENDING
+
+
+def test_a_token_is_for_its_path_alone():
+    one = handed()
+    admissions = with_tokens(one)
+    wrong = admissions.judge(one.token, asks("/region-1/store-8"), NOW)
+    assert (wrong.state, wrong.reason) == (
+        REFUSED,
+        f"the token is for {STORE}, not /region-1/store-8",
+    )
+    assert admissions.tokens[one.token] == one
+
+
+def test_a_second_token_for_a_path_makes_the_first_void_but_not_who_came_with_it():
+    first, second, third = (handed(number=number, made_ms=NOW + number) for number in (1, 2, 3))
+    admissions = with_tokens(first)
+    assert admissions.hand_out(second, NOW + 2) == [first.token]
+    assert admissions.judge(first.token, asks(), NOW + 3).reason == "the token is void"
+    admissions.judge(second.token, asks(), NOW + 3)
+    admissions.decide(second.token, NodePath.parse(STORE), GRANTED, NOW + 4)
+    assert admissions.hand_out(third, NOW + 5) == []
+    assert admissions.judge(second.token, asks(), NOW + 6).state == GRANTED
+    admissions.check()
+
+
+def test_a_request_that_waits_goes_with_its_token():
+    one = handed()
+    admissions = with_tokens(one)
+    admissions.judge(one.token, asks(), NOW)
+    admissions.void(one.token, NOW + 1)
+    assert admissions.waiting() == []
+    assert admissions.judge(one.token, asks(), NOW + 2).state == REFUSED
+    admissions.check()
+
+
+def test_a_token_for_several_is_good_for_so_many_paths_of_its_pattern():
+    one = handed("/region-1/store-*", uses=2)
+    admissions = with_tokens(one)
+    for path in ("/region-1/store-1", "/region-1/store-2"):
+        assert admissions.judge(one.token, asks(path), NOW).state == PENDING
+    third = admissions.judge(one.token, asks("/region-1/store-3"), NOW)
+    assert (third.state, "used up" in third.reason) == (REFUSED, True)
+    for path in ("/region-1/shop-1", "/region-2/store-1", "/region-1/store-1/x", "/store-1"):
+        assert "the token is for" in admissions.judge(one.token, asks(path), NOW).reason
+    assert len(admissions.waiting()) == 2
+    admissions.check()
+
+
+def test_what_is_decided_stays_so():
+    one = handed()
+    admissions = with_tokens(one)
+    admissions.judge(one.token, asks(), NOW)
+    admissions.decide(one.token, NodePath.parse(STORE), DENIED, NOW + 1)
+    admissions.decide(one.token, NodePath.parse(STORE), GRANTED, NOW + 2)
+    denied = admissions.judge(one.token, asks(), NOW + 3)
+    assert (denied.state, denied.reason) == (DENIED, f"the request for {STORE} was denied")
+
+
+def test_what_ended_long_ago_is_forgotten_and_nothing_that_waits():
+    used, open_, waits = handed(), handed("/a/b", 2), handed("/a/c", 3)
+    admissions = with_tokens(used, open_, waits)
+    admissions.judge(used.token, asks(), NOW)
+    admissions.decide(used.token, NodePath.parse(STORE), GRANTED, NOW)
+    admissions.judge(waits.token, asks("/a/c"), NOW)
+    assert admissions.forget_old(NOW + KEPT_MS - 1) == []
+    assert set(admissions.forget_old(NOW + KEPT_MS)) == {used.token}
+    assert set(admissions.forget_old(NOW + DAY + KEPT_MS)) == {open_.token}
+    assert admissions.forget_old(NOW + 100 * KEPT_MS) == []
+    admissions.check()
+
+
+def test_there_is_an_end_to_tokens(monkeypatch):
+    monkeypatch.setattr("controllers.core.admissions.TOKENS_MAX", 2)
+    admissions = with_tokens(handed("/a/b", 1), handed("/a/c", 2))
+    with pytest.raises(TooManyTokens):
+        admissions.hand_out(handed("/a/d", 3), NOW)
+
+
+def test_the_more_wait_the_seldomer_each_asks():
+    one = handed("/a/*", uses=500)
+    admissions = with_tokens(one)
+    assert admissions.again_seconds() == AGAIN_SECONDS_MIN
+    for number in range(500):
+        admissions.judge(one.token, asks(f"/a/n{number}"), NOW)
+    assert admissions.again_seconds() == 10
