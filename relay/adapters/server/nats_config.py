@@ -54,8 +54,8 @@ class ParentLink:
 
     `authorities` is a file with the certificates of those who may have signed the parent's; without
     it a server on this machine is taken as it is, and any other by the system's authorities.
-    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only. An `unproven` parent is
-    believed to be no one: what comes from it proves itself.
+    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only. An `unproven` parent
+    is believed to be no one: what comes from it proves itself.
     """
 
     urls: tuple[str, ...]
