@@ -183,7 +183,7 @@ class Admission:
         if now >= until:
             said = await self._enrolling.parent(path)
             self._parents[path.parent] = (now + PARENT_KNOWN_SECONDS, said)
-        return tuple(said["leafUrls"])
+        return tuple(map(str, said["leafUrls"]))
 
     async def add(
         self,
@@ -212,13 +212,14 @@ class Admission:
 
     def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
         tree, roots, now = self._tree.tree_id(), dict(self._tree.roots()), self._clock.now().wall_ms
-        authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
+        authority = plan.parents[wish.wanted.path.parent]["authorities"].encode()
         pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)
         return token, HandedOut(
             public=token.public,
             where=wish.where,
             roots=roots,
+            authority=authority,
             made_ms=now,
             expires_ms=now + valid_seconds * 1000,
             uses=wish.uses,
@@ -226,7 +227,6 @@ class Admission:
             relay=wish.wanted.relay,
             again=wish.wanted.again and wish.path is not None,
             labels=dict(wish.wanted.labels),
-            authority=authority,
         )
 
     def _handed_out(

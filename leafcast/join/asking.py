@@ -140,8 +140,8 @@ class Asking:
             accounts,
             guard=(guard := Guard()),
             clock=self._clock,
-            # Whom it believes is told by the answer: whoever else is there can answer nothing.
-            parent=ParentLink((self._url,), seed, name, unchecked=True),
+            # The answer proves itself, by the token, and says whom to believe from then on.
+            parent=ParentLink((self._url,), seed, name, unproven=True),
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
             return await self._until_granted(server, client, request)
@@ -244,7 +244,7 @@ class Asking:
             expires_ms=now_ms + VALID_MS,
             labels=grant.labels,
             former=grant.former,
-            authorities=grant.authority.decode(),
+            authorities=grant.authority.decode(errors="replace"),
         )
 
 

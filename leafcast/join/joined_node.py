@@ -15,8 +15,9 @@ from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
+from relay.adapters.server.link_trouble import AWAY, NOT_LET_IN, cause_of, trouble_of
 from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.atomic_file import atomic_write
 from relay.core.effects import Noted
@@ -124,9 +125,11 @@ class JoinedNode:
                 raise _void(self.bundle)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
-            if trouble != told and (trouble or ready) and not patient:
-                told = trouble
-                self._say(self._news(trouble))
+            cause = cause_of(runtime.server.log) if trouble == AWAY else ("", "")
+            news = trouble + cause[0]
+            if news != told and (trouble or ready) and not patient:
+                told = news
+                self._say(await self._news(trouble, *cause))
             await self._clock.sleep(LOOK_SECONDS)
 
     def _tell(self, noted: Noted) -> None:
@@ -149,14 +152,15 @@ class JoinedNode:
         self._place = place
         return True
 
-    def _news(self, trouble: str) -> str:
+    async def _news(self, trouble: str, cause: str, remedy: str) -> str:
         if not trouble:
             return f"{self.bundle.path} is in session with its parent"
         if trouble == NOT_LET_IN:
             return f"{_void(self.bundle)}; until then it keeps what it has"
         if trouble == _STOPPED:
             return _other_run(self.bundle)
-        return f"its parent {self.bundle.path.parent} is not reached; trying again"
+        said = f"its parent {self.bundle.path.parent} is not reached"
+        return f"{said}{await cause_at(self.bundle.parents, cause, remedy)}; trying again"
 
 
 def _void(bundle: Bundle) -> JoinFailed:

@@ -98,9 +98,9 @@ class NodeRuntime:
         keep_seed: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
-        self._decide = decide
         self._reach = reach
         self.authorities = authorities
+        self._decide = decide
         self.attached = attached is not None
         self._world = world
         self._folder = folder
@@ -283,8 +283,8 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._named_link(),
             children=children,
-            entrance=self._entrance_nkey(),
             reach=self._reach,
+            entrance=self._entrance_nkey(),
         )
 
     def _entrance_nkey(self) -> str:

@@ -196,8 +196,8 @@ class LocalTree:
             beside=self._control,
             before=self._restore,
             external=self._external,
-            decide=self.decide,
             **self._reached(NodePath()),
+            decide=self.decide,
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
@@ -290,20 +290,18 @@ class LocalTree:
             return
         await parent.until(lambda node: path.name in node.children())
         link = ParentLink((parent.server.leaf_url,), credentials.seed)
-        reached = self._reached(path)
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
-        node = self._add(
-            NodeRuntime(
-                world,
-                path,
-                folder,
-                parent=link,
-                attached=attached,
-                keep_seed=partial(keep_seed, folder, path),
-                **reached,
-            )
+        runtime = NodeRuntime(
+            world,
+            path,
+            folder,
+            parent=link,
+            attached=attached,
+            keep_seed=partial(keep_seed, folder, path),
+            **self._reached(path),
         )
+        node = self._add(runtime)
         self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 

@@ -64,12 +64,12 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
-        entrance: str = "",
         reach: Reach | None = None,
+        entrance: str = "",
     ) -> None:
         self.path = path
-        self._entrance = entrance
         self._reach = reach
+        self._entrance = entrance
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
