@@ -19,6 +19,7 @@ from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
 from leafcast.daemon.admission import Admission, register_admission
 from leafcast.daemon.approvals import register_approvals
 from leafcast.daemon.backups import register_backups
+from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.handed_out import HandedOutFiles
@@ -87,6 +88,7 @@ class Daemon:
         register_asks(self.api, asks)
         members = Membership(centre, asks, verbs, self._clock, dice)
         register_membership(self.api, members)
+        self._certifying = Certifying(centre, asks, place, self._clock)
         self._admission = Admission(
             centre,
             members.enrolling,
@@ -113,6 +115,7 @@ class Daemon:
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
                 group.create_task(self._admission.run(), name="admission")
+                group.create_task(self._certifying.run(), name="certifying")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)

@@ -16,6 +16,7 @@ from typing import Any
 
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
+from leafcast.local.certificates import NodeCertificate
 from leafcast.local.credentials import CredentialsUnusable
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
@@ -33,6 +34,7 @@ from relay.adapters.server.reach import Reach
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
+from relay.adapters.tls.checking import CertificateUnusable
 from relay.asker import Asker, AskFailed
 from relay.atomic_file import atomic_write
 from relay.core.config import NodeConfig
@@ -99,7 +101,8 @@ class NodeRuntime:
     ) -> None:
         self.path = path
         self._reach = reach
-        self.authorities = authorities
+        self._certificate = None if reach is not None else NodeCertificate.kept(folder)
+        self.authorities = authorities or (external.authorities_text() if external else "")
         self._decide = decide
         self.attached = attached is not None
         self._world = world
@@ -153,6 +156,22 @@ class NodeRuntime:
     def enrolled(self) -> Mapping[str, str]:
         """The public keys of the children that the server knew last, by name."""
         return self._known.nkeys
+
+    def certificate_request(self) -> str:
+        """What the tree's authority is to sign anew; "" if it signs nothing for this server."""
+        own = self._certificate
+        return own.request() if own is not None else ""
+
+    async def take_certificate(self, certificate: str) -> None:
+        """Have the server show it from now on, under the links that are open; raises AskFailed."""
+        path = str(self.path)
+        if self._certificate is None:
+            raise AskFailed(AskFault("Unwanted", f"{path} has no certificate of the tree's", path))
+        try:
+            self._certificate.take(certificate, self._world.clock.now().wall_ms)
+            await self.server.reload()
+        except (CertificateUnusable, BusBroken, ServerFailed, OSError) as error:
+            raise AskFailed(AskFault("BadCertificate", str(error), path)) from error
 
     @property
     def leaf_urls(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from relay.adapters.jetstream.backpressure_client import close
+from relay.adapters.jetstream.server_url import connect_options
 
 REQUEST_SECONDS = 5.0
 LINKS_MAX = 64
@@ -29,7 +30,10 @@ async def system_connection(url: str, seed: str) -> AsyncIterator[Client]:
         # Left alone, the library knocks for two minutes where nobody listens.
         async with asyncio.timeout(REQUEST_SECONDS):
             await client.connect(
-                url, nkeys_seed_str=seed, allow_reconnect=False, error_cb=_raised_anyway
+                **connect_options(url),
+                nkeys_seed_str=seed,
+                allow_reconnect=False,
+                error_cb=_raised_anyway,
             )
         yield client
     finally:

@@ -195,7 +195,14 @@ def _proxy(url: str) -> str:
 
 
 def _remote_tls(parent: ParentLink) -> str:
-    schemes = {urlsplit(url).scheme for url in parent.urls}
+    parts = [urlsplit(url) for url in parent.urls]
+    clear = [it for it in parts if it.scheme not in TLS_SCHEMES]
+    if away := next((it for it in clear if not is_loopback(it.hostname or "")), None):
+        rule = (
+            f"{away.scheme}://{away.netloc} is in clear, and leads to another machine; use tls://"
+        )
+        raise BadServerSettings("parent urls", rule)
+    schemes = {it.scheme for it in parts}
     if len(schemes) > 1:
         raise BadServerSettings("parent urls", "a link has one way in: name URLs of one scheme")
     if not schemes <= TLS_SCHEMES:
