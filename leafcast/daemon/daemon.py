@@ -22,6 +22,7 @@ from leafcast.daemon.backups import register_backups
 from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
+from leafcast.daemon.expiring import certificates
 from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
@@ -99,7 +100,13 @@ class Daemon:
             lambda *said: self.tree.noted(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
-        register_diagnosis(self.api, self.tree, asks, self._clock, self._admission.expiries)
+        register_diagnosis(
+            self.api,
+            self.tree,
+            asks,
+            self._clock,
+            lambda: [*certificates(place), *self._admission.expiries()],
+        )
         register_node_keys(
             self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         )

@@ -26,7 +26,7 @@ from relay.ports import BusBroken, Clock
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId
 
-FOLDER = "tls"
+FOLDER, AUTHORITY_FILE = "tls", "authority.pem"
 LOOK_SECONDS = 60.0
 """So often it is looked whether a certificate is due, or the user put another one in its place."""
 
@@ -52,7 +52,7 @@ class Reloadable(Protocol):
 def load_or_make_authority(folder: Path, tree: TreeId, now_ms: int) -> Authority:
     """The tree's authority, made at its first use; `folder` is the data directory."""
     place = folder / FOLDER
-    certificate, key = place / "authority.pem", place / "authority.key"
+    certificate, key = place / AUTHORITY_FILE, place / "authority.key"
     try:
         return Authority(certificate.read_text(encoding="utf-8"), key.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -86,6 +86,10 @@ class IssuedCertificates:
     def due(self, now_ms: int) -> list[NodePath]:
         """Whose certificates are to be renewed."""
         return [NodePath.parse(path) for path, it in self._issued.items() if it.due_ms <= now_ms]
+
+    def renewals(self) -> dict[str, int]:
+        """By path, when each is to be renewed."""
+        return {path: it.due_ms for path, it in self._issued.items()}
 
     def check(self, path: NodePath, names: Iterable[str]) -> None:
         """Refuse names of another node; raises NameTaken."""

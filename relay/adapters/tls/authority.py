@@ -140,6 +140,12 @@ def names_in(alternatives: x509.SubjectAlternativeName) -> list[str]:
     return [*hosts, *map(str, addresses)]
 
 
+def valid_from(certificate: str) -> int:
+    """When the (first) certificate begins; raises ValueError if it is none."""
+    read = x509.load_pem_x509_certificate(certificate.encode())
+    return int(read.not_valid_before_utc.timestamp() * 1000)
+
+
 def valid_until(certificate: str) -> int:
     """When the (first) certificate ends; raises ValueError if it is none."""
     read = x509.load_pem_x509_certificate(certificate.encode())
