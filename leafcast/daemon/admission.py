@@ -13,13 +13,14 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.core.admissions import Admissions, HandedOut, Requested, TooManyTokens, Verdict
+from controllers.nodes import NodeRefused
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.enrolment import Enrolment, Fault, Plan, Tree, Wanted
 from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
-from relay.ports import BusBroken, Clock, Dice, SpaceError
+from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from schemas.enrolment import (
     DENIED,
     GRANTED,
@@ -98,8 +99,9 @@ class Admission:
                 await self._grant_sure()
                 took = self._clock.now().seconds - began
                 gather = min(max(GATHER_SECONDS, 2 * took), GATHER_SECONDS_MAX)
-            except (ApiError, BusBroken, SpaceError, OSError) as error:
-                log.warning("requests that are approved in advance wait: %s", error)
+            except* (ApiError, NodeRefused, BusBroken, SpaceError, OSError) as broken:
+                first = first_of(broken)
+                log.warning("requests that are approved in advance wait: %s", first)
                 self._to_grant.set()
                 await self._clock.sleep(AGAIN_SECONDS)
 
@@ -117,7 +119,7 @@ class Admission:
             answer = await self._answer(one, request, asked)
         except RecordRefused as error:
             answer = JoinAnswer(REFUSED, request.digest, str(error)[:500], "join with this version")
-        except (BusBroken, ApiError, SpaceError, OSError) as error:
+        except (BusBroken, ApiError, NodeRefused, SpaceError, OSError) as error:
             log.info("a request to join waits: %s", error)
             again = self._admissions.again_seconds()
             answer = JoinAnswer(PENDING, request.digest, str(error)[:500], again_seconds=again)
@@ -390,14 +392,19 @@ class Admission:
         )
 
     async def _grant_sure(self) -> None:
-        while sure := [it for it in self._admissions.waiting() if it[0].sure][:GRANTED_AT_ONCE]:
+        passed: set[str] = set()
+
+        def left() -> list[tuple[HandedOut, Requested]]:
+            waiting = self._admissions.waiting()
+            return [it for it in waiting if it[0].sure and str(it[1].path) not in passed]
+
+        while sure := left()[:GRANTED_AT_ONCE]:
             async with self._changing:
-                done, faults = await self._let_in(sure, partly=True)
+                _, faults = await self._let_in(sure, partly=True)
             for fault in faults:
+                passed.add(fault["path"])
                 said = f"{fault['message']}; {fault['remedy']}"
                 self._note("JoinRefused", fault["path"], said)
-            if not done:
-                return
 
 
 def register_admission(api: Api, admission: Admission) -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from controllers.nodes import NodeRefused
 from leafcast.ask.api import ApiError
 from leafcast.daemon.admission import Admission
 from leafcast.daemon.enrolment import Fault, Plan
@@ -261,3 +262,54 @@ async def test_the_doctor_is_told_of_tokens_that_nobody_used_yet(opened, hands):
     assert (one.since_ms, one.until_ms) == (hands.ms, hands.ms + DAY * 1000)
     hands.ms = one.until_ms
     assert admission.expiries() == []
+
+
+async def test_what_cannot_be_granted_in_advance_holds_up_no_other(opened, place, monkeypatch):
+    monkeypatch.setattr("leafcast.daemon.admission.GRANTED_AT_ONCE", 2)
+    admission = opened()
+    paths = [f"/region-1/n{n}" for n in range(6)]
+    tokens = [await token_for(admission, path, sure=True) for path in paths]
+    place.nodes |= {NodePath.parse(path): nkey(9) for path in paths[:3]}
+    running = asyncio.create_task(admission.run())
+    try:
+        asking = [said(admission, it, path) for it, path in zip(tokens, paths, strict=True)]
+        await asyncio.gather(*asking[3:])
+        states = [(await it).state for it in asking[:1]]
+    finally:
+        running.cancel()
+        for one in asking[1:3]:
+            one.close()
+    assert states == [PENDING]
+    assert set().union(*place.let_ins) == {NodePath.parse(path) for path in paths[3:]}
+
+
+async def test_one_whose_parent_is_no_node_any_more_waits_and_ends_nothing(opened, place, hands):
+    admission = opened()
+    token = await token_for(admission)
+    await said(admission, token)
+    await admission.approve([STORE])
+
+    async def gone(path):
+        raise NodeRefused(path, "its parent /region-1 is no node", "add /region-1 first")
+
+    place.parent = gone
+    answer = await said(admission, token)
+    assert (answer.state, "is no node" in answer.reason) == (PENDING, True)
+    place.parent = Place().parent
+    assert (await said(admission, token)).state == GRANTED
+
+
+async def test_a_space_that_fails_meanwhile_is_tried_again(opened, place):
+    admission = opened()
+    token = await token_for(admission, sure=True)
+    place.broken = "its server ended"
+    running = asyncio.create_task(admission.run())
+    try:
+        asking = asyncio.create_task(said(admission, token))
+        while not place.let_ins:
+            await asyncio.sleep(0.01)
+        place.broken = ""
+        assert (await asking).state == GRANTED
+    finally:
+        running.cancel()
+    assert len(place.let_ins) >= 2
