@@ -224,7 +224,7 @@ async def main(sites: int) -> None:
             await measured(report, reloads, sites, Path(folder), sure=sure)
     for row in report.rows:
         name: Any = row[0]
-        if name in ("approval of all", "requests granted in advance"):
+        if name == "approval of all":
             report.goal(f"{name}: reloads", float(row[-1]), RELOADS_GOAL)
     report.finish()
 
