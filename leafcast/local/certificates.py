@@ -151,12 +151,19 @@ class NodeCertificate:
             atomic_write(key, new_key())
         return signing_request(key.read_text(encoding="utf-8"), self.names)
 
-    def take(self, certificate: str, now_ms: int) -> None:
+    @property
+    def there(self) -> bool:
+        """Whether it was ever given one, for these names."""
+        kept = NodeCertificate.kept(self.folder)
+        return kept == self and self.files.certificate.exists()
+
+    def take(self, certificate: str, authority: str, now_ms: int) -> None:
         """Put it in the place of the one before; raises CertificateUnusable."""
         key = self.files.key.read_text(encoding="utf-8")
-        trusted = self.authorities.read_text(encoding="utf-8")
-        check_pair(certificate, key, trusted, self.names, now_ms, "the new certificate")
+        check_pair(certificate, key, authority, self.names, now_ms, "the new certificate")
+        atomic_write(self.authorities, authority)
         atomic_write(self.files.certificate, certificate)
+        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
 
     def due(self, now_ms: int) -> bool:
         """Whether it needs one: there is none, or for other names, or two thirds are over."""
@@ -170,9 +177,7 @@ class NodeCertificate:
     def certified(self, authority: Authority, now_ms: int) -> str:
         """Have it signed right here; the certificate."""
         made = authority.issue(self.request(), now_ms)
-        atomic_write(self.authorities, authority.certificate)
-        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
-        self.take(made, now_ms)
+        self.take(made, authority.certificate, now_ms)
         return made
 
 
