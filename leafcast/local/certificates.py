@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from leafcast.local.listening import Listening
 from relay.adapters.server.process import ServerFailed
@@ -72,10 +72,8 @@ class IssuedCertificates:
     def __init__(self, folder: Path) -> None:
         self._file = folder / FOLDER / "issued.json"
         try:
-            self._issued = {
-                path: _Issued(**it) for path, it in from_json(self._file.read_bytes()).items()
-            }
-        except (FileNotFoundError, ValueError, TypeError, AttributeError):
+            self._issued = _read_issued(from_json(self._file.read_bytes()))
+        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
             self._issued = {}
 
     def names_of(self, path: NodePath) -> tuple[str, ...]:
@@ -117,6 +115,14 @@ class _Issued:
     due_ms: int
 
 
+def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
+    """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
+    return {
+        str(NodePath.parse(path)): _Issued(list(map(str, it["names"])), int(it["due_ms"]))
+        for path, it in form.items()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class NodeCertificate:
     """One server's key, which stays in its folder, and the certificate that it was given."""
@@ -134,7 +140,7 @@ class NodeCertificate:
         """The one that the tree's authority gave the node of this folder, if it did."""
         try:
             names = (folder / FOLDER / "names").read_text(encoding="utf-8").split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return None
         return cls(folder, tuple(names))
 
