@@ -1,4 +1,8 @@
-"""What collectors cost the relays: one changed row, and all, beside the same change without any."""
+"""What collectors cost the relays: one changed row, and all, beside the same change without any.
+
+And what comes into the centre when all rows change, at three sizes of the same regions, beside the
+flat way: what the edges say, all of it to one place.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from benchmarks.core_tree import PATH, CoreTree
+from benchmarks.core_tree import PATH, CoreTree, Traffic
 from benchmarks.report import Report, middle
 from relay.core.collecting.items import member_hash
 from relay.core.collecting.ports import Member, Seen
@@ -24,6 +28,8 @@ from schemas.reports import decode_report, encode
 from schemas.wire import replace
 
 REGIONS, EDGES, SINGLES = 50, 2000, 60
+SHARES = (100, 10)
+"""Of the edges, for messages at other sizes."""
 GOAL_RATIO = 2.0
 WINDOW_SECONDS = 0.15
 WEB = ObjectKey("apps", "deployments", "shop", "web")
@@ -144,6 +150,22 @@ def begin(regions: int, edges: int, *, collects: bool) -> CollectingTree:
     return tree
 
 
+def into_centre(tree: CollectingTree) -> tuple[Traffic, Traffic]:
+    """All rows change, after some did: what comes into the centre, and what would the flat way."""
+    for number in range(SINGLES):
+        one_reports(tree, number)
+    tree.up = {"centre": Traffic(), "regions": Traffic()}
+    all_report(tree, "failing", 0)
+    return tree.up["centre"], tree.up["regions"]
+
+
+def tell(report: Report, destinations: int, centre: Traffic, flat: Traffic) -> None:
+    report.note(
+        f"{destinations:,} destinations, all rows change: {centre.messages:,} messages and "
+        f"{centre.size:,} bytes into the centre; the flat way {flat.messages:,} and {flat.size:,}"
+    )
+
+
 def main(regions: int = REGIONS, edges: int = EDGES) -> None:
     count = regions * edges
     report = Report(
@@ -158,13 +180,19 @@ def main(regions: int = REGIONS, edges: int = EDGES) -> None:
     one = [middle([pair[at] for pair in singles]) for at in (0, 1)]
     report.row("one changes: both tiers, window aside (us)", one[0] * 1e6, one[1] * 1e6)
     for tree in trees:
-        tree.up["centre"].messages = tree.up["centre"].size = 0
+        tree.up = {"centre": Traffic(), "regions": Traffic()}
     alls = [all_report(tree, "failing", 0) for tree in trees]
     assert collecting.rows() == (count, 0.0)
     report.row("all change: until exact (s)", alls[0], alls[1])
     ups = [tree.up["centre"] for tree in trees]
     report.row("all change: messages into the centre", ups[0].messages, ups[1].messages)
     report.row("all change: bytes into the centre", ups[0].size, ups[1].size)
+    said = ups[1].messages
+    for share in SHARES:
+        centre, flat = into_centre(begin(regions, edges // share, collects=True))
+        tell(report, count // share, centre, flat)
+        report.goal(f"messages at {count:,} over {count // share:,}", said / centre.messages, 1.0)
+    tell(report, count, ups[1], collecting.up["regions"])
     report.goal("ratio of one changed row", one[1] / one[0], GOAL_RATIO)
     report.goal("ratio of all changing", alls[1] / alls[0], GOAL_RATIO)
     report.finish()

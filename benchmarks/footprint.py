@@ -10,7 +10,9 @@ import asyncio
 import json
 import sys
 import tempfile
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.counts import is_synced
@@ -77,8 +79,9 @@ async def run_edge(file: Path) -> None:
         task.cancel()
 
 
-async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
-    """MB of the server, MB of the Python part, bytes a second."""
+@asynccontextmanager
+async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, CountingLink]]:
+    """A centre here, and below it an edge that is a process of its own, with its link counted."""
     async with Guard() as guard, asyncio.TaskGroup() as group:
         tree = WideTree(folder, 0, 0)
         tasks = await tree.start(group, guard)
@@ -103,6 +106,16 @@ async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
+        yield tree, process, link
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        await tree.stop(tasks)
+
+
+async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
+    """MB of the server, MB of the Python part, bytes a second."""
+    async with edge_process(folder) as (tree, process, link):
         await tree.apply(config_map("one", "shop", text="first"), placement("shop", "shop"))
         await tree.until("shop", lambda c: is_synced(c, 1))
         await asyncio.sleep(SETTLE_SECONDS if seconds >= IDLE_SECONDS else 5)
@@ -112,10 +125,6 @@ async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
         below = children_of(process.pid).items()
         server = sum(resident_mb(pid) for pid, words in below if "nats-server" in words)
         python = resident_mb(process.pid)
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
-        await tree.stop(tasks)
     return server, python, idle
 
 

@@ -50,16 +50,16 @@ class RawFan:
         """Make streams and consumers, and start a process for the edges of each region."""
         for path, (url, folder) in self._nodes.items():
             seeds = json.loads((folder / SEEDS_FILE).read_text())
-            relay = self._relays[path] = await _connect(url, seeds["relay"], "_INBOX.raw")
+            relay = self._relays[path] = await connect(url, seeds["relay"], "_INBOX.raw")
             config = {"name": STREAM, "subjects": ["raw.*"], "max_msgs_per_subject": 1}
             config["max_consumers"] = CONSUMERS_MAX
             await _api(relay, f"STREAM.CREATE.{STREAM}", {**config, "storage": "file"})
             await relay.subscribe("rawup", cb=self._counter(path))
-            await _consume(relay, "STAT", "rawup", f"{path.prefix}.*._stat.raw")
+            await consume(relay, "STAT", "rawup", f"{path.prefix}.*._stat.raw")
             for name in self._below(path):
-                await _consume(relay, STREAM, f"lc._d.{name}.raw", f"raw.{name}")
+                await consume(relay, STREAM, f"lc._d.{name}.raw", f"raw.{name}")
             if not path.is_root:
-                up = self._uplinks[path] = await _connect(url, seeds["uplink"], "_INBOX.rawup")
+                up = self._uplinks[path] = await connect(url, seeds["uplink"], "_INBOX.rawup")
                 await up.subscribe(f"lc._d.{path.name}.raw", cb=self._forwarder(path))
                 await up.flush()
         for region, file in files.items():
@@ -119,7 +119,7 @@ class RawFan:
         return came
 
 
-async def _connect(url: str, seed: str, inbox: str) -> Client:
+async def connect(url: str, seed: str, inbox: str) -> Client:
     client = Client()
     await client.connect(url, nkeys_seed_str=seed, inbox_prefix=inbox)
     return client
@@ -130,7 +130,7 @@ async def _api(client: Client, verb: str, body: Mapping[str, Any]) -> None:
     assert "error" not in json.loads(answer.data), answer.data
 
 
-async def _consume(client: Client, stream: str, deliver: str, subject: str) -> None:
+async def consume(client: Client, stream: str, deliver: str, subject: str) -> None:
     config = {
         "deliver_subject": deliver,
         "filter_subject": subject,
@@ -145,7 +145,7 @@ async def _consume(client: Client, stream: str, deliver: str, subject: str) -> N
 
 
 async def _edge(url: str, path: NodePath, seed: str) -> None:
-    client = await _connect(url, seed, "_INBOX.rawedge")
+    client = await connect(url, seed, "_INBOX.rawedge")
 
     async def came(_message: Msg) -> None:
         await client.publish(f"{path.prefix}._stat.raw", REPORT)

@@ -38,6 +38,7 @@ from relay.syncer.syncer import Syncer
 from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.objects import BUILT_IN_KINDS
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32
@@ -165,6 +166,13 @@ class SharedEdge:
         """How often the cluster was written to."""
         return int((await self._space.list("-", "-")).revision.partition(".")[0])
 
+    async def flip(self, *, ready: bool) -> None:
+        """Someone in the cluster writes another status of each NetworkPolicy."""
+        condition = {"type": "Ready", "status": str(ready)}
+        for obj in (await self._space.list("networking.k8s.io", "networkpolicies")).objects:
+            key = BUILT_IN_KINDS.key_of(obj)
+            await self._space.set_status(key, {"ready": int(ready), "conditions": [condition]})
+
     def _wants(self, node: Node) -> None:
         self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
 
@@ -198,9 +206,12 @@ async def run_all(edges: Sequence[SharedEdge]) -> None:
 
 
 async def answer(edges: Sequence[SharedEdge]) -> None:
-    """Say at each line how often the clusters were written to; end it all when no more come."""
+    """Do what each line says, and answer; end it all when no more come."""
     loop = asyncio.get_running_loop()
-    while await loop.run_in_executor(None, sys.stdin.readline):
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        if line.startswith("flip "):
+            for edge in edges:
+                await edge.flip(ready=line.split()[1] == "True")
         print(sum([await edge.writes() for edge in edges]), flush=True)
     os._exit(0)  # Whoever started this has gone; nothing here is kept.
 

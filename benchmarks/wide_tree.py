@@ -247,11 +247,20 @@ class WideTree:
 
     async def cluster_writes(self) -> int:
         """How often the edges' clusters were written to."""
-        total = 0
+        return await self._said_to_edges("")
+
+    async def flip(self, *, ready: bool) -> None:
+        """Have all objects of the edges that have a status be ready, or not."""
+        await self._said_to_edges(f"flip {ready}")
+
+    async def _said_to_edges(self, line: str) -> int:
+        """The sum of what the processes of edges answer."""
         for process in self.processes.values():
             assert process.stdin is not None
+            process.stdin.write(f"{line}\n".encode())
+        total = 0
+        for process in self.processes.values():
             assert process.stdout is not None
-            process.stdin.write(b"\n")
             total += int(await process.stdout.readline())
         return total
 

@@ -44,7 +44,7 @@ class Controllers:
         clock: Clock,
         note: Note,
     ) -> None:
-        self._relay = relay
+        self.relay = relay
         self.keys = keys
         self.issuer = issuer
         # The identities of the inventory spaces that are followed.
@@ -172,7 +172,7 @@ class Controllers:
 
     async def _follow_counts(self) -> None:
         while True:
-            keys: frozenset[MailKey] = await self._relay.counts_changed()
+            keys: frozenset[MailKey] = await self.relay.counts_changed()
             for one in self.workload_spaces:
                 one.counts_changed(keys)
 

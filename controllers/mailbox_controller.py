@@ -11,6 +11,7 @@ from controllers.core.inventory import REGISTERED
 from controllers.core.registry import LOCATIONS, Registry, target_key
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer
+from controllers.placement_translator import listed_objects
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
@@ -57,6 +58,18 @@ class MailboxController:
         # Why nothing reaches a SyncTarget that is valid, by name.
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
+
+    @property
+    def registry(self) -> Registry:
+        """What is decided of its SyncTargets and Locations."""
+        return self._registry
+
+    async def listing(self) -> dict[ObjectKey, Object]:
+        """All that the space shows of SyncTargets, Locations and properties; raises SpaceError."""
+        found: dict[ObjectKey, Object] = {}
+        for item in _INTERESTS:
+            found |= await listed_objects(self._space, item.group, item.resource, item.namespace)
+        return found
 
     @property
     def known(self) -> bool:

@@ -14,7 +14,7 @@ from controllers.core.placements import Placements, read_issued
 from controllers.core.selection import Reach
 from controllers.core.transforms import TRANSFORMS
 from controllers.core.translate import Entries, Issued
-from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
+from controllers.core.workloads import CONTROL_KINDS, Workloads, reaches_among, slices_among
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
@@ -96,6 +96,11 @@ class PlacementTranslator:
         return self._placements.workloads
 
     @property
+    def placements(self) -> Placements:
+        """What is decided of its placements."""
+        return self._placements
+
+    @property
     def identified(self) -> bool:
         """Whether it is known who the space is: an API server that is away has not said it."""
         return bool(self._placements.identity)
@@ -157,6 +162,19 @@ class PlacementTranslator:
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
         self._queue.add(self._placements.accept(name))
+
+    async def listing(self, changed: Iterable[Object]) -> dict[ObjectKey, Object]:
+        """All that the space shows of what placements may select, these written ones, too.
+
+        Raises SpaceError.
+        """
+        reaches = self.workloads.resolver.reaches | reaches_among(changed)
+        wanted = _CONTROL | interests_of(reaches, self._kinds)
+        served = {(kind.group, kind.resource) for kind in self._kinds}
+        found: dict[ObjectKey, Object] = {}
+        for kind in sorted(served & {(item.group, item.resource) for item in wanted}):
+            found |= await listed_objects(self._space, *kind)
+        return found
 
     async def seen(self) -> None:
         """Wait until what the space holds now is known; the ledger may not say it yet."""
@@ -324,6 +342,19 @@ class PlacementTranslator:
         entries = (issued.entries or {}).values()
         addresses = [it.address for entry in entries for it in entry.references]
         return replace(issued, lost=self._relay.lacks(addresses))
+
+
+async def listed_objects(
+    space: Space, group: str, resource: str, namespace: str = ""
+) -> dict[ObjectKey, Object]:
+    """The objects of a kind, by key; raises SpaceError."""
+    listing = await space.list(group, resource, namespace=namespace)
+    found = {}
+    for obj in listing.objects:
+        metadata = obj["metadata"]
+        key = ObjectKey(group, resource, metadata.get("namespace") or "", metadata["name"])
+        found[key] = obj
+    return found
 
 
 def interests_of(reaches: Iterable[Reach], kinds: Iterable[Kind]) -> frozenset[Interest]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas import names
+from schemas.collectors import EXPRESSION_MAX_BYTES
 from schemas.json_paths import EXPRESSION_MAX
 
 Form = dict[str, Any]
@@ -70,7 +71,65 @@ _NOT_OURS = (
 
 
 def _rule(rule: str, message: str) -> Form:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+    return _rules((rule, message))
+
+
+def _rules(*said: tuple[str, str]) -> Form:
+    return {
+        "x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in said]
+    }
+
+
+_CEL: Form = {"minLength": 1, "maxLength": EXPRESSION_MAX_BYTES}
+_COLUMN: Form = {"minLength": 1, "maxLength": names.LABEL_MAX}
+
+
+def _any(field: str) -> str:
+    """That a list is there and has items."""
+    return f"(has(self.{field}) && size(self.{field}) > 0)"
+
+
+def _alike(field: str, other: str) -> str:
+    """That no column of one list has the name of another one of the other."""
+    alone = f"self.{other}.exists_one(b, b.name == a.name)"
+    if field != other:
+        alone = f"!self.{other}.exists(b, b.name == a.name)"
+    return f"(!{_any(field)} || !{_any(other)} || self.{field}.all(a, {alone}))"
+
+
+_COLLECTOR = _rules(
+    (
+        f"!{_any('select')} || !({_any('groupBy')} || {_any('combinedFields')})",
+        "groupBy and combinedFields must be empty if select is not; write two collectors",
+    ),
+    (
+        f"!{_any('groupBy')} || {_any('combinedFields')}",
+        "groupBy must be empty if combinedFields is; say what is combined of each group",
+    ),
+    (
+        f"{_any('select')} || {_any('combinedFields')} || {_any('groupBy')}",
+        "nothing is collected; write select, or combinedFields",
+    ),
+    (
+        " && ".join(
+            [
+                _alike("select", "select"),
+                _alike("groupBy", "groupBy"),
+                _alike("combinedFields", "combinedFields"),
+                _alike("groupBy", "combinedFields"),
+            ]
+        ),
+        "two columns have one name; rename one",
+    ),
+)
+_AGGREGATOR = _rules(
+    ("(self.type == 'COUNT') != has(self.subject)", "a COUNT has no subject, all others need one"),
+    (
+        "(self.type == 'QUANTILE') == has(self.quantile)",
+        'a QUANTILE, and nothing else, needs a quantile, as "0.95"',
+    ),
+    ("!has(self.top) || self.type == 'TOP'", "only a TOP has top; leave it out"),
+)
 
 
 SELECTOR: Form = {
@@ -153,6 +212,9 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         },
         "instanceSelector": SELECTOR,
     },
+    "StatusCollectorSpec": {"": _COLLECTOR, "filter": _CEL},
+    "NamedExpression": {"name": _COLUMN, "def": _CEL},
+    "NamedAggregator": {"": _AGGREGATOR, "name": _COLUMN, "subject": _CEL},
     "CombinedValue": {
         "object": {"x-kubernetes-preserve-unknown-fields": True},
         "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},

@@ -182,10 +182,10 @@ _INVENTORY: Mapping[str, Texts] = {
         "status": "What is known of the cluster. Leafcast writes it.",
     },
     "SyncTargetSpec": {
-        "unschedulable": "Kept for those who read it; Leafcast places on labels alone.",
-        "evictAfter": "Kept for those who read it: a time as in 2026-01-02T15:04:05Z.",
+        "unschedulable": "Not honoured, but kept: Leafcast places by labels alone.",
+        "evictAfter": "Not honoured, but kept: a time as in 2026-01-02T15:04:05Z.",
         "supportedAPIExports": "The APIs that the cluster supports.",
-        "cells": "SyncTargets with equal cells behave as one cluster.",
+        "cells": "Kept for those who read it: who has equal ones behaves as one cluster.",
     },
     "ApiExport": {
         "export": "The name of the API export.",

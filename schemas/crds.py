@@ -253,6 +253,9 @@ def structural(form: Mapping[str, Any], definitions: Mapping[str, Any], model: s
     if not form.keys() & {"type", "const", "enum"}:
         return dict(_QUANTITY)
     made: Form = {name: form[name] for name in _KEPT if name in form}
+    if form.get("type") == "array" and "maxLength" in made:
+        # So pydantic calls it, where something is read before the list is.
+        made["maxItems"] = made.pop("maxLength")
     if "const" in form:
         made["enum"] = [form["const"]]
     if "description" in form:

@@ -109,6 +109,10 @@ class Grant(WireRecord, frozen=True):
             raise ValueError("it has no root key of 32 bytes")
         if not self.parents:
             raise ValueError("it names no parent")
+        try:
+            self.authority.decode("ascii")
+        except UnicodeDecodeError as error:
+            raise ValueError("its authority is no PEM text") from error
 
     def fits(self, token: Token) -> bool:
         """Whether it is of the tree, for the path, and has the keys, that the token pins."""

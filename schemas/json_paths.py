@@ -55,8 +55,8 @@ class JsonPath:
             if (holder := _at(obj, place[:-1])) is not None:
                 del holder[place[-1]]
 
-    def replace(self, obj: dict[str, Any], value: Any) -> None:
-        """Put a value, in place, wherever it leads to; raises Faulty.
+    def replace(self, obj: dict[str, Any], value: Any) -> int:
+        """Put a value, in place, wherever it leads to; in how many places. Raises Faulty.
 
         A last step that names one field makes that field where it is missing. Nothing is changed
         inside of what was replaced.
@@ -72,6 +72,7 @@ class JsonPath:
             if not any(place[:at] in done for at in range(1, len(place))):
                 _at(obj, place[:-1])[place[-1]] = copy.deepcopy(value)
                 done.add(place)
+        return len(done)
 
 
 def path_fault(text: str) -> Fault | None:

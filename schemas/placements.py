@@ -45,6 +45,7 @@ BINDING_POLICIES = PlacementKind(
 )
 KINDS = (EDGE_PLACEMENTS, BINDING_POLICIES)
 
+_SPACE_CHARACTERS = 8
 _BY_RESOURCE = {(kind.group, kind.resource): kind for kind in KINDS}
 _BY_RESULT = {(kind.group, kind.result): kind for kind in KINDS}
 _BY_API = {kind.api: kind for kind in KINDS}
@@ -104,6 +105,15 @@ def placement_of(source: Source) -> str | None:
     """The placement that a record is of; None of what is no placement's."""
     kind = _BY_API.get(source.api)
     return kind.named(source.name) if kind else None
+
+
+def source_title(source: Source) -> str:
+    """What people call the placement of a record that may be another space's.
+
+    `edgeplacement/shop of space 1a2b3c4d`.
+    """
+    name = title(placement_of(source) or source.name)
+    return f"{name} of space {source.space[:_SPACE_CHARACTERS]}"
 
 
 def placement_kind(group: str, resource: str) -> PlacementKind | None:

@@ -92,6 +92,17 @@ class HandedOut:
         left = len(self.requests) < self.uses
         return left and not self.void_ms and now_ms < self.expires_ms
 
+    def check(self) -> None:
+        """Assert what always holds."""
+        assert len(self.requests) <= self.uses <= USES_MAX
+        assert len({it.path for it in self.requests}) == len(self.requests)
+        assert all(self.admits(it.path) for it in self.requests)
+        assert self.uses > 0 if self.reusable else self.uses == 1
+        assert not (self.sure and self.reusable)
+        for it in self.requests:
+            assert it.state in (PENDING, GRANTED, DENIED)
+            assert bool(it.decided_ms) == (it.state != PENDING)
+
     def state(self, now_ms: int) -> str:
         """In one word for people."""
         if self.void_ms:
@@ -257,14 +268,8 @@ class Admissions:
         assert all(self._waiting.values())
         for token, one in self.tokens.items():
             assert token == one.token
-            assert len(one.requests) <= one.uses <= USES_MAX
-            assert len({it.path for it in one.requests}) == len(one.requests)
-            assert all(one.admits(it.path) for it in one.requests)
-            assert not (one.sure and one.reusable)
             assert one.waiting == self._waiting.get(token, 0)
-            for it in one.requests:
-                assert it.state in (PENDING, GRANTED, DENIED)
-                assert bool(it.decided_ms) == (it.state != PENDING)
+            one.check()
 
 
 def _refused(reason: str, remedy: str) -> Verdict:

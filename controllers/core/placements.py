@@ -86,6 +86,15 @@ class Placements:
         resolver = self.workloads.resolver
         self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
 
+    def rehearsal(
+        self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
+    ) -> Placements:
+        """The same of its own, to try a change on; `objects` are all that the space shows now."""
+        trial = Placements(self.identity, self._issued, ledger)
+        trial.listed(objects)
+        trial.workloads.like(self.workloads)
+        return trial
+
     # What the space says.
 
     def believes(self, identity: str) -> bool:
@@ -149,6 +158,10 @@ class Placements:
     def is_ours(self, record: Record) -> bool:
         """Whether a record is of a placement of this space."""
         return placement_of(record.source) is not None and record.source.space == self.identity
+
+    def standing(self) -> dict[str, Issued]:
+        """All that the ledger holds, by name."""
+        return dict(self._issued)
 
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement."""

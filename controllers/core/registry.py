@@ -82,6 +82,15 @@ class Registry:
         self._unseen: set[ObjectKey] = set()
         self._properties = DestinationProperties(self.errors)
 
+    def rehearsal(
+        self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
+    ) -> Registry:
+        """The same of its own, to try a change on; `objects` are all that the space shows now."""
+        trial = Registry(self.identity, self._tree, ledger, self._spaces)
+        trial.listed(objects)
+        trial._unseen = {*self._unseen}
+        return trial
+
     # What the space says.
 
     def believes(self, identity: str) -> bool:

@@ -222,7 +222,8 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     """What of that which it names has no effect, or is not there."""
     if facts.missing_collectors is not None:
         yield _collectors(facts.missing_collectors)
-    if facts.uncustomized:
+    # While it is frozen nothing goes out as it is written: one condition says that.
+    if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
 

@@ -14,7 +14,7 @@ from controllers.core.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
-from controllers.core.selection import rules_of
+from controllers.core.selection import Reach, rules_of
 from controllers.core.transforms import TRANSFORMS, Transforms
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import BindingPolicy, EdgePlacement, parse_kind
@@ -54,6 +54,19 @@ def slices_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
     return frozenset(name for key in keys if (name := placement_with_result(key)) is not None)
 
 
+def reaches_among(objects: Iterable[Object]) -> frozenset[Reach]:
+    """What kinds of objects the placements among these may select."""
+    found: set[Reach] = set()
+    for obj in objects:
+        try:
+            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+        except InvalidObject:
+            continue
+        if isinstance(parsed, EdgePlacement | BindingPolicy):
+            found |= {clause.reach for clause in rules_of(parsed.spec).clauses}
+    return frozenset(found)
+
+
 class Workloads:
     """The present state of one space; each change returns the placements that it touches.
 
@@ -77,6 +90,15 @@ class Workloads:
         # Whether objects of all kinds are told that could be selected.
         self.sees_all = False
         self._accepted: dict[str, frozenset[ObjectKey]] = {}
+
+    def like(self, other: Workloads) -> None:
+        """Take over, after a list, what no list tells: what is unseen, and what was good last."""
+        self.missing.serve(other.missing.served or ())
+        self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
+        self.unseen_placements = {*other.unseen_placements}
+        self._accepted = dict(other._accepted)
+        for name in self.invalid.keys() & other.placements.keys():
+            self._take(name, other.placements[name])
 
     def listed(
         self,
@@ -295,10 +317,13 @@ class Workloads:
             return
         self.invalid.pop(name, None)
         if isinstance(placement, EdgePlacement | BindingPolicy):
-            self.placements[name] = placement
-            self.resolver.put_placement(name, rules_of(placement.spec))
-            self.missing.put(name, placement.spec)
-            self.collectors.put_placement(name, placement.spec)
+            self._take(name, placement)
+
+    def _take(self, name: str, placement: Placement) -> None:
+        self.placements[name] = placement
+        self.resolver.put_placement(name, rules_of(placement.spec))
+        self.missing.put(name, placement.spec)
+        self.collectors.put_placement(name, placement.spec)
 
     def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         touched = self.resolver.put(key, obj) | self._namespace_of(key)

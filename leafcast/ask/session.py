@@ -44,6 +44,7 @@ Tell = Callable[[str], None]
 
 _AWAITED = {
     "ask": "{path} to answer",
+    "plan-make": "the centre to plan",
     "destinations": "the nodes to name their destinations",
     "doctor": "all nodes to answer",
     "node-move": "{path} to be moved",
@@ -57,6 +58,11 @@ def is_properties(key: ObjectKey) -> bool:
     if (key.group, key.resource) == ("", "namespaces"):
         return key.name == PROPERTIES_NAMESPACE
     return key.namespace == PROPERTIES_NAMESPACE and key.resource == "configmaps"
+
+
+def in_inventory(key: ObjectKey) -> bool:
+    """Whether an object lies in the inventory: Locations, SyncTargets, and their properties."""
+    return (key.group, key.resource) in _INVENTORY or is_properties(key)
 
 
 class NotRunning(Exception):
@@ -103,8 +109,7 @@ class Session:
 
         Locations, SyncTargets and what says their properties lie in the inventory, all else beside.
         """
-        inventory = (key.group, key.resource) in _INVENTORY or is_properties(key)
-        return self.inventory if inventory else self.workloads
+        return self.inventory if in_inventory(key) else self.workloads
 
     def why(self, error: SpaceError) -> str:
         """What the centre's space said, or what is known better: that its disk is full."""

@@ -19,6 +19,7 @@ from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 from schemas.placements import placement_at
 
 _CUSTOMIZERS = (GROUP, "customizers")
+_SYNC_TARGETS = (GROUP, "synctargets")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
 _SECRETS = ("", "secrets")
@@ -44,6 +45,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
 def _of_one(change: Change) -> Iterator[str]:
     yield from _miswritten(change)
+    yield from _not_honoured(change)
     yield from _pruned(change)
 
 
@@ -68,6 +70,20 @@ def _miswritten(change: Change) -> Iterator[str]:
             f"Warning: {wish.title}: {fault}; "
             "until then nothing of the placements that it is part of goes out"
         )
+
+
+def _not_honoured(change: Change) -> Iterator[str]:
+    """What others do by these fields, and we do not."""
+    wish = change.wish
+    if (wish.key.group, wish.key.resource) != _SYNC_TARGETS:
+        return
+    spec = wish.object.get("spec") or {}
+    for field in ("unschedulable", "evictAfter"):
+        if spec.get(field):
+            yield (
+                f"Warning: {wish.title}: spec.{field} is not honoured: placements go by labels; "
+                "take away those by which it is selected"
+            )
 
 
 def _pruned(change: Change) -> Iterator[str]:

@@ -44,6 +44,7 @@ _COMMANDS = {
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
+    "plan": "leafcast.cli.commands.plan:plan",
     "restore": "leafcast.cli.commands.backup:restore",
     "run": "leafcast.cli.commands.run:run",
     "status": "leafcast.cli.commands.status:status",
@@ -53,7 +54,7 @@ _COMMANDS = {
     "wait": "leafcast.cli.commands.wait:wait",
 }
 _GROUPS = (
-    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait")),
+    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait")),
     ("Look", ("status", "get", "describe", "render", "tree", "events")),
     ("Nodes", ("node", "join")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),

@@ -75,13 +75,11 @@ def read_handed_out(data: bytes) -> HandedOut:
         void_ms=int(form["void_ms"]),
         requests=tuple(map(_requested, form["requests"])),
     )
-    if len(found.requests) > found.uses or not all(map(found.admits, _paths(found))):
-        raise ValueError("its requests are not its own")
+    try:
+        found.check()
+    except AssertionError as error:
+        raise ValueError("what it says of its requests cannot be") from error
     return found
-
-
-def _paths(one: HandedOut) -> list[NodePath]:
-    return [it.path for it in one.requests]
 
 
 def _requested(form: dict[str, Any]) -> Requested:

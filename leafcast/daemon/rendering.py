@@ -47,6 +47,7 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
                     "before": change.before,
                     "after": change.after,
                     "source": change.source,
+                    "places": change.places,
                     "names": list(change.names),
                 }
                 for change in made.changes

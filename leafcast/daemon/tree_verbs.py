@@ -12,6 +12,7 @@ from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
 from leafcast.daemon.approvals import lost_spaces
 from leafcast.daemon.event_log import EventLog
+from leafcast.daemon.planning import register_planning
 from leafcast.daemon.rendering import register_rendering
 from leafcast.daemon.selection import register_selection
 from leafcast.daemon.tree_facts import (
@@ -107,5 +108,6 @@ def register_tree_verbs(
     api.register("events", verbs.events)
     register_wait(api, tree, clock)
     register_selection(api, tree)
+    register_planning(api, tree)
     register_rendering(api, tree)
     return verbs

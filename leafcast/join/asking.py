@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.data_dir import DataDir, DataDirUnusable, make_private
 from leafcast.join.bundle import Bundle, BundleRefused, read_bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, REQUEST_FILE, REQUEST_FOLDER
 from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
@@ -115,7 +115,7 @@ class Asking:
 
         Raises JoinFailed if it is not granted, DataDirUnusable if the folder is another's.
         """
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._folder)
         place = DataDir(self._folder.absolute())
         if place.tree() is not None:
             reason = "a whole tree of `leafcast up` lies there"
@@ -144,8 +144,8 @@ class Asking:
             accounts,
             guard=(guard := Guard()),
             clock=self._clock,
-            # The answer proves itself, by the token, and says whom to believe from then on.
-            parent=ParentLink((self._url,), seed, name, unproven=True, proxy=self._proxy),
+            # Whom it believes is told by the answer: whoever else is there can answer nothing.
+            parent=ParentLink((self._url,), seed, name, unchecked=True, proxy=self._proxy),
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
             return await self._until_granted(server, client, request)

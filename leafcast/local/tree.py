@@ -188,8 +188,8 @@ class LocalTree:
             beside=self._control,
             before=self._restore,
             external=self._external,
-            **self._reached(NodePath()),
             decide=self.decide,
+            **self._reached(NodePath()),
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()

@@ -6,8 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from leafcast.show.object_cells import NONE, at, count, listed, selector_text, text
+from leafcast.show.collected import collected_lines
+from leafcast.show.object_cells import (
+    NONE,
+    at,
+    collected_object,
+    count,
+    listed,
+    selector_text,
+    text,
+)
 from schemas.asks import REDACTED
+from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION
 
 _INDENT = "  "
 _HEAD = ("apiVersion", "kind", "metadata")
@@ -83,6 +93,8 @@ def _rows(obj: Object, placements: Sequence[str] | None) -> Iterator[_Row]:
             yield from _placement(obj, "locationSelectors")
         case "BindingPolicy":
             yield from _placement(obj, "clusterSelectors")
+        case "CombinedStatus":
+            yield from _collected(obj)
         case _:
             rest = {name: value for name, value in obj.items() if name not in _HEAD}
             yield from _fields(rest, 0)
@@ -176,6 +188,16 @@ def _bytes(encoded: Any) -> int:
     """How many bytes a base64 text stands for."""
     said = str(encoded).rstrip("=\n")
     return len(said) * 3 // 4
+
+
+def _collected(obj: Object) -> Iterator[_Row]:
+    yield "Object", collected_object(obj), 0
+    for name, annotation in (
+        ("Placement", PLACEMENT_ANNOTATION),
+        ("Complete", COMPLETE_ANNOTATION),
+    ):
+        yield name, text(at(obj, "metadata", "annotations", annotation)), 0
+    yield from (("", line, 0) for line in collected_lines(obj))
 
 
 def _placement(obj: Object, field: str) -> Iterator[_Row]:

@@ -208,8 +208,9 @@ def _port(port: Any) -> str:
 
 def collected_object(obj: Fields) -> str:
     """What a CombinedStatus is about: `deployments/web`."""
-    labels = at(obj, "metadata", "labels")
-    said = labels if isinstance(labels, Mapping) else {}
+    # What is too long for a label is an annotation in full.
+    found = [at(obj, "metadata", field) for field in ("labels", "annotations")]
+    said = {k: v for pairs in found if isinstance(pairs, Mapping) for k, v in pairs.items()}
     named = (said.get(f"status.kubestellar.io/{name}") for name in ("resource", "name"))
     return "/".join(str(word) for word in named if word) or NONE
 

@@ -22,7 +22,8 @@ def rendering_lines(form: Form) -> Iterator[str]:
         after = change["after"] if by else json.dumps(change["after"], ensure_ascii=False)
         before = change["before"] if by else json.dumps(change["before"], ensure_ascii=False)
         said = f"    from {before}" if before != after else ""
-        yield f"{shortened(change['path'])}: {after}{said}{by}"
+        nowhere = "" if change["places"] else ", which leads nowhere in it"
+        yield f"{shortened(change['path'])}: {after}{said}{by}{nowhere}"
         if change["names"]:
             told = (_told(name, form["properties"][name]) for name in change["names"])
             yield "  " + "     ".join(told)

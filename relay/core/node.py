@@ -316,7 +316,7 @@ class Node(NodeView):
         self._collecting.observed(event.key, claimers)
         for key in claimers:
             self._reports.touch(key)
-            if "pending" not in self._destination.summary(key, self._now).states:
+            if not self._destination.is_pending(key):
                 self._throttle.hurry(self._now.seconds)
 
     def _upsync_observed(self, event: UpsyncObserved) -> None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from relay.objects.expansion import ExpressionWrong, PropertyMissing, Syntax
@@ -32,14 +33,22 @@ _IDENTITY = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "nam
 class CustomizationFailed(ValueError):
     """An object cannot be customized: at one field, for want of a property or for a mistake.
 
-    `destination` is empty where it would fail at each.
+    `destination` is empty where it would fail at each; `used` are the names asked for until then.
     """
 
-    def __init__(self, key: ObjectKey, fault: Fault, name: str = "", destination: str = "") -> None:
+    def __init__(
+        self,
+        key: ObjectKey,
+        fault: Fault,
+        name: str = "",
+        destination: str = "",
+        used: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> None:
         self.key = key
         self.fault = fault
         self.property = name
         self.destination = destination
+        self.used = used
         where = f" at {destination}" if destination else ""
         super().__init__(f"{key}{where}: {fault}")
 
@@ -92,6 +101,8 @@ class Change:
     names: tuple[str, ...]
     source: str = ""
     """Which Customizer said so; empty for the object itself."""
+    places: int = 1
+    """In how many places of the object; 0 if there is none that its path leads to."""
 
 
 @dataclass(slots=True)
@@ -146,7 +157,7 @@ def expression_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
         try:
             syntax.check(text)
         except ExpressionWrong as error:
-            yield Fault(_path_text(steps), str(error), "")
+            yield Fault(path_text(steps), str(error), "")
 
 
 def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
@@ -204,10 +215,11 @@ class _Work:
         path = self._expand(customizer.syntax, item.path, f"{named}.path", used)
         value = self._expand(customizer.syntax, item.value, f"{named}.value", used)
         try:
-            JsonPath(path).replace(self._made.object, _json(value))
+            places = JsonPath(path).replace(self._made.object, _json(value))
         except ValueError as error:
             raise self._failed(named, str(error)) from error
-        change = Change(path, item.value, value, tuple(used), f"Customizer {customizer.name}")
+        by = f"Customizer {customizer.name}"
+        change = Change(path, item.value, value, tuple(used), by, places)
         self._made.changes.append(change)
 
     def check(self, before: Mapping[str, Any]) -> None:
@@ -240,7 +252,7 @@ class _Work:
 
     def _text(self, syntax: Syntax, text: str, steps: Steps) -> str:
         used: dict[str, str | None] = {}
-        path = _path_text(steps)
+        path = path_text(steps)
         after = self._expand(syntax, text, path, used)
         if used or after != text:
             self._made.changes.append(Change(path, text, after, tuple(used)))
@@ -268,7 +280,8 @@ class _Work:
     def _failed(
         self, path: str, message: str, name: str = "", remedy: str = ""
     ) -> CustomizationFailed:
-        return CustomizationFailed(self._key, Fault(path, message, remedy), name, self._destination)
+        fault = Fault(path, message, remedy)
+        return CustomizationFailed(self._key, fault, name, self._destination, self._made.used)
 
 
 def _json(text: str) -> Any:
@@ -299,7 +312,7 @@ def _texts(syntax: Syntax, value: Any, steps: Steps) -> Iterator[tuple[Steps, st
             yield from _texts(syntax, item, (*steps, at))
 
 
-def _path_text(steps: Steps) -> str:
+def path_text(steps: Steps) -> str:
     """The path of a field: `data.text`, `metadata.labels[a/b]`, `spec.ports[0].name`."""
     path = ""
     for step in steps:

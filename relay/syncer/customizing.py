@@ -20,12 +20,19 @@ def customized_address(
     As relay.core.destination.customizing.Customize.
     """
     try:
-        made = customized(key, plain, by, values, destination)
-        data = codec.canonical(made.object)
+        return address_of(customized(key, plain, by, values, destination))
     except CustomizationFailed as error:
         raise NotCustomized(str(error.fault)) from error
     except CodecError as error:
         raise NotCustomized(str(error)) from error
+
+
+def address_of(made: Customized) -> tuple[ContentHash, Values]:
+    """The address of a customized object, and what it asked for.
+
+    Raises NotCustomized if it is too large, and CodecError.
+    """
+    data = codec.canonical(made.object)
     if len(data) > blobs.OBJECT_MAX_BYTES:
         said = f"{len(data)} bytes once it is customized, at most {blobs.OBJECT_MAX_BYTES}"
         raise NotCustomized(f"{said}; say less in the properties")

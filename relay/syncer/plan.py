@@ -44,7 +44,7 @@ Action = Apply | Prune | Look
 def with_namespaces(wanted: Mapping[ObjectKey, DesiredObject]) -> dict[ObjectKey, DesiredObject]:
     """The wants, and with them the Namespaces that they need and do not bring."""
     needed = {key.namespace for key in wanted} - {""} - BUILT_IN_NAMESPACES
-    implied = (_implied(name) for name in sorted(needed))
+    implied = (implied_namespace(name) for name in sorted(needed))
     return {**{want.key: want for want in implied}, **wanted}
 
 
@@ -97,7 +97,8 @@ def rank(action: Action) -> tuple[int, int, ObjectKey]:
             return (2, 0, key)
 
 
-def _implied(name: str) -> DesiredObject:
+def implied_namespace(name: str) -> DesiredObject:
+    """A Namespace that is wanted for what lies in it alone."""
     plain = codec.canonical(namespace_object(name))
     reference = Reference(blobs.OBJECT, codec.address(blobs.OBJECT, plain), len(plain))
     key = ObjectKey(*NAMESPACES, "", name)

@@ -22,6 +22,7 @@ metadata:
   annotations: {edge.kubestellar.io/expand-parameters: "true"}
 replacements:
 - {path: "$.spec.replicas", value: "2"}
+- {path: "$.spec.nothing.there", value: "3"}
 - path: '$.spec.template.spec.containers[?@.name == "web"].env'
   value: '[{"name": "SITE", "value": "%(clusterName)"}]'
 - {path: '$.metadata.annotations["example.com/zone"]', value: '"%(id) of %(region)"'}
@@ -114,7 +115,8 @@ def test_each_site_has_its_own_and_render_says_why(tree, apply):
     assert '…metadata.labels.site: "region-1-site-1"    from "%(id)"' in why
     assert "  id  label of SyncTarget region-1-site-1" in why
     assert "  no/where  nobody says it, so it stays as it is written" in why
-    assert "$.spec.replicas: 2 by Customizer shop/per-site" in why
+    assert "$.spec.replicas: 2 by Customizer shop/per-site\n" in why
+    assert "there: 3 by Customizer shop/per-site, which leads nowhere in it" in why
     assert "per-role" in did(tree, "get", "customizers", "-n", "shop").stdout
 
 

@@ -265,7 +265,8 @@ async def test_of_two_hubs_that_want_one_object_one_has_it_and_the_other_says_so
                 await asyncio.sleep(0.2)
         told = await statuses()
         (loser,) = (number for number, (synced, _) in enumerate(told) if not synced)
-        assert "shop/configmaps/settings: Overridden" in told[loser][1]
+        by = f"edgeplacement/from-{1 - loser} of space "
+        assert f"shop/configmaps/settings: Overridden: {by}" in told[loser][1]
         assert "Overridden" not in told[1 - loser][1]
         assert (await edge.get(SETTINGS))["data"] == {"a": str(1 - loser)}
         # What the winner gives up the other has at once.

@@ -82,12 +82,14 @@ def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
         asking = [claim for claim in some if claim.entry.key == key]
         first = min(asking, key=lambda claim: (-claim.priority, claim.placement))
         same = [c for c in asking if c.entry.space == first.entry.space]
-        assert wanted.placements == tuple(sorted(claim.placement for claim in same))
+        others = [c for c in asking if c not in same and c.entry.reference != wanted.reference]
+        kept = {claim.placement for claim in asking if claim not in others}
+        assert wanted.placements == tuple(sorted(kept))
         newest = max(claim.entry.revision for claim in same)
         assert newest in {c.entry.revision for c in same if c.entry.reference == wanted.reference}
         for claim in asking:
-            if claim not in same:
-                assert chosen.winner_over(claim.placement, key) == first.placement
+            lost_to = first.placement if claim in others else None
+            assert chosen.winner_over(claim.placement, key) == lost_to
 
 
 @given(steps)
@@ -150,13 +152,20 @@ def test_of_one_source_the_highest_revision_counts_whoever_wants_it():
 
 
 def test_of_two_sources_the_higher_priority_wins_and_the_other_is_told():
-    only, losers = resolved_one(Claim("p1", 0, entry("t")), Claim("p2", 1, entry()))
+    other = Claim("p1", 0, entry("t", address="b" * 64))
+    only, losers = resolved_one(other, Claim("p2", 1, entry()))
     assert only.placements == ("p2",)
     assert losers == {"p1": "p2"}
 
 
+def test_two_sources_that_say_the_same_of_an_object_both_have_it():
+    only, losers = resolved_one(Claim("p1", 0, entry("t")), Claim("p2", 1, entry()))
+    assert (only.placements, losers) == (("p1", "p2"), {})
+
+
 def test_of_equal_priority_the_first_placement_key_wins():
-    only, _ = resolved_one(Claim("p2", 1, entry()), Claim("p1", 1, entry("t")))
+    other = Claim("p1", 1, entry("t", address="b" * 64))
+    only, _ = resolved_one(Claim("p2", 1, entry()), other)
     assert only.placements == ("p1",)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from schemas.collectors import WHOLE
+from schemas.records import Alternative
+from schemas.selectors import LabelSelector, Requirement
 from tests.simulation.collected import collected_faults
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE
 from tests.simulation.model import placement_key
 from tests.simulation.prescribed import is_meant
 from tests.simulation.run import Run
-from tests.simulation.scenes import edges_of, region_of, require
+from tests.simulation.scenes import edges_of, region_of, require, select
 
 MINUTE = 60.0
 
@@ -86,4 +88,36 @@ def moved_unheard(one: Run) -> None:
     _require_rows(one, "it came back")
 
 
-LIVES = (absent_rows, moved_unheard)
+def moved_and_gone(one: Run) -> None:
+    """An edge moves away from below a region that hears it all; another is meant no more."""
+    edge, other = edges_of(one)[:2]
+    targets = one.centre.model.targets.values()
+    moved, left = (next(t for t in targets if t.path == host.path) for host in (edge, other))
+    elsewhere = replace(moved, path=one.world.root.path.child("elsewhere"))
+    one.oracle.model_changed()
+    one.centre.put_node(elsewhere.path)
+    one.centre.put_target(elsewhere)
+    one.centre.put_node(edge.path, deleted=True)
+    one.oracle.model_changed()
+    one.world.run(MINUTE)
+    _require_each_once(one, "an edge moved")
+    _require_rows(one, "an edge moved")
+    one.oracle.model_changed()
+    one.centre.put_node(edge.path)
+    one.centre.put_target(moved)
+    one.centre.put_node(elsewhere.path, deleted=True)
+    one.oracle.model_changed()
+    one.settle()
+    here = Requirement("left", "DoesNotExist")
+    select(one, "p1", (Alternative("synctarget", LabelSelector((here,))),))
+    one.settle()
+    one.oracle.model_changed()
+    labels = (*left.labels, ("left", "yes"))
+    one.centre.put_target(replace(left, labels=labels))
+    one.oracle.model_changed()
+    one.world.run(MINUTE)
+    _require_each_once(one, "an edge is meant no more")
+    _require_rows(one, "an edge is meant no more")
+
+
+LIVES = (absent_rows, moved_unheard, moved_and_gone)

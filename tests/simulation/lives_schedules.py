@@ -297,7 +297,19 @@ def loss_before_a_start(one: Run) -> None:
     until(one, lambda: not holding(one, B), CONVERGENCE, "what was lost is still there", MINUTE)
 
 
+def new_and_met_again(one: Run) -> None:
+    """A placement is new, and so are its edges' sessions: the first snapshot after it lists it."""
+    everywhere(one, "p3", D)
+    one.world.run(10.0)
+    for edge in edges_of(one):
+        edge.stop()
+        edge.start()
+    one.world.run(MINUTE)
+    require(len(holding(one, D)) == len(edges_of(one)), NO_IGNORANCE, "what is new is let go of")
+
+
 LIVES = (
+    new_and_met_again,
     later_version,
     loss_before_a_start,
     steady_change,

@@ -51,8 +51,8 @@ def _run(name: str, ports: Ports) -> Outcome:
 
 
 MUTANTS = (
-    Mutant(planted_rows.MovedRowTwice),
-    Mutant(planted_rows.LeavingRowKept),
+    Mutant(planted_rows.MovedRowTwice, ("moved_and_gone",)),
+    Mutant(planted_rows.LeavingRowKept, ("moved_and_gone",)),
     Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
     Mutant(planted_rows.CutBeforeMerging),
     Mutant(planted_rows.SumsRounded),
@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(planted.SettleNever),
     Mutant(planted.NoHold, ("slow_apply",)),
     Mutant(planted.KnowAllTerms, ("ledger_lost_twice",)),
-    Mutant(planted.ListOnlyWhatWas),
+    Mutant(planted.ListOnlyWhatWas, ("new_and_met_again",)),
     Mutant(planted.ExpireAtOnce, ("region_wiped",)),
     Mutant(planted.KeepOldSnapshot),
     Mutant(planted.NoSnapshot),

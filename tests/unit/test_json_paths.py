@@ -110,6 +110,11 @@ def test_a_last_step_that_names_a_field_makes_it_where_it_is_missing():
     assert done("replace", "$.spec.ports.name", 1) == OBJECT
 
 
+def test_it_is_told_in_how_many_places_a_value_was_put():
+    for path, places in (("$..nodePort", 2), ("$.spec.new", 1), ("$.none.field", 0)):
+        assert JsonPath(path).replace(copy.deepcopy(OBJECT), 1) == places
+
+
 def test_a_number_is_an_index_or_a_name():
     obj = {"a": [{"1": "x"}, {"1": "y"}]}
     JsonPath("$.a.1.1").remove(obj)

@@ -195,6 +195,51 @@ def test_a_description_of_a_placement_says_what_is_exact():
     assert objects["e"]["apiVersion"].startswith(GROUP)
 
 
+def test_a_description_of_what_was_collected_is_a_table_for_each_collector():
+    values = [
+        ("String", "string", "region-1"),
+        ("Number", "float", "2.5"),
+        ("Null", "", None),
+        ("Array", "array", [1, "a"]),
+        ("String", "string", "null"),
+    ]
+    columns = [{"type": type_, **({field: it} if field else {})} for type_, field, it in values]
+    nothing = [{"type": "Null"}] * 5
+    trouble = {"wec": {"clusterId": "s1"}, "columnName": "", "error": "no such key: a"}
+    said = {
+        "name": "where",
+        "columnNames": ["who", "n", "none", "list", "text"],
+        "rows": [{"columns": columns}, {"columns": nothing, "rest": "7"}],
+        "rowErrors": [{**trouble, "count": "3"}, {**trouble, "columnName": "n", "count": "1"}],
+        "aggregationErrors": [{"columnName": "n", "error": "no values to average"}],
+        "notes": [{"columnName": "n", "note": "off by 1%"}],
+        "truncated": True,
+    }
+    labels = {f"status.kubestellar.io/{k}": v for k, v in {"resource": "pods", "name": "p"}.items()}
+    metadata = {"name": "u.v", "labels": labels, "annotations": {"leafcast.io/complete": "false"}}
+    form = {"apiVersion": "control.kubestellar.io/v1alpha1", "kind": "CombinedStatus"}
+    results = [{"name": "empty", "columnNames": ["a"], "rows": []}, said]
+    text = described({**form, "metadata": metadata, "results": results})
+    assert "Object:       pods/p\n" in text
+    assert "Complete:     false\n" in text
+    assert text.endswith("""
+Collector empty
+  <none> (no row)
+
+Collector where
+  who        n      none   list       text
+  region-1   2.5    null   [1, "a"]   "null"
+  null       null   null   null       null     (of 7 beyond the limit)
+  Row error at s1, filter: no such key: a (3 rows)
+  Row error at s1, column n: no such key: a
+  Error in column n: no values to average
+  Note on column n: off by 1%
+  Truncated: rows found no room on their way
+""")
+    for odd in ([], {}, "x", [1], [{"rows": [{}, 1], "columnNames": 4, "notes": [3]}]):
+        assert described({**form, "metadata": metadata, "results": odd})
+
+
 def test_descriptions_tell_fields_in_words():
     text = described(held()["web"])
     assert "    Match Labels:\n      app:  web\n" in text.replace("App:", "app:")

@@ -223,3 +223,11 @@ def test_what_lacks_something_is_never_synced_whatever_is_counted():
     assert reasons(again)["Synced"] == ("True", "Synced")
     assert "ObjectsSelected" not in reasons(again)
     assert again["selectedObjects"] == 7
+
+
+def test_of_what_is_frozen_and_lacks_a_customizer_it_is_said_that_it_is_frozen():
+    missing = ("Customizer shop/a is not there: 1 object goes out as it is written",)
+    for lack, said in ((None, "CustomizerMissing"), (Lack("Frozen", "it stays"), "Frozen")):
+        facts = PlacementFacts(3, 2, lack=lack, uncustomized=missing)
+        told = [item for item in status(None, facts)["conditions"] if item["type"] == "Customized"]
+        assert [item["reason"] for item in told] == [said]

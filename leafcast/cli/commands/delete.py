@@ -103,8 +103,8 @@ async def delete_all(session: Session, request: Request) -> int:
 
     Raises SpaceError if the space refuses one: then what others lean on stays.
     """
-    found, missing = await _found(session, request)
-    for _, alike in groupby([*await _inside(session, found), *found], key=_late_first):
+    found, missing = await doomed_by(session, request)
+    for _, alike in groupby(found, key=_late_first):
         if request.dry:
             for doomed in alike:
                 click.echo(f"{_told(doomed)} (dry run)")
@@ -113,6 +113,12 @@ async def delete_all(session: Session, request: Request) -> int:
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing
+
+
+async def doomed_by(session: Session, request: Request) -> tuple[list[Doomed], int]:
+    """What goes, in the order in which it does, and how many that are named are not there."""
+    found, missing = await _found(session, request)
+    return [*await _inside(session, found), *found], missing
 
 
 async def _delete_at_once(session: Session, alike: Sequence[Doomed]) -> None:

@@ -9,25 +9,17 @@ from typing import Any
 
 import click
 
-from leafcast.ask.session import NotRunning, Session
+from leafcast.ask.session import Session
 from leafcast.cli.apply_batch import Change, complete, judge
 from leafcast.cli.object_options import files_options, load_files, namespace_option
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import in_session
-from leafcast.data_dir import DataDirUnusable
-from leafcast.manifest_sources import BadManifests
+from leafcast.cli.trouble import exit_code_two
 from leafcast.show.object_output import yaml_text
 from relay.objects.merge import wish_of
-from relay.ports import SpaceError
 from schemas.manifests import LoadedObject
 
 _MASK = "***"
-
-
-class _Trouble(click.ClickException):
-    """An error of `diff`: 1 would mean that there are differences."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -41,14 +33,9 @@ def diff(
 
     Exit code 0 if nothing, 1 if something, 2 if it cannot be told. Values of Secrets are masked.
     """
-    try:
+    with exit_code_two():
         loaded = load_files(files, recursive=recursive)
         lines = in_session(data_dir, lambda session: differences(session, loaded, namespace))
-    except click.exceptions.Exit:
-        raise
-    except (click.ClickException, BadManifests, NotRunning, DataDirUnusable, SpaceError) as error:
-        said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise _Trouble(said) from error
     for line in lines:
         click.echo(line)
     if lines:

@@ -207,8 +207,17 @@ class Audience:
             if record.instance_selector is None:
                 return False
             return selection in self._selecting(record.source.space, record.labels)
-        locations = self._by_instance.matching(record.source.space, record.labels)
-        return selection in self._matching(record.source.space, record.labels, locations)
+        return selection in self._selections_for(record)
+
+    def meant_for(self, profile: Profile) -> Iterator[MailKey]:
+        """The placements that are meant for a destination, in force or not."""
+        for selection in self._selections_for(profile):
+            yield from selection.placements
+
+    def located_at(self, profile: Profile) -> Iterator[MailKey]:
+        """The Locations that a destination belongs to, in force or not."""
+        for location in self._by_instance.matching(profile.source.space, profile.labels):
+            yield self._location_keys[location]
 
     def drain(self) -> dict[MailKey, tuple[str, ...]]:
         """The placements and Locations whose `expected` changed since the last drain, by child."""
@@ -291,6 +300,10 @@ class Audience:
 
     def _selections_of(self, number: int) -> dict[Selection, None]:
         space, labels = self._targets.space(number), self._targets.labels(number)
+        return self._matching(space, labels, self._by_instance.matching(space, labels))
+
+    def _selections_for(self, profile: Profile) -> dict[Selection, None]:
+        space, labels = profile.source.space, profile.labels
         return self._matching(space, labels, self._by_instance.matching(space, labels))
 
     def _matching(

@@ -1,7 +1,8 @@
 """One writer per object: which placement's copy of an object an edge keeps.
 
 Of one object wanted by several placements from one source, the highest source revision counts; from
-different sources the placement first by (priority, key), and the others are told (design.md, §4).
+different sources the placement first by (priority, key), and others that say something else of it
+are told.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ class Claim:
     priority: int
     entry: ManifestEntry
     form: Form | None = None
+
+    @property
+    def address(self) -> ContentHash:
+        """Of what it becomes here."""
+        return self.entry.reference.address if self.form is None else self.form.address
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +202,15 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
     best = max(same, key=_newness)
+    others = [c for c in claims if _source(c) != source and c.address != best.address]
     flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
     for claim in same:
         flags |= claim.entry.flags & _WANTED_BACK
     asking = (claim.placement for claim in same if claim.entry.flags & _WANTED_BACK)
-    placements = tuple(sorted({str(claim.placement) for claim in same}))
+    losers = {claim.placement: first.placement for claim in others}
+    placements = tuple(sorted({str(claim.placement) for claim in claims} - losers.keys()))
     entry = best.entry
     wanted = DesiredObject(key, entry.reference, entry.order, flags, placements, best.form)
-    others = (claim for claim in claims if _source(claim) != source)
-    losers = {claim.placement: first.placement for claim in others}
     return Chosen(wanted, losers, min(asking, default=None))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
@@ -22,7 +23,7 @@ from relay.core.destination.customizing import (
     customizes_nothing,
 )
 from relay.core.destination.removals import DROPPED, RemovalCauses
-from relay.core.destination.tally import Judged, Tally
+from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from schemas.blobs import Reference
@@ -30,6 +31,7 @@ from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
+from schemas.placements import source_title
 from schemas.properties import properties_of
 from schemas.records import (
     BUCKETS,
@@ -60,7 +62,6 @@ CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damage
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
 FROZEN, CLASH = "Frozen", "Clash"
-SAMPLES_MAX = 20
 _OWNER = "edge/"
 
 
@@ -134,6 +135,8 @@ class Destination:
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
+        # What people call these placements.
+        self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld: dict[MailKey, float] = {}
@@ -199,6 +202,7 @@ class Destination:
         if self.profile is None or not self._inventory.selects(self.profile, key):
             self.drop(key, cause)
             return
+        self._titles[key] = source_title(head.source)
         if body is None:
             self._withhold(key, head, former, now)
             return
@@ -229,6 +233,7 @@ class Destination:
         self._withheld.pop(key, None)
         self._withheld_unsaid.pop(key, None)
         self._frozen.pop(key, None)
+        self._titles.pop(key, None)
         if self._assigned.pop(key, None) is not None:
             self._awaiting.pop(key, None)
             self._tallies.pop(key, None)
@@ -358,37 +363,45 @@ class Destination:
             del self._withheld_unsaid[key]
         return late
 
+    def is_pending(self, key: MailKey) -> bool:
+        """Whether something of a placement is still under way; what is wrong is not looked for."""
+        said = self._said(key)
+        return said is not None and said.state == "pending"
+
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
+        said = self._said(key)
+        return Summary() if said is None else said.summary(now.wall_ms)
+
+    def _said(self, key: MailKey) -> Said | None:
         if self.profile is not None and self.profile.path != self.path:
             # On the move: it counts where its record says that it hangs, and nowhere else.
-            return Summary()
-        assignment, now_ms = self._assigned.get(key), now.wall_ms
+            return None
+        assignment = self._assigned.get(key)
         if assignment is None:
-            return self._leaving(key, now_ms)
+            return self._leaving(key)
         if key in self._withheld:
             samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
-            return _one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
+            return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
         arm = ARM_NOTHING if assignment.arm is None else assignment.arm.address
         if key in self._frozen:
-            return self._frozen_summary(key, now_ms)
+            return self._frozen_here(key)
         if assignment.entries is None:
             samples = self._content_sample(key)
-            return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
+            return Said("failing" if samples else "pending", "unknown", arm, samples)
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
-            return self._leaving(key, now_ms)
+            return self._leaving(key)
         left += self.upsync.samples(key, str(self.path))
-        tally, claims = self._tallies[key], self._ownership.of(key)
-        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        tally = self._refreshed(key)
         state = tally.state
         if any(sample.severity == 0 for sample in left):
             state = "failing"
         elif state == "synced" and self._history.left(key):
             # What it lost is still to be pruned.
             state = "pending"
-        said = (*tally.worst(SAMPLES_MAX), *left, *self._clash_samples(assignment))
-        return _one(state, tally.health, arm, said, now_ms)
+        said = chain(tally.worst(SAMPLES_MAX), left, self._clash_samples(assignment))
+        return Said(state, tally.health, arm, said)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
@@ -455,12 +468,16 @@ class Destination:
         self._awaiting.pop(key, None)
         self._changed[key] = None
 
-    def _frozen_summary(self, key: MailKey, now_ms: int) -> Summary:
+    def _frozen_here(self, key: MailKey) -> Said:
+        tally = self._refreshed(key)
+        health = tally.health if self._ownership.of(key) else "unknown"
+        samples = chain(self._frozen[key], tally.worst(SAMPLES_MAX))
+        return Said("frozen", health, ARM_OLDER, samples)
+
+    def _refreshed(self, key: MailKey) -> Tally:
         tally, claims = self._tallies[key], self._ownership.of(key)
         tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
-        samples = [*self._frozen[key], *tally.worst(SAMPLES_MAX)]
-        health = tally.health if claims else "unknown"
-        return _one("frozen", health, ARM_OLDER, samples, now_ms)
+        return tally
 
     def _withhold(
         self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
@@ -493,7 +510,9 @@ class Destination:
     def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
         winner = self._ownership.winner_over(key, obj)
         if winner is not None:
-            reason = f"Overridden: placement {winner[:8]} from another source has this object"
+            reason = (
+                f"Overridden: {self._titles[winner]} says otherwise; say the same, or rename it"
+            )
             return "failing", self._sample(1, str(obj), reason)
         observed = self._observed.get(obj)
         if observed is not None and observed.error:
@@ -513,10 +532,10 @@ class Destination:
             return "synced", self._sample(AT_WORK, str(obj), reason)
         return "synced", None
 
-    def _leaving(self, key: MailKey, now_ms: int) -> Summary:
+    def _leaving(self, key: MailKey) -> Said | None:
         if not self._history.left(key):
-            return Summary()
-        return _one("leaving", "unknown", ARM_NOTHING, self._left_samples(key), now_ms)
+            return None
+        return Said("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
@@ -573,10 +592,3 @@ def _following(
     elif former.arm == arm:
         return Assignment(arm, priority, former.entries, forms=forms, cause=cause)
     return Assignment(arm, priority, former=former.in_force, forms=forms, cause=cause)
-
-
-def _one(
-    state: State, health: Health, arm: str, samples: Iterable[ExceptionSample], now_ms: int
-) -> Summary:
-    worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
-    return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
+from typing import NamedTuple
 
 from schemas.objects import ObjectKey
-from schemas.reports import ExceptionSample, Health, State
+from schemas.reports import ExceptionSample, Health, State, Summary
+
+SAMPLES_MAX = 20
 
 Judged = tuple[State, Health, ExceptionSample | None]
 """What becomes of one object, and what is wrong with it."""
 
 _STATES: tuple[State, ...] = ("failing", "pending", "synced")
 _HEALTH: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
+
+
+class Said(NamedTuple):
+    """What becomes of a placement here; `samples`, read once, cost as much as there is wrong."""
+
+    state: State
+    health: Health
+    arm: str
+    samples: Iterable[ExceptionSample]
+
+    def summary(self, now_ms: int) -> Summary:
+        worst = tuple(sorted(self.samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
+        return Summary({self.state: 1}, {self.health: 1}, {self.arm: 1}, worst, oldest_ms=now_ms)
 
 
 class Tally:
@@ -52,9 +68,9 @@ class Tally:
         """The worst of the objects; healthy without any."""
         return next((health for health in _HEALTH if self._counts.get(health)), "healthy")
 
-    def worst(self, most: int) -> list[ExceptionSample]:
-        """The first samples by rank, at most so many."""
-        return nsmallest(most, self._samples.values(), key=lambda sample: sample.rank)
+    def worst(self, most: int) -> Iterator[ExceptionSample]:
+        """The first samples by rank, at most so many, looked for as they are asked for."""
+        yield from nsmallest(most, self._samples.values(), key=lambda sample: sample.rank)
 
     def check(self) -> None:
         """Assert that the counts are those of the objects."""

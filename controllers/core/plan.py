@@ -1,0 +1,256 @@
+"""What a change of what is delivered does at every destination, before it is made.
+
+Who is meant, what an object becomes and who wins it is asked of the very parts by which relays and
+edges decide it. Destinations for which the same placements are meant are judged once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from controllers.core.plan_audiences import Audiences
+from controllers.core.plan_reasons import Reasons
+from controllers.core.plan_states import Contents, State
+from controllers.core.plan_verdicts import (
+    ACTIONS,
+    HELD,
+    NONE,
+    REMOVALS,
+    Action,
+    Crowd,
+    Judge,
+    Place,
+    Verdict,
+)
+from controllers.core.planned_copies import Copies
+from relay.core.destination.claims import DesiredObject
+from schemas.identity import MailKey, NodePath
+from schemas.moves import former_paths
+from schemas.objects import ObjectKey
+from schemas.records import Profile
+
+SAMPLE_MAX = 10
+"""So many rows of each action are at hand at once."""
+CROWDS_MAX = 4096
+
+
+class Row(NamedTuple):
+    """What becomes of one object at one destination, and why; `fields` are those it is about."""
+
+    path: NodePath
+    key: ObjectKey
+    action: Action
+    why: str = ""
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much would be done, the first rows of each action, and on demand all of them.
+
+    `destinations` are those where something would be done, or is kept from it, `placements` those
+    by which.
+    """
+
+    counts: Mapping[Action, int]
+    placements: int
+    destinations: int
+    sample: tuple[Row, ...]
+    _survey: _Survey
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, removals before all others, by path."""
+        yield from self._survey.rows(REMOVALS)
+        yield from self._survey.rows(ACTIONS.keys() - REMOVALS)
+
+    def objects(self, path: NodePath) -> Iterator[tuple[ObjectKey, Any, Any]]:
+        """Of each row at a destination the object as it is meant there before, and after."""
+        return self._survey.objects(path)
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything would be another."""
+        return any(self.counts[action] for action in ACTIONS if action not in (NONE, HELD))
+
+
+def plan(
+    before: State, after: State, contents: Contents, named: AbstractSet[ObjectKey] = frozenset()
+) -> Plan:
+    """Compare two states at all destinations; of `named` objects is told also if nothing changes.
+
+    Looks once at each profile, and twice more where all rows are asked for.
+    """
+    survey = _Survey(before, after, contents, named)
+    return survey.plan()
+
+
+class _Pair(NamedTuple):
+    """Who hangs at one place before and after; one who moves with all it has is where it goes."""
+
+    was: Profile | None
+    now: Profile | None
+
+    @property
+    def path(self) -> NodePath:
+        profile = self.now or self.was
+        assert profile is not None
+        return profile.path
+
+
+class _Told(NamedTuple):
+    """A destination where something is to be told, without what is known of it."""
+
+    names: tuple[str, ...]
+    was: MailKey | None
+    now: MailKey | None
+    actions: frozenset[Action]
+
+
+@dataclass(slots=True)
+class _Sample:
+    """The first rows of one action, by path."""
+
+    kept: list[tuple[tuple[str, ...], ObjectKey, _Pair, Verdict]] = field(default_factory=list)
+
+    def offer(self, pair: _Pair, verdict: Verdict) -> None:
+        if len(self.kept) >= 2 * SAMPLE_MAX:
+            self.kept = self.first()
+        elif len(self.kept) >= SAMPLE_MAX and pair.path.names > self.kept[SAMPLE_MAX - 1][0]:
+            return
+        self.kept.append((pair.path.names, verdict.key, pair, verdict))
+
+    def first(self) -> list[tuple[tuple[str, ...], ObjectKey, _Pair, Verdict]]:
+        return heapq.nsmallest(SAMPLE_MAX, self.kept, key=lambda item: item[:2])
+
+
+class _Survey:
+    """The comparison under way."""
+
+    def __init__(
+        self, before: State, after: State, contents: Contents, named: AbstractSet[ObjectKey]
+    ) -> None:
+        self._before, self._after = before, after
+        self._copies = Copies(contents)
+        self._judge = Judge(before, after, self._copies, named)
+        self._reasons = Reasons(before, after, self._copies)
+        self._audiences = Audiences(before, after)
+        self._crowds: dict[tuple[Any, ...], Crowd] = {}
+        # Where something is to be told: in the order of paths once all were looked at.
+        self._told: list[_Told] = []
+        self._sets: dict[frozenset[Action], frozenset[Action]] = {}
+
+    def plan(self) -> Plan:
+        counts: Counter[Action] = Counter()
+        samples = {action: _Sample() for action in ACTIONS}
+        destinations = 0
+        for pair in self._pairs():
+            verdicts = self._verdicts(pair)
+            for verdict in verdicts:
+                counts[verdict.action] += 1
+                samples[verdict.action].offer(pair, verdict)
+            destinations += any(verdict.action != NONE for verdict in verdicts)
+            if verdicts:
+                actions = frozenset(verdict.action for verdict in verdicts)
+                was, now = (None if side is None else side.source.key for side in pair)
+                # Few sets of actions are shared by very many destinations.
+                actions = self._sets.setdefault(actions, actions)
+                self._told.append(_Told(pair.path.names, was, now, actions))
+        self._told.sort(key=lambda told: told.names)
+        sample = (self._row(item[2], item[3]) for one in samples.values() for item in one.first())
+        return Plan(
+            {action: counts[action] for action in ACTIONS},
+            len(self._judge.concerned),
+            destinations,
+            (*sample,),
+            self,
+        )
+
+    def rows(self, actions: AbstractSet[Action]) -> Iterator[Row]:
+        for told in self._told:
+            if told.actions.isdisjoint(actions):
+                continue
+            pair = self._pair(told)
+            for verdict in self._verdicts(pair):
+                if verdict.action in actions:
+                    yield self._row(pair, verdict)
+
+    def objects(self, path: NodePath) -> Iterator[tuple[ObjectKey, Any, Any]]:
+        for told in self._told:
+            if told.names != path.names:
+                continue
+            pair = self._pair(told)
+            for verdict in self._verdicts(pair):
+                yield (
+                    verdict.key,
+                    self._object(verdict.key, verdict.before, pair.was),
+                    self._object(verdict.key, verdict.after, pair.now),
+                )
+
+    def _object(
+        self, key: ObjectKey, wanted: DesiredObject | None, profile: Profile | None
+    ) -> Mapping[str, Any] | None:
+        if wanted is None or profile is None:
+            return None
+        return self._copies.object(key, wanted.reference, wanted.form, profile.source.name)
+
+    def _pairs(self) -> Iterator[_Pair]:
+        before, after = self._before.profiles, self._after.profiles
+        # Who leaves a place and who comes to one may be two: the place has both.
+        leaving: dict[NodePath, Profile] = {}
+        coming: dict[NodePath, Profile] = {}
+        for key, was in before.items():
+            now = was if before is after else after.get(key)
+            if now is not None and (now.path == was.path or _takes_all(was, now)):
+                yield _Pair(was, now)
+                continue
+            leaving[was.path] = was
+            if now is not None:
+                coming[now.path] = now
+        if before is not after:
+            coming |= {after[key].path: after[key] for key in after if key not in before}
+        for path in leaving.keys() | coming.keys():
+            yield _Pair(leaving.get(path), coming.get(path))
+
+    def _pair(self, told: _Told) -> _Pair:
+        return _Pair(
+            None if told.was is None else self._before.profiles[told.was],
+            None if told.now is None else self._after.profiles[told.now],
+        )
+
+    def _row(self, pair: _Pair, verdict: Verdict) -> Row:
+        place = self._place(pair)
+        why, fields = self._reasons.of(verdict, place)
+        return Row(pair.path, verdict.key, verdict.action, why, fields)
+
+    def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
+        before, after = self._meant(pair)
+        same_place = pair.was is pair.now and self._before.locations is self._after.locations
+        if same_place and before == after and self._judge.is_calm(after):
+            return ()
+        known = before, after, same_place
+        crowd = self._crowds.get(known)
+        if crowd is None:
+            if len(self._crowds) >= CROWDS_MAX:
+                self._crowds.clear()
+            crowd = self._crowds[known] = self._judge.crowd(before, after, same_place=same_place)
+        if not crowd.customizes:
+            return self._judge.verdicts(crowd, None)
+        return self._judge.verdicts(crowd, self._place(pair))
+
+    def _meant(self, pair: _Pair) -> tuple[tuple[MailKey, ...], tuple[MailKey, ...]]:
+        """The placements that are meant for a destination, before and after."""
+        return self._audiences.meant(pair.was, pair.now)
+
+    def _place(self, pair: _Pair) -> Place:
+        were_at, are_at = self._audiences.located(pair.was, pair.now)
+        return Place(pair.was, pair.now, were_at, are_at, *self._meant(pair))
+
+
+def _takes_all(was: Profile, now: Profile) -> bool:
+    """Whether a destination moves with all it has."""
+    return was.path in former_paths(now.annotations)

@@ -1,0 +1,82 @@
+"""What a change would do, from what the centre knows now; nothing is issued, nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from controllers.centre import Controllers
+from controllers.core.placements import read_issued
+from controllers.core.plan import Plan, plan
+from controllers.core.reading import Reading
+from controllers.core.rehearsal import Rehearsal, Stage, Written, rehearse
+from controllers.core.translate import Issued
+from controllers.issuing import read_all
+from schemas.blobs import Reference, open_value, parts_of
+from schemas.identity import ContentHash, MailKey
+from schemas.objects import ObjectKey
+from schemas.records import DeltaHead, Record
+
+CONTENT_BYTES_MAX = 128 * 1024 * 1024
+"""So much content is looked into; of more it is told that it differs, and not in what."""
+
+
+async def make_plan(
+    controllers: Controllers, workloads: Written, inventory: Written, named: Iterable[ObjectKey]
+) -> tuple[Rehearsal, Plan]:
+    """Rehearse what is written and deleted, beside the centre's work; raises SpaceError, BusBroken.
+
+    `workloads` and `inventory` go to the first spaces of either kind.
+    """
+    ledger = dict(controllers.issuer.records)
+    written = [dict(obj) for obj in workloads.values() if obj is not None]
+    stage = Stage(
+        controllers.translator.placements,
+        controllers.mailboxes.registry,
+        ledger,
+        await controllers.translator.listing(written),
+        await controllers.mailboxes.listing() if inventory else {},
+        await _others(controllers, ledger),
+    )
+    rehearsal = await asyncio.to_thread(rehearse, stage, workloads, inventory)
+    contents = await _contents(controllers, rehearsal)
+    made = await asyncio.to_thread(
+        plan, rehearsal.before, rehearsal.after, contents, frozenset(named)
+    )
+    return rehearsal, made
+
+
+async def _others(
+    controllers: Controllers, ledger: Mapping[MailKey, Record]
+) -> dict[MailKey, Issued]:
+    """What placements of other spaces have delivered, those that nobody follows any more, too."""
+    first, *others = (one.translator.placements for one in controllers.workload_spaces)
+    found = {issued.head.source.key: issued for one in others for issued in one.standing().values()}
+    ours = {issued.head.source.key for issued in first.standing().values()}
+    for key, record in ledger.items():
+        if isinstance(record, DeltaHead) and key not in found and key not in ours:
+            body = controllers.issuer.ledger.bodies[key]
+            found[key] = await read_all(controllers.relay, read_issued(record, body))
+    return found
+
+
+async def _contents(controllers: Controllers, rehearsal: Rehearsal) -> dict[ContentHash, bytes]:
+    """The content by which differences are told: what matters most, as long as there is room."""
+    found: dict[ContentHash, bytes] = {}
+    kept: list[Reference] = []
+    room = CONTENT_BYTES_MAX
+    for reference in rehearsal.wanted:
+        room -= reference.size
+        if room < 0:
+            break
+        value = rehearsal.stored.get(reference.address)
+        if value is None:
+            kept.append(reference)
+            continue
+        parts = {it.address: rehearsal.stored[it.address] for it in parts_of(reference, value)}
+        found[reference.address] = open_value(reference, value, parts)
+    return {**found, **await read_all(controllers.relay, _reading(tuple(kept)))}
+
+
+def _reading(wanted: tuple[Reference, ...]) -> Reading[Mapping[ContentHash, bytes]]:
+    return (yield wanted)

@@ -1,0 +1,78 @@
+"""A plan at the centre, as the command line asks for it: handed over in parts, read by pages."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.ask.session import CallFailed, Session
+from relay.ports import Object
+from schemas.objects import ObjectKey
+
+PART_CHARACTERS = 256 * 1024
+PLAN_SECONDS = 600.0
+
+Form = dict[str, Any]
+Written = Mapping[ObjectKey, Object | None]
+"""What is written, by key; None is what is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A plan that the centre keeps; `summary` has its counts, its notes and its first rows."""
+
+    session: Session
+    number: int
+    summary: Form
+
+    async def rows(self) -> AsyncGenerator[Form]:
+        """All rows, removals first; they can be asked for once. Raises CallFailed."""
+        while True:
+            answer = await self._call("plan-rows")
+            for row in answer["rows"]:
+                yield row
+            if not answer["rows"]:
+                return
+
+    async def objects(self, path: str) -> dict[ObjectKey, tuple[Object | None, Object | None]]:
+        """Of each row at a destination the object as it is meant there, and as it would be."""
+        answer = await self._call("plan-objects", path=path)
+        return {ObjectKey(*key): (before, after) for key, before, after in answer["objects"]}
+
+    async def _call(self, verb: str, **args: Any) -> Any:
+        return await self.session.call(verb, seconds=PLAN_SECONDS, plan=self.number, **args)
+
+
+@asynccontextmanager
+async def planned(
+    session: Session, written: Written, named: Iterable[ObjectKey]
+) -> AsyncIterator[PlannedChange]:
+    """Have the centre plan a change, and forget it in the end. Raises CallFailed."""
+    number = (await session.call("plan-begin"))["plan"]
+    try:
+        text = _packed(written, named)
+        for at in range(0, len(text), PART_CHARACTERS):
+            part = text[at : at + PART_CHARACTERS]
+            await session.call("plan-put", plan=number, part=part)
+        summary = await session.call("plan-make", seconds=PLAN_SECONDS, plan=number)
+        yield PlannedChange(session, number, summary)
+    finally:
+        with suppress(CallFailed):
+            await session.call("plan-end", plan=number)
+
+
+def _packed(written: Written, named: Iterable[ObjectKey]) -> str:
+    form = {
+        "changes": [[_words(key), obj] for key, obj in written.items()],
+        "named": [_words(key) for key in named],
+    }
+    return base64.b64encode(zlib.compress(json.dumps(form).encode())).decode()
+
+
+def _words(key: ObjectKey) -> list[str]:
+    return [key.group, key.resource, key.namespace, key.name]

@@ -1,0 +1,180 @@
+"""`leafcast plan`: what `apply` or `delete` would do at every destination; it changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.plans import PlannedChange, Written, planned
+from leafcast.ask.session import Session
+from leafcast.cli.apply_batch import complete, judge
+from leafcast.cli.commands.delete import Request, doomed_by
+from leafcast.cli.live_copies import LiveCopies
+from leafcast.cli.object_options import files_options, load_files, namespace_option
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.session_calls import in_session
+from leafcast.cli.trouble import exit_code_two
+from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name
+from leafcast.show.sanitize import sanitize
+from schemas.manifests import LoadedObject
+from schemas.objects import ObjectKey
+
+ROWS_AT_ONCE = 200
+_CHANGES = ("delete", "frozen", "create", "update")
+
+Form = dict[str, Any]
+
+
+@click.command()
+@files_options(required=True)
+@namespace_option
+@click.option("--delete", "deletes", is_flag=True, help="Plan `delete -f`, not `apply -f`.")
+@click.option("--all", "every", is_flag=True, help="All rows, not only the first of each action.")
+@click.option("--live", is_flag=True, help="Ask the edges of these rows what they hold (drift).")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@data_dir_option
+def plan(  # noqa: PLR0913 - click passes options by name
+    *,
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    deletes: bool,
+    every: bool,
+    live: bool,
+    output: str | None,
+    data_dir: Path | None,
+) -> None:
+    """Show what `apply` of these manifests would do at every destination; change nothing.
+
+    First how far it reaches, then what becomes of each object where, and why: removals before all
+    else, then what is frozen, created, updated. Exit code 0 if nothing changes, 1 if something
+    does, 2 if it cannot be told.
+    """
+    with exit_code_two():
+        loaded = load_files(files, recursive=recursive)
+
+        async def work(session: Session) -> bool:
+            intent = await (_deletion if deletes else _application)(session, loaded, namespace)
+            async with planned(session, intent.written, intent.named) as made:
+                shown = _Shown(made, intent, LiveCopies(made) if live else None, every=every)
+                await (shown.as_json() if output == "json" else shown.as_table())
+                return shown.changes
+
+        changes = in_session(data_dir, work)
+    if changes:
+        raise click.exceptions.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """What would be written at the centre: by title, with a word for each."""
+
+    written: Written
+    named: Sequence[ObjectKey]
+    verbs: dict[str, str]
+
+
+async def _application(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> _Intent:
+    """What `apply` would write; raises BadManifests with all that is wrong."""
+    changes = await judge(session, await complete(session, loaded, namespace))
+    news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
+    verbs = {change.wish.title: change.verb for change in changes}
+    return _Intent(news, list(dict.fromkeys(change.wish.key for change in changes)), verbs)
+
+
+async def _deletion(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> _Intent:
+    """What `delete` would delete; raises BadManifests with all that is wrong."""
+    request = Request(loaded=tuple(loaded), namespace=namespace)
+    doomed, _ = await doomed_by(session, request)
+    verbs = {one.kind.title(one.key.name): "deleted" for one in doomed}
+    return _Intent({one.key: None for one in doomed}, (), verbs)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A plan on its way to a reader."""
+
+    plan: PlannedChange
+    intent: _Intent
+    live: LiveCopies | None
+    every: bool
+    told: int = field(default=0, init=False)
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything would be another, or is not as it is meant."""
+        counts = self.plan.summary["counts"]
+        centre = any(verb != "unchanged" for verb in self.intent.verbs.values())
+        drift = self.live is not None and self.live.drifted > 0
+        return centre or drift or any(counts[word] for word in _CHANGES)
+
+    async def as_table(self) -> None:
+        summary = self.plan.summary
+        click.echo(blast_radius(summary))
+        if said := at_the_centre(self.intent.verbs.values()):
+            click.echo(said)
+        table = PlanTable(live=self.live is not None)
+        async for page in self._pages():
+            for line in table.lines(page):
+                click.echo(sanitize(line))
+        if more := self._more():
+            click.echo(f"{more:,} more: --all")
+        for note in summary["notes"]:
+            click.echo(f"Note: {sanitize(note)}", err=True)
+        for path, why in sorted(self._silent().items()):
+            click.echo(f"No answer: {sanitize(f'{path}: {why}')}", err=True)
+
+    async def as_json(self) -> None:
+        """One document, its rows as they come."""
+        summary = {name: said for name, said in self.plan.summary.items() if name != "rows"}
+        head = {**summary, "centre": self.intent.verbs}
+        click.echo(json.dumps(head, indent=2)[: -len("\n}")] + ',\n  "rows": [', nl=False)
+        between = "\n    "
+        async for page in self._pages():
+            for row in page:
+                click.echo(between + json.dumps(_row(row)), nl=False)
+                between = ",\n    "
+        click.echo("]," if between == "\n    " else "\n  ],")
+        click.echo(f'  "more": {self._more()},')
+        click.echo(f'  "noAnswer": {json.dumps(self._silent())}\n}}')
+
+    async def _pages(self) -> AsyncIterator[list[Form]]:
+        """The rows that are asked for, some at a time; none if there are none."""
+        if not self.every:
+            rows = self.plan.summary["rows"]
+            if rows:
+                yield await self._looked_at(rows)
+            return
+        page: list[Form] = []
+        async for row in self.plan.rows():
+            page.append(row)
+            if len(page) >= ROWS_AT_ONCE:
+                yield await self._looked_at(page)
+                page = []
+        if page:
+            yield await self._looked_at(page)
+
+    async def _looked_at(self, rows: list[Form]) -> list[Form]:
+        self.told += len(rows)
+        if self.live is not None:
+            await self.live.look(rows)
+        return rows
+
+    def _more(self) -> int:
+        return int(sum(self.plan.summary["counts"].values())) - self.told
+
+    def _silent(self) -> dict[str, str]:
+        return {} if self.live is None else self.live.silent
+
+
+def _row(row: Form) -> Form:
+    return {"destination": row["destination"], "object": object_name(row["key"]), **row}

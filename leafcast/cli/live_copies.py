@@ -1,0 +1,97 @@
+"""`plan --live`: what edges hold of the objects that a plan is about, asked through the tree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from leafcast.ask.object_readers import EdgeReader, NotFound
+from leafcast.ask.plans import PlannedChange
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.session import CallFailed
+from relay.objects.differences import differing_fields
+from relay.objects.merge import merge_applied, wish_of
+from relay.ports import Object
+from schemas.objects import ObjectKey
+
+ASKED_AT_ONCE = 16
+NAMED_MAX = 3
+
+Form = dict[str, Any]
+
+
+@dataclass(slots=True)
+class LiveCopies:
+    """Tells of rows what is there; `silent` are the destinations without an answer, and why."""
+
+    plan: PlannedChange
+    silent: dict[str, str] = field(default_factory=dict)
+    drifted: int = 0
+
+    async def look(self, rows: Sequence[Form]) -> None:
+        """Put into each row, under `live`, how the copy is."""
+        limit = asyncio.Semaphore(ASKED_AT_ONCE)
+        by_path: dict[str, list[Form]] = {}
+        for row in rows:
+            by_path.setdefault(row["destination"], []).append(row)
+        async with asyncio.TaskGroup() as group:
+            for path, alike in by_path.items():
+                group.create_task(self._look_at(path, alike, limit))
+
+    async def _look_at(self, path: str, rows: Sequence[Form], limit: asyncio.Semaphore) -> None:
+        async with limit:
+            meant = await self.plan.objects(path)
+            reader = EdgeReader(self.plan.session, path)
+            for row in rows:
+                key = ObjectKey(*row["key"])
+                try:
+                    copy = None if path in self.silent else await _copy(reader, key)
+                except CallFailed as failed:
+                    self._note(path, failed)
+                    copy = None
+                for away in reader.away:
+                    self._note(path, away)
+                silent = path in self.silent
+                row["live"] = "no answer" if silent else self._told(key, copy, *meant[key])
+
+    def _note(self, path: str, failed: CallFailed) -> None:
+        self.silent.setdefault(path, failed.message)
+
+    def _told(
+        self, key: ObjectKey, live: Object | None, before: Object | None, after: Object | None
+    ) -> str:
+        if live is None and before is None:
+            return "not there"
+        if live is None:
+            self.drifted += 1
+            return "drift: not there"
+        meant = before or after
+        if meant is None or (key.group, key.resource) == ("", "secrets"):
+            return "there"
+        fields = _drift(live, meant)
+        if before is None:
+            return f"there already, other: {_few(fields)}" if fields else "there already"
+        if not fields:
+            return "as meant"
+        self.drifted += 1
+        return f"drift: {_few(fields)}"
+
+
+async def _copy(reader: EdgeReader, key: ObjectKey) -> Object | None:
+    kind = ResourceKind(key.group, key.resource, key.resource, bool(key.namespace))
+    try:
+        return await reader.get(kind, key.namespace, key.name)
+    except NotFound:
+        return None
+
+
+def _drift(live: Mapping[str, Any], meant: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of a copy that are not as they are meant; what nobody said does not count."""
+    return differing_fields(wish_of(live), wish_of(merge_applied(live, {}, meant)))
+
+
+def _few(fields: Sequence[str]) -> str:
+    more = len(fields) - NAMED_MAX
+    return ", ".join(fields[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,81 @@
+"""A plan as people read it: how far it reaches, then what becomes of each object where, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from leafcast.show.object_tables import laid_out, widths_of
+from leafcast.show.rendering import shortened
+
+FIELDS_MAX = 3
+HEADERS = ("DESTINATION", "OBJECT", "ACTION", "WHY")
+LIVE_HEADER = "LIVE"
+_WORDS = {
+    "delete": ("deletion", "deletions"),
+    "held": ("held removal", "held removals"),
+    "frozen": ("frozen", "frozen"),
+    "create": ("creation", "creations"),
+    "update": ("update", "updates"),
+}
+
+Form = Mapping[str, Any]
+
+
+def blast_radius(summary: Form) -> str:
+    """`1 placement, 1,204 destinations: 12 deletions, 1,201 updates, 3 frozen`."""
+    placements = _counted(summary["placements"], ("placement", "placements"))
+    destinations = _counted(summary["destinations"], ("destination", "destinations"))
+    counts = summary["counts"]
+    told = [_counted(counts[word], forms) for word, forms in _WORDS.items() if counts.get(word)]
+    return f"{placements}, {destinations}: {', '.join(told) or 'nothing changes'}"
+
+
+def at_the_centre(verbs: Iterable[str]) -> str:
+    """`at the centre: 1 created, 2 configured`; empty if nothing changes there."""
+    counts = Counter(verb for verb in verbs if verb != "unchanged")
+    said = ", ".join(f"{count:,} {verb}" for verb, count in counts.items())
+    return f"at the centre: {said}" if said else ""
+
+
+def object_name(key: Sequence[str]) -> str:
+    """`shop/deployments.apps/web`."""
+    group, resource, namespace, name = key
+    kind = f"{resource}.{group}" if group else resource
+    return "/".join(part for part in (namespace, kind, name) if part)
+
+
+def why_text(row: Form) -> str:
+    """Why, and of which fields."""
+    fields = [str(name) for name in row["fields"]]
+    if not fields:
+        return str(row["why"])
+    if row["why"]:
+        return f"{row['why']} for {shortened(fields[0])}"
+    more = len(fields) - FIELDS_MAX
+    return ", ".join(fields[:FIELDS_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(slots=True)
+class PlanTable:
+    """Rows that may go on: the header comes once, columns keep their widths."""
+
+    live: bool = False
+    _widths: list[int] = field(default_factory=list)
+
+    def lines(self, rows: Sequence[Form]) -> list[str]:
+        cells = [self._cells(row) for row in rows]
+        if not self._widths:
+            cells.insert(0, (*HEADERS, LIVE_HEADER) if self.live else HEADERS)
+        self._widths = widths_of(cells, self._widths)
+        return laid_out(cells, self._widths)
+
+    def _cells(self, row: Form) -> tuple[str, ...]:
+        own = (row["destination"], object_name(row["key"]), row["action"], why_text(row))
+        return (*own, row["live"]) if self.live else own
+
+
+def _counted(count: int, forms: tuple[str, str]) -> str:
+    return f"{count:,} {forms[count != 1]}"

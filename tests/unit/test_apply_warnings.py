@@ -1,0 +1,36 @@
+"""What `apply` warns of by the objects alone, each by its field, with what to do."""
+
+import pytest
+
+from leafcast.ask.resource_names import ResourceKinds
+from leafcast.cli.apply_batch import Change, Wish
+from leafcast.cli.apply_warnings import warnings
+
+TARGET = "edge.kubestellar.io/v2alpha1", "SyncTarget"
+
+
+async def said_of(version, kind, **fields):
+    """The warnings of a dry run, which asks nobody."""
+    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **fields}
+    known = ResourceKinds([obj]).of(obj)
+    wish = Wish(obj, known.key("", "a"), known, "a.yaml:1")
+    return await warnings(None, [Change(wish, None, obj)], dry=True)
+
+
+@pytest.mark.parametrize("field", ["unschedulable", "evictAfter"])
+async def test_what_is_not_honoured_of_a_sync_target_is_said(field):
+    value = {"unschedulable": True, "evictAfter": "2026-01-02T15:04:05Z"}[field]
+    [said] = await said_of(*TARGET, spec={field: value})
+    assert f"synctarget.edge.kubestellar.io/a: spec.{field} is not honoured" in said
+    assert "labels" in said
+
+
+async def test_a_sync_target_that_asks_for_nothing_more_is_not_warned_of():
+    assert await said_of(*TARGET, spec={"unschedulable": False}) == []
+    assert await said_of(*TARGET) == []
+
+
+async def test_an_expression_that_no_destination_could_follow_is_said_by_its_field():
+    metadata = {"annotations": {"control.kubestellar.io/expand-templates": "true"}, "name": "a"}
+    [said] = await said_of("v1", "ConfigMap", metadata=metadata, data={"x": "{{ if .a }}"})
+    assert "configmap/a: data.x: " in said
