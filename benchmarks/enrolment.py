@@ -80,7 +80,7 @@ async def asker(file: Path) -> None:
     dice, clock = SystemDice(), SystemClock()
     nkeys = {token.token_id: new_user_nkey(dice.entropy(32))[1] for token in tokens}
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
-    link = ParentLink((url,), entrance_pair(tokens[0].tree)[0], "asking.all", unproven=True)
+    link = ParentLink((url,), entrance_pair(tokens[0].tree)[0], "asking.all", unchecked=True)
     with tempfile.TemporaryDirectory() as folder:
         server = EmbeddedServer(
             Path(folder),

@@ -56,7 +56,7 @@ class AskedNode(Protocol):
         """What the tree's authority is to sign anew for its server; "" if it signs nothing here."""
         ...
 
-    async def take_certificate(self, certificate: str) -> None:
+    async def take_certificate(self, certificate: str, authority: str) -> None:
         """Have its server show that from now on; raises AskFailed."""
         ...
 
@@ -116,7 +116,8 @@ def answerers(
         return objects_answer(await _objects(runtime, record.arguments), record.arguments)
 
     async def certify(record: AskRecord) -> object:
-        await runtime.take_certificate(record.arguments.get("certificate", ""))
+        said = record.arguments
+        await runtime.take_certificate(said.get("certificate", ""), said.get("authority", ""))
         return {"taken": True}
 
     async def orphans(record: AskRecord) -> object:

@@ -185,7 +185,7 @@ class Admission:
         if now >= until:
             said = await self._enrolling.parent(path)
             self._parents[path.parent] = (now + PARENT_KNOWN_SECONDS, said)
-        return tuple(map(str, said["leafUrls"]))
+        return tuple(said["leafUrls"])
 
     async def add(
         self,
@@ -214,7 +214,7 @@ class Admission:
 
     def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
         tree, roots, now = self._tree.tree_id(), dict(self._tree.roots()), self._clock.now().wall_ms
-        authority = plan.parents[wish.wanted.path.parent]["authorities"].encode()
+        authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
         pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)
         return token, HandedOut(

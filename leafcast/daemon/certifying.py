@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 
 from controllers.nodes import nodes
-from leafcast.ask.client import CentreAsks
+from leafcast.ask.api import ApiError
+from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
 from leafcast.daemon.enrolment import Tree
 from leafcast.data_dir import DataDir
-from leafcast.local.certificates import IssuedCertificates, load_or_make_authority
-from relay.adapters.tls.authority import RequestRefused
+from leafcast.local.certificates import IssuedCertificates, NameTaken, load_or_make_authority
+from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
 from schemas.asks import CERTIFY, NODE, AskFault
@@ -65,5 +66,34 @@ class Certifying:
         now_ms, names = self._clock.now().wall_ms, issued.names_of(path)
         authority = load_or_make_authority(self._place.folder, self._tree.tree_id(), now_ms)
         made = authority.issue(answer["certificateRequest"], now_ms, names=names)
-        await self._asks.ask(path, CERTIFY, {"certificate": made})
+        await self._hand_over(path, made, authority.certificate)
         issued.keep(path, names, made)
+
+    async def first(self, path: NodePath, request: str) -> str:
+        """Give a relay its first certificate, for the names that it asks for: who signed it.
+
+        "" if it has one. Raises ApiError or BusBroken.
+        """
+        try:
+            return await self._first(path, request)
+        except (RequestRefused, NameTaken) as error:
+            remedy = "start that relay with another --listen, and add nodes below it then"
+            raise ApiError("Invalid", f"the certificate of {path}: {error}", remedy) from error
+        except AskFailed as failed:
+            raise api_error(failed.fault) from failed
+
+    async def _first(self, path: NodePath, request: str) -> str:
+        issued = IssuedCertificates(self._place.folder)
+        if not request or issued.names_of(path) == (names := requested_names(request)):
+            return ""
+        issued.check(path, names)
+        now_ms = self._clock.now().wall_ms
+        authority = load_or_make_authority(self._place.folder, self._tree.tree_id(), now_ms)
+        made = authority.issue(request, now_ms)
+        await self._hand_over(path, made, authority.certificate)
+        issued.keep(path, names, made)
+        return authority.certificate
+
+    async def _hand_over(self, path: NodePath, certificate: str, authority: str) -> None:
+        said = {"certificate": certificate, "authority": authority}
+        await self._asks.ask(path, CERTIFY, said)

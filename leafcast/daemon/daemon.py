@@ -90,6 +90,7 @@ class Daemon:
         members = Membership(centre, asks, verbs, self._clock, dice)
         register_membership(self.api, members)
         self._certifying = Certifying(centre, asks, place, self._clock)
+        members.enrolling.certify = self._certifying.first
         self._admission = Admission(
             centre,
             members.enrolling,

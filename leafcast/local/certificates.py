@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from leafcast.local.listening import Listening
 from relay.adapters.server.process import ServerFailed
@@ -72,10 +72,8 @@ class IssuedCertificates:
     def __init__(self, folder: Path) -> None:
         self._file = folder / FOLDER / "issued.json"
         try:
-            self._issued = {
-                path: _Issued(**it) for path, it in from_json(self._file.read_bytes()).items()
-            }
-        except (FileNotFoundError, ValueError, TypeError, AttributeError):
+            self._issued = _read_issued(from_json(self._file.read_bytes()))
+        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
             self._issued = {}
 
     def names_of(self, path: NodePath) -> tuple[str, ...]:
@@ -121,6 +119,14 @@ class _Issued:
     due_ms: int
 
 
+def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
+    """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
+    return {
+        str(NodePath.parse(path)): _Issued(list(map(str, it["names"])), int(it["due_ms"]))
+        for path, it in form.items()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class NodeCertificate:
     """One server's key, which stays in its folder, and the certificate that it was given."""
@@ -138,7 +144,7 @@ class NodeCertificate:
         """The one that the tree's authority gave the node of this folder, if it did."""
         try:
             names = (folder / FOLDER / "names").read_text(encoding="utf-8").split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return None
         return cls(folder, tuple(names))
 
@@ -155,12 +161,19 @@ class NodeCertificate:
             atomic_write(key, new_key())
         return signing_request(key.read_text(encoding="utf-8"), self.names)
 
-    def take(self, certificate: str, now_ms: int) -> None:
+    @property
+    def there(self) -> bool:
+        """Whether it was ever given one, for these names."""
+        kept = NodeCertificate.kept(self.folder)
+        return kept == self and self.files.certificate.exists()
+
+    def take(self, certificate: str, authority: str, now_ms: int) -> None:
         """Put it in the place of the one before; raises CertificateUnusable."""
         key = self.files.key.read_text(encoding="utf-8")
-        trusted = self.authorities.read_text(encoding="utf-8")
-        check_pair(certificate, key, trusted, self.names, now_ms, "the new certificate")
+        check_pair(certificate, key, authority, self.names, now_ms, "the new certificate")
+        atomic_write(self.authorities, authority)
         atomic_write(self.files.certificate, certificate)
+        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
 
     def due(self, now_ms: int) -> bool:
         """Whether it needs one: there is none, or for other names, or two thirds are over."""
@@ -174,9 +187,7 @@ class NodeCertificate:
     def certified(self, authority: Authority, now_ms: int) -> str:
         """Have it signed right here; the certificate."""
         made = authority.issue(self.request(), now_ms)
-        atomic_write(self.authorities, authority.certificate)
-        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
-        self.take(made, now_ms)
+        self.take(made, authority.certificate, now_ms)
         return made
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
@@ -49,6 +49,7 @@ from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
+LISTEN_AFTER_SECONDS = 1.0
 ANSWERED_SECONDS = 0.5
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
@@ -57,6 +58,14 @@ SERVER_HOME_CHARACTERS = 8
 NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
 
 log = logging.getLogger("leafcast")
+
+
+class Reached(TypedDict, total=False):
+    """What a node is told of how children elsewhere get to it."""
+
+    reach: Reach
+    authorities: str
+    certificate: NodeCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,8 @@ class NodeRuntime:
     folder from another one with the same credentials, `former` are paths at which it hung before.
     `before` must have succeeded before the first run. `external` says where the node's server is
     if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
-    whom they are to believe. `decide` answers, at the centre, those who ask to be let in.
+    whom they are to believe. A `certificate` is the tree's to sign. `decide` answers, at the
+    centre, those who ask to be let in.
     `keep_seed` writes down another key, by which the parent is to know it from the next start on.
     """
 
@@ -96,12 +106,16 @@ class NodeRuntime:
         external: ServerPlace | None = None,
         reach: Reach | None = None,
         authorities: str = "",
+        certificate: NodeCertificate | None = None,
         decide: Decide | None = None,
         keep_seed: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
         self._reach = reach
-        self._certificate = None if reach is not None else NodeCertificate.kept(folder)
+        self._to_listen = asyncio.Event()
+        self._certificate = certificate or (NodeCertificate.kept(folder) if external else None)
+        if certificate is not None and certificate.there:
+            authorities = certificate.authorities.read_text(encoding="utf-8")
         self.authorities = authorities or (external.authorities_text() if external else "")
         self._decide = decide
         self.attached = attached is not None
@@ -162,21 +176,29 @@ class NodeRuntime:
         own = self._certificate
         return own.request() if own is not None else ""
 
-    async def take_certificate(self, certificate: str) -> None:
-        """Have the server show it from now on, under the links that are open; raises AskFailed."""
+    async def take_certificate(self, certificate: str, authority: str) -> None:
+        """Have the server show it from now on, under the links that are open; raises AskFailed.
+
+        With its first one the server lets children in from elsewhere.
+        """
         path = str(self.path)
         if self._certificate is None:
             raise AskFailed(AskFault("Unwanted", f"{path} has no certificate of the tree's", path))
         try:
-            self._certificate.take(certificate, self._world.clock.now().wall_ms)
-            await self.server.reload()
+            first = not self._certificate.there
+            self._certificate.take(certificate, authority, self._world.clock.now().wall_ms)
+            self.authorities = authority
+            if first and self._reach is not None:
+                self._to_listen.set()
+            else:
+                await self.server.reload()
         except (CertificateUnusable, BusBroken, ServerFailed, OSError) as error:
             raise AskFailed(AskFault("BadCertificate", str(error), path)) from error
 
     @property
     def leaf_urls(self) -> tuple[str, ...]:
-        """Where servers of children dial in."""
-        return self.server.leaf_urls
+        """Where servers of children dial in, or will once there is a certificate."""
+        return self._reach.urls if self._reach is not None else self.server.leaf_urls
 
     @property
     def objects_applied(self) -> int:
@@ -279,9 +301,17 @@ class NodeRuntime:
         """Run the server, the relay and the edge's parts until cancelled."""
         async with self._new_server() as self._server, asyncio.TaskGroup() as group:
             group.create_task(self._keep_store(), name=f"store {self.path}")
+            group.create_task(self._listen(), name=f"listen {self.path}")
             if self._own_key is not None:
                 group.create_task(self._change_over(self._own_key), name=f"key {self.path}")
             await self._run_relay()
+
+    async def _listen(self) -> None:
+        """Start the server anew once there is a first certificate, and that was answered."""
+        await self._to_listen.wait()
+        await self._world.clock.sleep(LISTEN_AFTER_SECONDS)
+        if self._reach is not None and isinstance(self.server, EmbeddedServer):
+            await self.server.listen(self._reach)
 
     def _new_server(self) -> EmbeddedServer | ExternalServer:
         children = self._known.nkeys
@@ -302,7 +332,7 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._named_link(),
             children=children,
-            reach=self._reach,
+            reach=self._reach if self._certificate is None or self._certificate.there else None,
             entrance=self._entrance_nkey(),
         )
 

@@ -74,6 +74,43 @@ async def test_an_edge_elsewhere_opens_no_port_and_says_nothing_in_clear(tmp_pat
             assert word.encode() not in passed, word
 
 
+async def test_a_region_elsewhere_gets_its_certificate_with_its_first_child(tmp_path):
+    with machines(tmp_path, ["centre.example", "emea.example"]) as (centre, emea):
+        centre.leafcast("up", "--regions=1", "--sites=1", "--listen", "centre.example")
+
+        def joining(machine: Machine, added: str, folder: str, *more: str):
+            line = re.search(r"leafcast join (tls://\S+) --token (\S+)", added)
+            assert line, added
+            said = ("join", line[1], "--token", line[2], "--data-dir", machine.folder / folder)
+            return line[1], leafcast(machine, *said, *more)
+
+        try:
+            added = centre.leafcast("node", "add", "/emea", "--relay", "--approved")
+            listens = ("--listen", "emea.example:9000")
+            _, region = joining(emea, added, "region", *listens)
+            with region as said:
+                await until_said(said, "is in session")
+                assert all(at.startswith("127.0.0.1:") for at in emea.listening())
+                added = centre.leafcast("node", "add", "/emea/s1", "--approved")
+                url, edge = joining(centre, added, "edge")
+                assert url == "tls://emea.example:9000"
+                with edge as below:
+                    await until_said(below, "is in session")
+            # It goes on with the certificate that it has.
+            with leafcast(
+                emea,
+                "join",
+                emea.folder / "region" / "bundle.json",
+                "--data-dir",
+                emea.folder / "region",
+                *listens,
+            ) as said:
+                await until_said(said, "is in session")
+                assert "*:9000" in emea.listening()
+        finally:
+            centre.leafcast("down")
+
+
 async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_path):
     tree = tmp_path / "tree"
     with machines(tmp_path, ["nats-centre", "nats-region-1"]) as (centre, region):

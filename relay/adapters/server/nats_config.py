@@ -53,9 +53,9 @@ class ParentLink:
     """Where the parent listens for leaf links (nats, tls, ws or wss URLs), and our seed there.
 
     `authorities` is a file with the certificates of those who may have signed the parent's; without
-    it a server on this machine is taken as it is, and any other by the system's authorities.
-    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only. An `unproven` parent
-    is believed to be no one: what comes from it proves itself.
+    it a server on this machine is taken as it is, and any other by the system's authorities; all
+    are taken as they are if it is `unchecked`.
+    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only.
     """
 
     urls: tuple[str, ...]
@@ -63,18 +63,18 @@ class ParentLink:
     # This very server's, by which the parent's knows it again; by its path if empty.
     server_name: str = ""
     authorities: Path | None = None
+    unchecked: bool = False
     proxy: str = field(default="", repr=False)
-    unproven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """All that a server's configuration depends on; `children` maps names to public nkeys.
 
-    A child may have two keys, with a space between, while one is replaced, and none (""), while it
-    is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
     `host` and `leaf_host` are the addresses of this machine that it listens on, for clients and for
     children; beyond loopback it needs `tls`. Of a `websocket_port` a proxy on this machine knows.
+    A child may have two keys, with a space between, while one is replaced, and none (""), while it
+    is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
     """
 
     path: NodePath
@@ -209,11 +209,9 @@ def _remote_tls(parent: ParentLink) -> str:
         return ""
     # Over WebSockets TLS always comes first.
     said = ["handshake_first: true"] if "tls" in schemes else []
-    if parent.unproven:
-        said.append("insecure: true")
-    elif parent.authorities is not None:
+    if parent.authorities is not None and not parent.unchecked:
         said.append(f'ca_file: "{_quotable("authorities", str(parent.authorities))}"')
-    elif all(is_loopback(urlsplit(url).hostname or "") for url in parent.urls):
+    elif parent.unchecked or all(is_loopback(urlsplit(url).hostname or "") for url in parent.urls):
         said.append("insecure: true")
     return f", tls: {{ {', '.join([*said, 'timeout: 10'])} }}"
 

@@ -219,6 +219,13 @@ class EmbeddedServer:
         self._parent = replace(self._parent, seed=seed)
         await self.reload()
 
+    async def listen(self, reach: Reach) -> None:
+        """Let children elsewhere in from now on: the server is started anew."""
+        self._reach = reach
+        seen, process = self._starts, await self._up()
+        await process.stop()
+        await self.next_start(seen)
+
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.
 
