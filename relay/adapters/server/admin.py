@@ -49,11 +49,19 @@ async def cut_links(system: Client, account: str, keep: Collection[str] = ()) ->
 
     A reload leaves the links of keys that are good no more open, only deaf.
     """
-    found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
+    found = await _asked(system, "PING.LEAFZ", account=account)
     server = found["server"]["id"]
-    for link in found["data"].get("connections") or ():
-        if link.get("authorized_user") not in keep:
-            await _asked(system, f"{server}.KICK", cid=link["cid"])
+    kept = await _links_of(system, account, keep) if keep else frozenset()
+    for link in found["data"].get("leafs") or ():
+        if link["id"] not in kept:
+            await _asked(system, f"{server}.KICK", cid=link["id"])
+
+
+async def _links_of(system: Client, account: str, keys: Collection[str]) -> Collection[int]:
+    """The links that were let in by one of these keys; only an account that is there has any."""
+    found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
+    links = found["data"].get("connections") or ()
+    return {link["cid"] for link in links if link.get("authorized_user") in keys}
 
 
 async def reload_config(system: Client) -> None:
