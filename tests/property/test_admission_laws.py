@@ -9,9 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from controllers.core.admissions import KEPT_MS, Admissions, HandedOut
 from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
 from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.roots import Roots
 from schemas.tokens import Token, TokenRefused, read_token
 
-ROOTS = {KeyId(random_id(b"r" * 16)): b"k" * 32}
+ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 TREE = TreeId(random_id(b"t" * 16))
 NAMES = st.sampled_from(["/a/x", "/a/y", "/b/x"])
 WHERE = st.sampled_from(["/a/x", "/a/y", "/a/*", "/*"])

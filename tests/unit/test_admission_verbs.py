@@ -24,11 +24,12 @@ from schemas.enrolment import (
     sign_request,
 )
 from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.roots import Roots
 from schemas.tokens import read_token
 from schemas.wire import encode
 
 TREE = TreeId(random_id(b"t" * 16))
-ROOTS = {KeyId(random_id(b"r" * 16)): b"k" * 32}
+ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 STORE, DAY = "/region-1/store-7", 86_400
 PARENT = {"leafUrls": ["tls://region:7422", "tls://other:7422"], "authorities": "-----PEM"}
 

@@ -18,6 +18,7 @@ RECORD_MODULES = (
     "link",
     "records",
     "reports",
+    "roots",
     "snapshots",
     "upsync",
 )
