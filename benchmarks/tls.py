@@ -81,7 +81,7 @@ async def way(grove: Grove, name: str, reach: Reach | None, certified: Certified
         await made.above.flush()
         return made.got > 0
 
-    await eventually(linked)
+    await eventually(linked)  # type: ignore[no-untyped-call]
     return made
 
 
