@@ -14,6 +14,7 @@ from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
 from leafcast.daemon.enrolment import Tree
 from leafcast.data_dir import DataDir
+from leafcast.doctor.findings import Expiry
 from leafcast.local.certificates import IssuedCertificates, NameTaken, load_or_make_authority
 from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.asker import AskFailed
@@ -93,6 +94,21 @@ class Certifying:
         await self._hand_over(path, made, authority.certificate)
         issued.keep(path, names, made)
         return authority.certificate
+
+    def expiries(self) -> list[Expiry]:
+        """What it signed and could not renew so far, for the doctor; it ends ten days later."""
+        return [
+            Expiry(
+                f"the certificate of {path}",
+                due_ms,
+                until_ms,
+                "it could not be renewed over the tree; its children do not come in then",
+                f"see that {path} is reached: leafcast tree",
+                needed=True,
+                about=str(path),
+            )
+            for path, (due_ms, until_ms) in IssuedCertificates(self._place.folder).overdue().items()
+        ]
 
     async def _hand_over(self, path: NodePath, certificate: str, authority: str) -> None:
         said = {"certificate": certificate, "authority": authority}

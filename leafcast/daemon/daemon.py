@@ -31,6 +31,7 @@ from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.tree_verbs import register_tree_verbs
 from leafcast.data_dir import DataDir
+from leafcast.doctor.findings import Expiry
 from leafcast.errors import said
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
@@ -100,7 +101,7 @@ class Daemon:
             lambda *said: self.tree.noted(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
-        register_diagnosis(self.api, self.tree, asks, self._clock, self._admission.expiries)
+        register_diagnosis(self.api, self.tree, asks, self._clock, self._expiries)
         register_node_keys(
             self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         )
@@ -123,6 +124,16 @@ class Daemon:
                     group.create_task(endpoint.run(), name="health")
         finally:
             self._place.forget_daemon()
+
+    def _expiries(self) -> list[Expiry]:
+        """All that ends some day, for the doctor."""
+        found = [*self._admission.expiries(), *self._certifying.expiries()]
+        if (until_ms := self.tree.own_certificate_until_ms()) is not None:
+            cause = "nodes elsewhere do not come in with an old one"
+            remedy = "put a new one in its file: it is taken up within a minute"
+            said = "the certificate of --tls-cert"
+            found.append(Expiry(said, 0, until_ms, cause, remedy, needed=True, about="/"))
+        return found
 
     async def _run_tree(self) -> None:
         """The tree, on API servers if it has any."""

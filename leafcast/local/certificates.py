@@ -14,11 +14,14 @@ from leafcast.local.listening import Listening
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
 from relay.adapters.tls.authority import (
+    CERTIFICATE_DAYS,
+    RENEWED_AFTER,
     Authority,
     new_key,
     renewal_due,
     renewal_ms,
     signing_request,
+    valid_until,
 )
 from relay.adapters.tls.checking import check_pair
 from relay.atomic_file import atomic_write
@@ -27,6 +30,7 @@ from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId
 
 FOLDER = "tls"
+DAY_MS = 86_400_000
 LOOK_SECONDS = 60.0
 """So often it is looked whether a certificate is due, or the user put another one in its place."""
 
@@ -84,6 +88,12 @@ class IssuedCertificates:
     def due(self, now_ms: int) -> list[NodePath]:
         """Whose certificates are to be renewed."""
         return [NodePath.parse(path) for path, it in self._issued.items() if it.due_ms <= now_ms]
+
+    def overdue(self) -> dict[NodePath, tuple[int, int]]:
+        """From when on each is to be renewed, and when it ends (ms since 1970)."""
+        left_ms = int(CERTIFICATE_DAYS * (1 - RENEWED_AFTER)) * DAY_MS
+        issued = self._issued.items()
+        return {NodePath.parse(path): (it.due_ms, it.due_ms + left_ms) for path, it in issued}
 
     def check(self, path: NodePath, names: Iterable[str]) -> None:
         """Refuse names of another node; raises NameTaken."""
@@ -216,6 +226,15 @@ class LocalListening:
         if self._said.behind_proxy or self._said.own_files is not None:
             return self._said.authorities_text()
         return self._authority().certificate
+
+    def own_until_ms(self) -> int | None:
+        """When the user's own certificate ends; None if there is none, or it cannot be read."""
+        if (own := self._said.own_files) is None:
+            return None
+        try:
+            return valid_until(own.certificate.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
 
     async def renew(self, servers: Callable[[], Mapping[NodePath, Reloadable]]) -> None:
         """Renew what is due, and take what the user renewed, under open links; without end."""

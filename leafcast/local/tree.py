@@ -176,6 +176,10 @@ class LocalTree:
 
         return LocalListening(said, relays, self._place.node, authority, self._clock)
 
+    def own_certificate_until_ms(self) -> int | None:
+        """When a certificate of the user's own ends; None without one."""
+        return self._listening.own_until_ms() if self._listening is not None else None
+
     def _servers(self) -> dict[NodePath, EmbeddedServer | ExternalServer]:
         return {path: node.server for path, node in self.nodes.items() if node.serves}
 

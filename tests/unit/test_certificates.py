@@ -7,6 +7,8 @@ import pytest
 
 from leafcast.ask.api import ApiError
 from leafcast.daemon.certifying import Certifying
+from leafcast.doctor.expiry_checks import expiry_checks
+from leafcast.doctor.findings import Facts
 from leafcast.local.certificates import (
     IssuedCertificates,
     LocalListening,
@@ -172,6 +174,21 @@ async def test_who_is_away_is_renewed_when_it_is_back(certifying, elsewhere):
     assert await certifying.renew_due(elsewhere.clock.wall_ms) == []
     elsewhere.away = False
     assert await certifying.renew_due(elsewhere.clock.wall_ms) == [EMEA]
+
+
+async def test_the_doctor_is_told_of_what_could_not_be_renewed(certifying, elsewhere):
+    made = elsewhere.clock.wall_ms
+    await certifying.first(EMEA, elsewhere.own.request())
+    (one,) = certifying.expiries()
+    assert abs(one.until_ms - made - 30 * DAY_MS) < DAY_MS
+    said = {
+        days: [
+            check.state
+            for check in expiry_checks(Facts(made + days * DAY_MS, "/data", 0, expiries=[one]))
+        ]
+        for days in (1, 19, 26, 31)
+    }
+    assert said == {1: ["ok"], 19: ["ok"], 26: ["warning"], 31: ["failure"]}
 
 
 async def test_a_node_gets_no_certificate_for_a_name_of_anothers(certifying, elsewhere):
