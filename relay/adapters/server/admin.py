@@ -49,6 +49,12 @@ async def cut_links(system: Client, account: str, keep: Collection[str] = ()) ->
 
     A reload leaves the links of keys that are good no more open, only deaf.
     """
+    if not keep:
+        # Of an account that is gone the list of connections knows nothing.
+        found = await _asked(system, "PING.LEAFZ", account=account)
+        for link in found["data"].get("leafs") or ():
+            await _asked(system, f"{found['server']['id']}.KICK", cid=link["id"])
+        return
     found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
     server = found["server"]["id"]
     for link in found["data"].get("connections") or ():
