@@ -29,6 +29,8 @@ EXEMPT = {
     "leafcast/cli/commands/wait.py::placements_named": "load_files reads it",
     "leafcast/cli/commands/run.py::_check_certificate": "check_pair reads it",
     "leafcast/cli/listen_options.py::_check": "check_pair reads it",
+    "leafcast/daemon/unclaimed.py::UnclaimedBundles.__init__": "read_unclaimed reads it",
+    "leafcast/local/certificates.py::LocalListening.own_until_ms": "valid_until reads it",
     "leafcast/local/certificates.py::LocalListening._digest": "it reads nothing in it",
     "leafcast/local/listening.py::Listening.authorities_text": "check_authorities reads it",
     "leafcast/local/node_runtime.py::NodeRuntime.__init__": "check_pair read it",
