@@ -57,6 +57,7 @@ from schemas.records import (
     encode_payload,
 )
 from schemas.reports import Count, Report, Summary, decode, encode
+from schemas.roots import Roots
 from schemas.selectors import LabelSelector
 from schemas.signing import Envelope, Signer
 from schemas.subjects import CURSOR_KEY, PROGRESS_KEY
@@ -111,7 +112,7 @@ class Host:
         self.ends: dict[str, int] = {}
         # By edge the sum of its reports' terms.
         self.said: dict[str, int] = {}
-        config = NodeConfig(path, TREE, {ROOT_KEY.key_id: ROOT_KEY.public_key}, self.run)
+        config = NodeConfig(path, TREE, Roots({ROOT_KEY.key_id: ROOT_KEY.public_key}), self.run)
         with _unsigned_for_once():
             self.node = Node(config, kept, (), tree.instant(), tree.evaluator())
         tree.hosts[path] = self

@@ -115,7 +115,7 @@ async def measure(destinations: int, meter: Meter) -> dict[str, Any]:
             await tree.apply(*[_object(n, "first") for n in range(OBJECTS)])
             await tree.apply(placement("shop", "shop"))
             former = await tree.until("shop", lambda c: is_synced(c, destinations), seconds=600)
-            await _silent(meter)
+            await silent(meter)
             counters = tree.centre.counters
             before = (counters.mail_written, counters.mail_bytes)
             began = time.perf_counter()
@@ -123,7 +123,7 @@ async def measure(destinations: int, meter: Meter) -> dict[str, Any]:
             await tree.until("shop", lambda c: is_synced(c, destinations, former), seconds=600)
             seconds = time.perf_counter() - began
             written = counters.mail_written - before[0]
-            await _silent(meter, clear=False)
+            await silent(meter, clear=False)
     return {"seconds": seconds, "mail": written, **_per_link(meter)}
 
 
@@ -136,7 +136,7 @@ def _object(number: int, text: str) -> dict[str, Any]:
     return config_map(f"c{number}", "shop", text=f"{text} {number} " * 20)
 
 
-async def _silent(meter: Meter, *, clear: bool = True) -> None:
+async def silent(meter: Meter, *, clear: bool = True) -> None:
     """Until nothing crosses a link for two seconds: a snapshot may follow a change."""
     seen = -1
     while seen != (seen := sum(c.total() for c in meter.messages.values())):

@@ -31,7 +31,7 @@ from nats.aio.msg import Msg
 from benchmarks.fanout import Usage
 from benchmarks.raw_fanout import connect, consume
 from benchmarks.report import Report, middle
-from benchmarks.wide_tree import WideTree, wide_tree
+from benchmarks.wide_tree import JOIN_SECONDS, WideTree, wide_tree
 from leafcast.local.node_runtime import SEEDS_FILE
 from relay.core.node import Node
 from schemas.identity import NodePath
@@ -191,7 +191,10 @@ async def measure(report: Report, edges: int, objects: int) -> tuple[list[float]
             placed["spec"]["downsync"][0]["statusCollectors"] = ["ready"]
             await tree.apply(COLLECTOR, *policies(objects), placed)
             ready = {"synced": tree.everywhere}
-            await tree.until("shop", lambda c: c.exact and c.summary.states == ready)
+            whole = tree.until(
+                "shop", lambda c: c.exact and c.summary.states == ready, JOIN_SECONDS
+            )
+            await whole
             await flipped(tree, objects, ready=False)
             usage, ours = Usage(edges, tree.pids()), []
             for number in range(ROUNDS):

@@ -26,6 +26,7 @@ from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.simulated_cluster import Settings
 from schemas.identity import KeyId, NodePath, TreeId
+from schemas.roots import Roots
 from tests.memory_tree import config_map, inventory, placement
 
 EDGE = NodePath(("edge",))
@@ -66,7 +67,7 @@ async def run_edge(file: Path) -> None:
     """The edge's process."""
     said = json.loads(file.read_text())
     async with Guard() as guard, asyncio.TaskGroup() as group:
-        roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
+        roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
         world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink((said["url"],), said["seed"])
         folder = Path(said["folder"])
@@ -95,8 +96,8 @@ async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, C
         said = {
             "url": f"nats-leaf://127.0.0.1:{await link.open()}",
             "tree": tree.keys.tree,
-            "root": tree.keys.root.key_id,
-            "root_key": tree.keys.root.public_key.hex(),
+            "root": tree.keys.ring.roots[0].key_id,
+            "root_key": tree.keys.ring.roots[0].public_key.hex(),
             "seed": made.seed,
             "folder": str(folder / "edge"),
         }

@@ -22,6 +22,7 @@ from relay.core.effects import AckMail, StoreOwn, WriteMail
 from relay.core.events import Event, MailArrived, MailWritten
 from relay.driver import Driver
 from schemas.identity import ContentHash, KeyId, NodePath, TreeId, random_id
+from schemas.roots import Roots
 from schemas.signing import decode_envelope
 
 WINDOW = 512
@@ -216,7 +217,7 @@ async def run_relay(job: Job) -> None:
     address = BusAddress(job.url, job.relay_seed, job.uplink_seed, job.system_seed)
     bus = WatchedBus(path, address, _Server(), clock=clock, dice=dice)
     bus.watch(job)
-    roots = {KeyId(job.root): bytes.fromhex(job.root_key)}
+    roots = Roots({KeyId(job.root): bytes.fromhex(job.root_key)})
     config = NodeConfig(path, TreeId(job.tree), roots, random_id(dice.entropy(16)))
     driver = Driver(bus, config, clock)
     task = asyncio.create_task(driver.run())

@@ -40,7 +40,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.driver import Driver
 from schemas import blobs, codec
 from schemas.chunks import ManifestEntry, build_manifest
-from schemas.identity import ContentHash, DestinationId, KeyId, NodePath
+from schemas.identity import ContentHash, DestinationId, NodePath
 from schemas.records import (
     API_PLACEMENT,
     API_SYNC_TARGET,
@@ -81,8 +81,8 @@ class Stage:
             uplink_seed=seeds["uplink"],
             system_seed=seeds["system"],
             tree=self.keys.tree,
-            root=self.keys.root.key_id,
-            root_key=self.keys.root.public_key.hex(),
+            root=self.keys.ring.roots[0].key_id,
+            root_key=self.keys.ring.roots[0].public_key.hex(),
             signing_key=self.keys.signing.public_key.hex(),
             path=str(RELAY),
             child=CHILD.name,
@@ -108,7 +108,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     """The two servers, the centre's relay, and a relay that was in session, then ended."""
     clock, dice = SystemClock(), SystemDice()
     keys = load_or_make_keys(folder / "keys", dice)
-    roots = {KeyId(keys.root.key_id): keys.root.public_key}
+    roots = keys.roots
     async with Guard() as guard, asyncio.TaskGroup() as group:
         world = World(guard, clock, dice, keys.tree, roots)
         centre = NodeRuntime(world, CENTRE, folder / "centre")

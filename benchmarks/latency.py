@@ -143,8 +143,8 @@ class Tree:
             "leaf_url": leaf_url,
             "seed": made.seed,
             "tree": tree,
-            "root": keys.root.key_id,
-            "root_key": keys.root.public_key.hex(),
+            "root": keys.ring.roots[0].key_id,
+            "root_key": keys.ring.roots[0].public_key.hex(),
             "kubeconfig": str(self._kubeconfigs.get(path, "")),
         }
         file = folder.with_suffix(".json")

@@ -29,6 +29,7 @@ from relay.core.records.accepted import is_delta
 from relay.driver import Driver
 from relay.ports import Space
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
+from schemas.roots import Roots
 from tests.memory_tree import config_map
 
 
@@ -96,7 +97,7 @@ async def run(said: dict[str, str]) -> None:
     path, folder = NodePath.parse(said["path"]), Path(said["folder"])
     children = said["children"].split()
     async with Guard() as guard, AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
+        roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
         world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink((said["leaf_url"],), said["seed"])
         attached = None if children else _attached(said["kubeconfig"])

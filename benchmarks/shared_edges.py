@@ -39,6 +39,7 @@ from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS
+from schemas.roots import Roots
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32
@@ -143,7 +144,7 @@ class SharedEdge:
         clock, dice = SystemClock(), SystemDice()
         bus = ClientBus(MemoryNetwork(), path, url, seed)
         run = random_id(dice.entropy(16))
-        config = NodeConfig(path, tree, {KeyId(root[0]): root[1]}, run, attached=True)
+        config = NodeConfig(path, tree, Roots({KeyId(root[0]): root[1]}), run, attached=True)
         self.driver = Driver(bus, config, clock, on_wants=self._wants)
         self._bus = bus
         self._space = MemorySpace(clock, dice)

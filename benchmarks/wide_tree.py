@@ -95,7 +95,7 @@ class WideTree:
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
         _let_clients_in()
-        roots = {self.keys.root.key_id: self.keys.root.public_key}
+        roots = self.keys.roots
         world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
         tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
@@ -236,8 +236,8 @@ class WideTree:
         said = {
             "url": self.nodes[region].server.url,
             "tree": self.keys.tree,
-            "root": self.keys.root.key_id,
-            "root_key": self.keys.root.public_key.hex(),
+            "root": self.keys.ring.roots[0].key_id,
+            "root_key": self.keys.ring.roots[0].public_key.hex(),
             "edges": {str(edge): seeds[str(edge)] for edge in self.edges[region]},
         }
         file = self.edges_file(region)

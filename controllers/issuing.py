@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from controllers.core.drafts import Draft
 from controllers.core.issuing import LedgerIssuer
+from controllers.core.keys import (
+    KeyChange,
+    KeyRing,
+    KeysRequest,
+    changed_record,
+    completed,
+    renewed,
+    request_of,
+    signs_alone,
+    unbelieved,
+)
 from controllers.core.ledger import Ledger
 from controllers.core.reading import Reading
 from controllers.core.rivals import Rival, Shown, judge_shown, new_term
 from controllers.core.start import read_stored_ledger
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
+from relay.core.records.root_walk import RootsRefused
+from relay.core.records.trust import Trust
 from relay.ports import Clock, Dice
 from schemas.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
-from schemas.records import API_KEYS, KeyGrant, KeysRecord, Record, Source
+from schemas.records import KeysRecord, Record
+from schemas.signing import Envelope
 from schemas.snapshots import TERM_BYTES
 
-SIGNING_KINDS = ("delta", "profile", "location", "node", "snapshot", "ask")
 READS_AT_ONCE = 64
 REISSUED_AT_ONCE = 500
 
@@ -114,19 +128,9 @@ class Issuer:
 
         Raises KeysUnusable, if the ledger was signed with other keys, and BusBroken.
         """
-        keys, held = self._keys, self.records.get(KEYS_KEY)
-        if held is None and self.records:
-            raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
-        if not isinstance(held, KeysRecord):
-            await self._issue_keys()
-            return
-        granted = {grant.key_id for grant in held.grants}
-        kept = self._relay.ledger().get(KEYS_KEY)
-        # What this very run issued the relay may not have looked at yet.
-        ours = kept is None or kept.verify(keys.tree, keys.root.public_key)
-        if keys.signing.key_id not in granted or not ours:
-            reason = "the ledger was signed with other keys"
-            raise KeysUnusable(keys.path, reason, "restore the keys that belong to it")
+        kept = {MailKey(key): it for key, it in self._relay.ledger().items()}
+        await self._begin_keys(kept.get(KEYS_KEY))
+        await self._sign_anew(kept)
         if not self._core.is_vouched:
             await self._reissue(self._core.all_in_force())
 
@@ -158,12 +162,103 @@ class Issuer:
         self._core.release(name)
         self._changed.set()
 
-    async def _issue_keys(self) -> None:
+    # Keys.
+
+    @property
+    def keys(self) -> CentreKeys:
+        """The keys that sign now."""
+        return self._keys
+
+    def signed_by(self) -> Counter[KeyId]:
+        """How much of what is in force each key signed, the snapshot included."""
+        kept = self._relay.ledger().items()
+        return Counter(it.key_id for key, it in kept if key != KEYS_KEY)
+
+    async def change_keys(self, change: KeyChange) -> KeysRequest | None:
+        """Put a change of keys in force; what lacks signatures, if the roots are elsewhere.
+
+        Raises KeysRefused, BusBroken.
+        """
         async with self._lock:
-            now = self._clock.now()
-            publication = self._core.issue([keys_draft(self._keys)], now, self._keys.root)
-            await self._relay.publish(publication.blobs, publication.envelopes)
-            self._core.published(publication, self._clock.now())
+            ring, made = self._keys.ring, change.made
+            if change.signing is not None:
+                made = (*made, change.signing)
+            alone, stamp = signs_alone(ring, change), self._core.stamp(self._clock.now())
+            record = changed_record(ring, change, stamp, set(self.signed_by()), alone=alone)
+            request = request_of(ring, record, made)
+            if not alone:
+                self._keys.keep(ring.prepare(*made))
+                return request
+            await self._put_keys(completed(ring.prepare(*made), request, stamp.generation))
+        await self._sign_anew()
+        return None
+
+    async def complete_keys(self, request: KeysRequest) -> None:
+        """Put a request in force that others signed.
+
+        Raises KeysRefused, RootsRefused while signatures are missing, BusBroken.
+        """
+        async with self._lock:
+            ring = completed(self._keys.ring, request, self.ledger.highest)
+            await self._put_keys(ring)
+        await self._sign_anew()
+
+    async def _begin_keys(self, kept: Envelope | None) -> None:
+        """Have the ledger say which keys are in force; raises KeysUnusable, BusBroken."""
+        keys, held = self._keys, self.records.get(KEYS_KEY)
+        if held is None and self.records:
+            raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
+        ours = keys.ring.record
+        # What this very run issued the relay may not have looked at yet.
+        if isinstance(held, KeysRecord) and kept and not self._belong(held, kept):
+            reason = "the ledger was signed with other keys"
+            raise KeysUnusable(keys.path, reason, "restore the keys that belong to it")
+        async with self._lock:
+            if ours is None:
+                stamp = self._core.stamp(self._clock.now())
+                record = changed_record(keys.ring, KeyChange(), stamp, (), alone=True)
+                request = request_of(keys.ring, record)
+                await self._put_keys(completed(keys.ring, request, stamp.generation))
+            elif held is None or held.generation < ours.generation:
+                await self._put_keys(keys.ring)
+
+    def _belong(self, held: KeysRecord, kept: Envelope) -> bool:
+        """Whether a ledger's keys are these, or some that came before them."""
+        ring, trust = self._keys.ring, Trust(self.tree, self._keys.roots)
+        ours = ring.record
+        try:
+            trust.recall(kept)
+        except RootsRefused:
+            return False
+        if ours is not None:
+            return held.generation <= ours.generation
+        return ring.signing.key_id in {grant.key_id for grant in held.grants}
+
+    async def _put_keys(self, ring: KeyRing) -> None:
+        """Keep a ring, then publish its message: a crash between leaves the rest to a start."""
+        message, record = ring.message, ring.record
+        assert message is not None
+        assert record is not None
+        if ring is not self._keys.ring:
+            self._keys.keep(ring)
+        await self._relay.publish({}, [message])
+        self._core.keys_published(record, ring.signing, self._clock.now())
+        self._changed.set()
+
+    async def _renew_keys(self) -> None:
+        """Issue the keys anew; roots that are elsewhere leave them as they are."""
+        async with self._lock:
+            ring = renewed(self._keys.ring, self._core.stamp(self._clock.now()))
+            if ring is not None:
+                await self._put_keys(ring)
+
+    async def _sign_anew(self, kept: Mapping[MailKey, Envelope] | None = None) -> None:
+        """Issue anew what a key signed that may not sign it any more; `kept` is the ledger."""
+        record = self._keys.ring.record
+        if kept is None:
+            kept = {MailKey(key): it for key, it in self._relay.ledger().items()}
+        if record is not None:
+            await self._reissue(self._core.again(unbelieved(record, self.records, kept)))
 
     async def _sign_snapshots(self) -> None:
         while True:
@@ -206,16 +301,17 @@ class Issuer:
                     self.on_rival("SecondCentre", said.term, f"{_signed_at(said.time_ms)}; {what}")
                 case Rival.NONE:
                     pass
-            await self._reissue(self._core.raise_above(said.generation))
+            drafts = self._core.raise_above(said.generation)
+            if drafts:
+                await self._renew_keys()
+            await self._reissue(drafts)
 
     async def _reissue(self, drafts: Sequence[Draft]) -> None:
         for at in range(0, len(drafts), REISSUED_AT_ONCE):
             part = drafts[at : at + REISSUED_AT_ONCE]
             # What was deleted or changed meanwhile is not brought back.
             held = [draft for draft in part if self.records.get(draft.slot) is draft.record]
-            await self.issue([draft for draft in held if draft.kind != "keys"])
-            if any(draft.kind == "keys" for draft in held):
-                await self._issue_keys()
+            await self.issue(held)
 
     def _told(self, records: Sequence[Record]) -> None:
         self._changed.set()
@@ -256,17 +352,3 @@ async def read_all(relay: CentreRelay, reading: Reading[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-
-
-def keys_draft(keys: CentreKeys) -> Draft:
-    """The record of the keys in force: the signing key may sign all but `keys`."""
-    grant = KeyGrant(KeyId(keys.signing.key_id), keys.signing.public_key, SIGNING_KINDS)
-    record = KeysRecord(
-        source=Source(API_KEYS, keys.tree, "", "keys"),
-        generation=0,
-        term="",
-        trace="",
-        references=(),
-        grants=(grant,),
-    )
-    return Draft("keys", record)

@@ -38,11 +38,10 @@ async def make_plan(
         await controllers.mailboxes.listing() if inventory else {},
         await _others(controllers, ledger),
     )
-    rehearsal = await asyncio.to_thread(rehearse, stage, workloads, inventory)
+    told = frozenset(named)
+    rehearsal = await asyncio.to_thread(rehearse, stage, workloads, inventory, told)
     contents = await _contents(controllers, rehearsal)
-    made = await asyncio.to_thread(
-        plan, rehearsal.before, rehearsal.after, contents, frozenset(named)
-    )
+    made = await asyncio.to_thread(plan, rehearsal.before, rehearsal.after, contents, told)
     return rehearsal, made
 
 

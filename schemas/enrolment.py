@@ -16,8 +16,9 @@ from nacl.exceptions import BadSignatureError, CryptoError
 from nacl.secret import SecretBox
 from nacl.signing import VerifyKey
 
-from schemas.identity import KeyId, NodePath, TreeId
+from schemas.identity import NodePath, TreeId
 from schemas.refusals import RecordRefused
+from schemas.roots import Roots, check_pinned
 from schemas.tokens import Token, answer_key, is_token_id, pin_of, token_id
 from schemas.wire import Natural, WireRecord, decode, encode
 
@@ -98,15 +99,14 @@ class Grant(WireRecord, frozen=True):
     path: NodePath
     relay: bool
     parents: tuple[str, ...]
-    roots: Mapping[KeyId, bytes]
+    roots: Roots
     authority: bytes
     labels: Mapping[str, str]
     former: tuple[NodePath, ...] = ()
     certificate: bytes = b""
 
     def __post_init__(self) -> None:
-        if not self.roots or any(len(public) != 32 for public in self.roots.values()):
-            raise ValueError("it has no root key of 32 bytes")
+        check_pinned(self.roots)
         if not self.parents:
             raise ValueError("it names no parent")
         try:

@@ -30,6 +30,7 @@ API_ASK = "leafcast.io/Ask"
 
 BUCKETS = 10_000
 CENTRE = NodePath()
+GRANTS_MAX, ROOTS_MAX, ROOT_KEY_BYTES = 64, 16, 32
 _TERM = re.compile(r"[0-9a-f]{16}\Z")
 OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
 
@@ -154,6 +155,11 @@ class KeyGrant(WireRecord, frozen=True):
     first: Natural = 0
     last: Natural = 2**63 - 1
 
+    @property
+    def is_revoked(self) -> bool:
+        """Whether it is listed only to say that it may sign nothing any more."""
+        return not self.kinds
+
     def covers(self, kind: str, record: Record) -> bool:
         """Whether a record of this kind lies within the grant."""
         return (
@@ -172,10 +178,46 @@ class KeyGrant(WireRecord, frozen=True):
         return self.path.holds(where)
 
 
+class RootKey(WireRecord, frozen=True):
+    """A key (ed25519, 32 bytes) that signs `keys` records."""
+
+    key_id: KeyId
+    public_key: bytes
+
+
 class KeysRecord(Record, frozen=True):
-    """The keys in force, signed by a root key."""
+    """The keys in force, and whose signatures the next such record needs.
+
+    `version` is that of the roots: one more at each change of them. Without roots they are those
+    that were pinned.
+    """
 
     grants: tuple[KeyGrant, ...]
+    roots: tuple[RootKey, ...] = ()
+    threshold: Natural = 1
+    version: Natural = 1
+
+    @property
+    def revoked(self) -> frozenset[KeyId]:
+        """The keys that are listed as revoked."""
+        return frozenset(grant.key_id for grant in self.grants if grant.is_revoked)
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        if len(self.grants) > GRANTS_MAX or len(self.roots) > ROOTS_MAX:
+            raise ValueError(f"more than {GRANTS_MAX} keys that sign, or {ROOTS_MAX} roots")
+        if len({grant.key_id for grant in self.grants}) < len(self.grants):
+            raise ValueError("a key is granted twice")
+        if not self.roots:
+            return
+        # Who has one key under two names would be counted twice.
+        for said in ("key_id", "public_key"):
+            if len({getattr(root, said) for root in self.roots}) < len(self.roots):
+                raise ValueError("a root is named twice")
+        if any(len(root.public_key) != ROOT_KEY_BYTES for root in self.roots):
+            raise ValueError(f"a root key has {ROOT_KEY_BYTES} bytes")
+        if not 1 <= self.threshold <= len(self.roots) or not self.version:
+            raise ValueError("its threshold is not from 1 to the number of roots")
 
 
 class AskRecord(Record, frozen=True):

@@ -12,14 +12,14 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from nacl.signing import SigningKey
 
-from schemas.identity import KeyId, NodePath, TreeId, check_id, random_id
+from schemas.identity import NodePath, TreeId, check_id, random_id
 from schemas.refusals import BadIdentity, WireRefused
+from schemas.roots import Roots
 from schemas.wire import encode
 
 MARK = "lc1"
@@ -126,9 +126,9 @@ def answer_key(public: bytes) -> bytes:
     return hashlib.sha256(b"leafcast/token-answer/1\0" + public).digest()
 
 
-def pin_of(tree: TreeId, roots: Mapping[KeyId, bytes], authority: bytes) -> bytes:
+def pin_of(tree: TreeId, roots: Roots, authority: bytes) -> bytes:
     """What root keys, and the certificate authority if there is one, are held against."""
-    told = [tree, dict(sorted(roots.items())), authority]
+    told = [tree, roots, authority]
     return hashlib.sha256(b"leafcast/token-pin/1\0" + encode(told)).digest()[:PIN_BYTES]
 
 

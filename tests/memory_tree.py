@@ -135,7 +135,7 @@ class MemoryTree:
         former: tuple[NodePath, ...] = (),
     ) -> Driver:
         bus = self.make_bus(self.network, path)
-        roots = {self.keys.root.key_id: self.keys.root.public_key}
+        roots = self.keys.roots
         run = random_id(self.dice.entropy(16))
         home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
         config = NodeConfig(

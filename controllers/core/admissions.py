@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
-from schemas.identity import KeyId, NodePath
+from schemas.identity import NodePath
+from schemas.roots import Roots
 from schemas.tokens import token_id
 
 TOKENS_MAX = 20_000
@@ -48,7 +49,7 @@ class HandedOut:
 
     public: bytes
     where: str
-    roots: Mapping[KeyId, bytes] = field(hash=False)
+    roots: Roots = field(hash=False)
     made_ms: int
     expires_ms: int
     uses: int = 1

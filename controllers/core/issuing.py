@@ -10,11 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft, kind_of, same, values_of
+from controllers.core.keys import Stamp
 from controllers.core.ledger import Ledger, entry_key_of
 from controllers.core.snapshots import SnapshotIssuer
 from relay.core.events import Instant
-from schemas.identity import ContentHash, MailKey
-from schemas.records import DeltaHead, LocationRecord, Profile, Record, encode_payload
+from schemas.identity import KEYS_KEY, ContentHash, MailKey
+from schemas.records import (
+    DeltaHead,
+    KeysRecord,
+    LocationRecord,
+    Profile,
+    Record,
+    encode_payload,
+)
 from schemas.signing import Envelope, Signer
 from schemas.snapshots import EntryKey, Term, encode, mail_key_of
 
@@ -61,23 +69,37 @@ class LedgerIssuer:
         self.is_vouched = is_vouched
         self.lost: dict[MailKey, EntryKey] = dict(lost or {})
         self._snapshots = snapshots
-        self._signer = signer
+        # Who signs all but `keys` records.
+        self.signer = signer
         self._unlisted = frozenset(unlisted)
 
     # Records.
 
-    def issue(
-        self, drafts: Sequence[Draft], now: Instant, signer: Signer | None = None
-    ) -> Publication:
+    def issue(self, drafts: Sequence[Draft], now: Instant) -> Publication:
         """Stamp and sign these records; `published` is to be told once they are stored."""
         records = self.ledger.stamp(drafts, now.wall_ms)
-        sealed = signer or self._signer
         envelopes = [
-            sealed.seal(draft.kind, encode_payload(record), draft.body)
+            self.signer.seal(draft.kind, encode_payload(record), draft.body)
             for draft, record in zip(drafts, records, strict=True)
         ]
         blobs = {address: value for draft in drafts for address, value in draft.blobs.items()}
         return Publication(blobs, tuple(envelopes), tuple(drafts), tuple(records))
+
+    def keys_published(self, record: KeysRecord, signer: Signer, now: Instant) -> None:
+        """Other keys are in the store: this one signs from now on.
+
+        If one is revoked nobody may believe the last snapshot any more: the next one comes soon.
+        """
+        former = self.ledger.records.get(KEYS_KEY)
+        before = former.revoked if isinstance(former, KeysRecord) else frozenset()
+        if record.revoked - before:
+            self._snapshots.renew(now=now.seconds)
+        self.ledger.remember("keys", record, None)
+        self.signer = signer
+
+    def stamp(self, now: Instant) -> Stamp:
+        """When something is issued that is not signed here."""
+        return Stamp(self.ledger.next_generation(now.wall_ms), self.ledger.term)
 
     def published(
         self, publication: Publication, now: Instant, delete: Iterable[MailKey] = ()
@@ -122,14 +144,21 @@ class LedgerIssuer:
         return self.all_in_force()
 
     def all_in_force(self) -> list[Draft]:
-        """All that is in force, to be issued anew as it is.
+        """All that is in force but the keys, to be issued anew as it is.
 
         Whoever holds what this ledger forgot may lose something by it.
         """
-        records = sorted(self.ledger.records.values(), key=lambda record: record.generation)
+        return self.again(self.ledger.records.keys(), loses=True)
+
+    def again(self, keys: Iterable[MailKey], *, loses: bool = False) -> list[Draft]:
+        """What is in force under these keys, to be issued anew as it is, the oldest first."""
+        held = (record for key in keys if (record := self.ledger.records.get(key)) is not None)
+        records = sorted(held, key=lambda record: record.generation)
         bodies = self.ledger.bodies
         return [
-            Draft(kind_of(item), item, bodies.get(item.source.key), loses=True) for item in records
+            Draft(kind_of(item), item, bodies.get(item.source.key), loses=loses)
+            for item in records
+            if not isinstance(item, KeysRecord)
         ]
 
     def forget_lost(self, now: Instant) -> int:
@@ -164,7 +193,7 @@ class LedgerIssuer:
         dropped = {mail_key_of(entry) for entry in issued.dropped} | self._unlisted
         # A record that moved is listed elsewhere.
         gone = tuple(sorted(dropped - self.ledger.records.keys()))
-        envelope = self._signer.seal("snapshot", encode(issued.record))
+        envelope = self.signer.seal("snapshot", encode(issued.record))
         return SnapshotPublication(values_of(*issued.blobs), envelope, gone, generation)
 
     def snapshot_published(self, publication: SnapshotPublication) -> list[Record]:

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from controllers.core.plan_audiences import Audiences
+from controllers.core.plan_audiences import Audiences, Meant
 from controllers.core.plan_reasons import Reasons
 from controllers.core.plan_states import Contents, State
 from controllers.core.plan_verdicts import (
@@ -49,6 +49,18 @@ class Row(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
+class Objects(NamedTuple):
+    """An object as it is meant at a destination before and after, None if not, or not known.
+
+    `kept` says whether its copy is kept in step.
+    """
+
+    key: ObjectKey
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    kept: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much would be done, the first rows of each action, and on demand all of them.
@@ -68,8 +80,8 @@ class Plan:
         yield from self._survey.rows(REMOVALS)
         yield from self._survey.rows(ACTIONS.keys() - REMOVALS)
 
-    def objects(self, path: NodePath) -> Iterator[tuple[ObjectKey, Any, Any]]:
-        """Of each row at a destination the object as it is meant there before, and after."""
+    def objects(self, path: NodePath) -> Iterator[Objects]:
+        """What the rows at a destination are about."""
         return self._survey.objects(path)
 
     @property
@@ -139,7 +151,7 @@ class _Survey:
         self._judge = Judge(before, after, self._copies, named)
         self._reasons = Reasons(before, after, self._copies)
         self._audiences = Audiences(before, after)
-        self._crowds: dict[tuple[Any, ...], Crowd] = {}
+        self._crowds: dict[Meant, Crowd] = {}
         # Where something is to be told: in the order of paths once all were looked at.
         self._told: list[_Told] = []
         self._sets: dict[frozenset[Action], frozenset[Action]] = {}
@@ -179,16 +191,17 @@ class _Survey:
                 if verdict.action in actions:
                     yield self._row(pair, verdict)
 
-    def objects(self, path: NodePath) -> Iterator[tuple[ObjectKey, Any, Any]]:
+    def objects(self, path: NodePath) -> Iterator[Objects]:
         for told in self._told:
             if told.names != path.names:
                 continue
             pair = self._pair(told)
             for verdict in self._verdicts(pair):
-                yield (
+                yield Objects(
                     verdict.key,
                     self._object(verdict.key, verdict.before, pair.was),
                     self._object(verdict.key, verdict.after, pair.now),
+                    self._judge.is_kept(verdict),
                 )
 
     def _object(
@@ -217,38 +230,34 @@ class _Survey:
             yield _Pair(leaving.get(path), coming.get(path))
 
     def _pair(self, told: _Told) -> _Pair:
-        return _Pair(
-            None if told.was is None else self._before.profiles[told.was],
-            None if told.now is None else self._after.profiles[told.now],
-        )
+        before, after = self._before.profiles, self._after.profiles
+        was = None if told.was is None else before[told.was]
+        if before is after:
+            return _Pair(was, was)
+        return _Pair(was, None if told.now is None else after[told.now])
 
     def _row(self, pair: _Pair, verdict: Verdict) -> Row:
-        place = self._place(pair)
+        place = self._place(pair, self._audiences.meant(*pair))
         why, fields = self._reasons.of(verdict, place)
         return Row(pair.path, verdict.key, verdict.action, why, fields)
 
     def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
-        before, after = self._meant(pair)
-        same_place = pair.was is pair.now and self._before.locations is self._after.locations
+        meant = self._audiences.meant(*pair)
+        before, after, same_place = meant
         if same_place and before == after and self._judge.is_calm(after):
             return ()
-        known = before, after, same_place
-        crowd = self._crowds.get(known)
+        crowd = self._crowds.get(meant)
         if crowd is None:
             if len(self._crowds) >= CROWDS_MAX:
                 self._crowds.clear()
-            crowd = self._crowds[known] = self._judge.crowd(before, after, same_place=same_place)
+            crowd = self._crowds[meant] = self._judge.crowd(before, after, same_place=same_place)
         if not crowd.customizes:
             return self._judge.verdicts(crowd, None)
-        return self._judge.verdicts(crowd, self._place(pair))
+        return self._judge.verdicts(crowd, self._place(pair, meant))
 
-    def _meant(self, pair: _Pair) -> tuple[tuple[MailKey, ...], tuple[MailKey, ...]]:
-        """The placements that are meant for a destination, before and after."""
-        return self._audiences.meant(pair.was, pair.now)
-
-    def _place(self, pair: _Pair) -> Place:
-        were_at, are_at = self._audiences.located(pair.was, pair.now)
-        return Place(pair.was, pair.now, were_at, are_at, *self._meant(pair))
+    def _place(self, pair: _Pair, meant: Meant) -> Place:
+        were_at, are_at = self._audiences.located(*pair)
+        return Place(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
 
 
 def _takes_all(was: Profile, now: Profile) -> bool:

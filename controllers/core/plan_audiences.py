@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from controllers.core.plan_states import State
+from controllers.core.plan_states import Delivery, State
 from relay.core.audience.audience import Audience
 from schemas.identity import MailKey, NodePath
 from schemas.records import LocationRecord, Profile
@@ -15,63 +16,94 @@ _LATER = "later/"
 Placements = tuple[MailKey, ...]
 
 
-class Audiences:
-    """The audiences of two states; they are one if the Locations are the same.
+class Meant(NamedTuple):
+    """The placements that are meant for a destination; whether it and its Locations are as ever."""
 
-    Nobody is in them: each destination is asked about.
+    before: Placements
+    after: Placements
+    same_place: bool
+
+
+class Audiences:
+    """The audiences of two states. Nobody is in them: each destination is asked about.
+
+    Whose Locations stay as they are is looked for in the first one only, which knows the placements
+    of both states.
     """
 
     def __init__(self, before: State, after: State) -> None:
         self._before, self._after = before, after
-        self._shared = before.locations is after.locations
-        self._former = self._later = _audience(before.locations)
-        if not self._shared:
-            self._later = _audience(after.locations)
-        # By what placements go afterwards in the audience of both: None if it is not meant.
-        self._names: dict[MailKey, MailKey] = {}
-        self._only_former: set[MailKey] = set()
-        for key, delivery in before.placements.items():
-            self._former.put_placement(key, delivery.alternatives)
+        # How placements that are not the same afterwards are named in the audience of both.
+        self._later_names: dict[MailKey, MailKey] = {}
+        self._former_only = {
+            key
+            for key, delivery in before.placements.items()
+            if (held := after.placements.get(key)) is None
+            or held.alternatives != delivery.alternatives
+        }
+        self._former = _audience(before.locations, before.placements)
         for key, delivery in after.placements.items():
-            if not self._shared:
-                self._later.put_placement(key, delivery.alternatives)
-                continue
-            held = before.placements.get(key)
-            if held is None or held.alternatives != delivery.alternatives:
+            if key in self._former_only or key not in before.placements:
                 alias = MailKey(f"{_LATER}{key}")
-                self._names[alias] = key
-                self._later.put_placement(alias, delivery.alternatives)
-                self._only_former.add(key)
-        if self._shared:
-            self._only_former |= before.placements.keys() - after.placements.keys()
+                self._later_names[alias] = key
+                self._former.put_placement(alias, delivery.alternatives)
+        self._changed = frozenset[MailKey]()
+        self._later, self._moved = self._former, _audience({}, {})
+        if before.locations is not after.locations:
+            self._look_at_locations()
 
-    def meant(self, was: Profile | None, now: Profile | None) -> tuple[Placements, Placements]:
-        """The placements that are meant for a destination, before and after."""
+    def _look_at_locations(self) -> None:
+        before, after = self._before.locations, self._after.locations
+        news = {key: it for key, it in after.items() if before.get(key) != it}
+        self._changed = frozenset(news) | {key for key in before if key not in after}
+        self._later = _audience(after, self._after.placements)
+        self._moved = _audience(news, {})
+
+    def meant(self, was: Profile | None, now: Profile | None) -> Meant:
+        """What is meant for a destination before and after."""
         found = () if was is None else tuple(self._former.meant_for(was))
-        if not self._shared:
-            return found, () if now is None else tuple(self._later.meant_for(now))
-        before = tuple(key for key in found if key not in self._names)
-        if now is not was:
-            found = () if now is None else tuple(self._later.meant_for(now))
-        if not self._names and not self._only_former:
-            return before, found
-        after = (self._names.get(key, key) for key in found if key not in self._only_former)
-        return before, tuple(after)
+        same = was is now and self._is_untouched(was)
+        before = tuple(key for key in found if key not in self._later_names)
+        if same:
+            return Meant(before, self._as_later(found), same_place=True)
+        if now is None:
+            return Meant(before, (), same_place=False)
+        if not self._changed:
+            return Meant(before, self._as_later(self._former.meant_for(now)), same_place=False)
+        return Meant(before, tuple(self._later.meant_for(now)), same_place=False)
 
     def located(
         self, was: Profile | None, now: Profile | None
     ) -> tuple[tuple[LocationRecord, ...], tuple[LocationRecord, ...]]:
         """The Locations that a destination belongs to, before and after, by name."""
-        return (
-            _located(self._former, self._before.locations, was),
-            _located(self._later, self._after.locations, now),
-        )
+        found = _located(self._former, self._before.locations, was)
+        if was is now and self._is_untouched(was):
+            return found, found
+        return found, _located(self._later, self._after.locations, now)
+
+    def _is_untouched(self, profile: Profile | None) -> bool:
+        """Whether the Locations of a destination stay as they are."""
+        if not self._changed or profile is None:
+            return True
+        if any(key in self._changed for key in self._former.located_at(profile)):
+            return False
+        return not any(True for _ in self._moved.located_at(profile))
+
+    def _as_later(self, found: Iterable[MailKey]) -> Placements:
+        if not self._later_names and not self._former_only:
+            return tuple(found)
+        names = self._later_names
+        return tuple(names.get(key, key) for key in found if key not in self._former_only)
 
 
-def _audience(locations: Mapping[MailKey, LocationRecord]) -> Audience:
+def _audience(
+    locations: Mapping[MailKey, LocationRecord], placements: Mapping[MailKey, Delivery]
+) -> Audience:
     audience = Audience(NodePath())
     for key, location in locations.items():
         audience.put_location(key, location)
+    for key, delivery in placements.items():
+        audience.put_placement(key, delivery.alternatives)
     return audience
 
 

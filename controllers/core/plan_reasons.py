@@ -111,7 +111,7 @@ class Reasons:
             return f"{delivery.title} stays as it is everywhere: {fault}", ()
         if verdict.failing == verdict.key:
             return failed.message, (failed.field,) if failed.field else ()
-        return f"{delivery.title} is frozen here by {verdict.failing}", ()
+        return f"frozen with {verdict.failing}", ()
 
     def _nothing(self, verdict: Verdict) -> str:
         before, after = verdict.before, verdict.after

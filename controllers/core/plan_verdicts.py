@@ -188,6 +188,10 @@ class Judge:
             crowd.settled[made] = found
         return found
 
+    def is_kept(self, verdict: Verdict) -> bool:
+        """Whether the copy that is there is kept in step now."""
+        return verdict.before is not None and self._in_step(verdict.key, verdict.before)
+
     def _made(self, crowd: Crowd, place: Place | None) -> Iterator[dict[Slot, Copy]]:
         sides = (None, None) if place is None else (place.was, place.now)
         places = zip(crowd.templates, sides, _values(place), strict=True)
@@ -254,8 +258,10 @@ class Judge:
         if after.create_only or self._copies.is_left_alone(key, after.reference):
             return True
         # Of a copy that was not kept in step nobody knows how it is.
-        kept = not before.create_only and not self._copies.is_left_alone(key, before.reference)
-        return kept and before.address == after.address
+        return self._in_step(key, before) and before.address == after.address
+
+    def _in_step(self, key: ObjectKey, wanted: DesiredObject) -> bool:
+        return not wanted.create_only and not self._copies.is_left_alone(key, wanted.reference)
 
     def _kept(self, crowd: Crowd, verdict: Verdict) -> Verdict:
         """The verdict on what does not change, if a placement keeps it from that."""
@@ -278,11 +284,18 @@ def _placements(verdict: Verdict) -> set[MailKey]:
     return found | ({verdict.by} if verdict.by else set())
 
 
-def _values(place: Place | None) -> Iterator[Mapping[str, str]]:
+def _values(place: Place | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The properties of a destination, before and after."""
-    sides = () if place is None else ((place.was, place.were_at), (place.now, place.are_at))
-    for profile, locations in sides or ((None, ()), (None, ())):
-        yield {} if profile is None else properties_of(profile, locations).values
+    if place is None:
+        return {}, {}
+    were = _values_of(place.was, place.were_at)
+    if place.was is place.now and place.were_at is place.are_at:
+        return were, were
+    return were, _values_of(place.now, place.are_at)
+
+
+def _values_of(profile: Profile | None, locations: tuple[LocationRecord, ...]) -> Mapping[str, str]:
+    return {} if profile is None else properties_of(profile, locations).values
 
 
 def _differing(before: Delivery | None, after: Delivery | None) -> Iterator[ObjectKey]:

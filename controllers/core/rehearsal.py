@@ -6,6 +6,7 @@ Placements and inventory go through the very parts that issue records; nothing i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from controllers.core.inventory import REGISTERED
@@ -64,8 +65,16 @@ class Rehearsal:
     notes: tuple[str, ...]
 
 
-def rehearse(stage: Stage, workloads: Written, inventory: Written) -> Rehearsal:
-    """Try what is written and deleted, in this order, on a centre's copy of its own."""
+def rehearse(
+    stage: Stage,
+    workloads: Written,
+    inventory: Written,
+    named: AbstractSet[ObjectKey] = frozenset(),
+) -> Rehearsal:
+    """Try what is written and deleted, in this order, on a centre's copy of its own.
+
+    Of `named` objects the content is wanted also if they stay as they are.
+    """
     before = _state(stage)
     trial = stage.placements.rehearsal(stage.objects, stage.ledger)
     touched: set[str] = set()
@@ -93,7 +102,7 @@ def rehearse(stage: Stage, workloads: Written, inventory: Written) -> Rehearsal:
     return Rehearsal(
         before,
         after,
-        tuple(dict.fromkeys(_references(before, after))),
+        tuple(dict.fromkeys(_references(before, after, named))),
         stored,
         {title(change.name): change.action for change in changes if change.action},
         (*(note for change in changes for note in change.notes()), *notes),
@@ -236,19 +245,24 @@ def _with_inventory(stage: Stage, written: Written, state: State) -> tuple[State
     return state, tuple(notes)
 
 
-def _references(before: State, after: State) -> Iterator[Reference]:
+def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> Iterator[Reference]:
     """The content by which it is told what differs.
 
-    First of what is another, then of templates, then of all that may come or go as a whole.
+    First of what is another, and what is named; then of templates; then of all that may come or go
+    as a whole.
     """
     former, later_ = before.placements, after.placements
     inventory = before.profiles is not after.profiles or before.locations is not after.locations
     changed = [key for key in {**former, **later_} if former.get(key) is not later_.get(key)]
+    told = set(named)
     for key in changed:
         old, new = _entries(former.get(key)), _entries(later_.get(key))
-        for name in sorted(old.keys() | new.keys()):
-            if old.get(name) != new.get(name):
-                yield from _of(entry for side in (old, new) if (entry := side.get(name)))
+        told |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    # Others may have the object, too: before it is taken from them, or after they get it.
+    for name in sorted(told):
+        for standing in (*former.values(), *later_.values()):
+            if name in standing.entries:
+                yield from standing.entries[name].references
     concerned = list({**former, **later_}) if inventory else changed
     for key in concerned:
         for delivery in (former.get(key), later_.get(key)):

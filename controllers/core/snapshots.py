@@ -105,6 +105,10 @@ class SnapshotIssuer:
         self._know_whole(term)
         self._losses.append(now)
 
+    def renew(self, *, now: float) -> None:
+        """Have one signed soon, whatever changed: another key signs it."""
+        self._losses.append(now)
+
     def hold(self, name: str, *, now: float) -> None:
         """Settle nothing more until `release`, for 60 s at most: an apply is under way."""
         began = self._holds.get(name)

@@ -20,7 +20,14 @@ from relay.core.records.snapshot import Interest, SnapshotView, Unread
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import DeltaHead, LocationRecord, Profile, Record, decode_payload
+from schemas.records import (
+    DeltaHead,
+    KeysRecord,
+    LocationRecord,
+    Profile,
+    Record,
+    decode_payload,
+)
 from schemas.refusals import RecordRefused
 from schemas.signing import Envelope, Signer
 from schemas.snapshots import (
@@ -119,7 +126,8 @@ def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
             found.damaged.add(key)
             continue
         if _is_whole(key, record, stored):
-            found.records[key] = StoredRecord(stored.kind, record, stored.body)
+            body = stored.body if isinstance(record, DeltaHead) else None
+            found.records[key] = StoredRecord(stored.kind, record, body)
         else:
             found.damaged.add(key)
     snapshot = store.get(SNAPSHOT_KEY)
@@ -153,7 +161,8 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
 
 def _is_whole(key: MailKey, record: Record, stored: Envelope) -> bool:
     """Whether it is what lies at this key of a ledger: of a term, a delta with its body."""
-    has_body = (stored.body is not None) == isinstance(record, DeltaHead)
+    keys = isinstance(record, KeysRecord)
+    has_body = keys or (stored.body is not None) == isinstance(record, DeltaHead)
     kept = stored.kind != "ask" and slot_of(stored.kind, record) == key
     return has_body and kept and bool(record.term)
 

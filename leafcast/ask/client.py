@@ -49,7 +49,7 @@ class CentreAsks:
         now_ms = self._clock.now().wall_ms
         record = AskRecord(
             source=Source(API_ASK, keys.tree, "", random_id(self._dice.entropy(16))),
-            generation=now_ms,
+            generation=max(now_ms, keys.ring.since),
             term="",
             trace="",
             references=(),

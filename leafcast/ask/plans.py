@@ -39,10 +39,13 @@ class PlannedChange:
             if not answer["rows"]:
                 return
 
-    async def objects(self, path: str) -> dict[ObjectKey, tuple[Object | None, Object | None]]:
-        """Of each row at a destination the object as it is meant there, and as it would be."""
+    async def objects(self, path: str) -> dict[ObjectKey, Form]:
+        """Of each row at a destination, by its key: the object `before`, `after`, if it is `kept`.
+
+        Raises CallFailed.
+        """
         answer = await self._call("plan-objects", path=path)
-        return {ObjectKey(*key): (before, after) for key, before, after in answer["objects"]}
+        return {ObjectKey(*form["key"]): form for form in answer["objects"]}
 
     async def _call(self, verb: str, **args: Any) -> Any:
         return await self.session.call(verb, seconds=PLAN_SECONDS, plan=self.number, **args)

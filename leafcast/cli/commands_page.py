@@ -16,8 +16,9 @@ _HEAD = """\
 This page is made from the program by `make docs`; `leafcast COMMAND --help` says the same.
 
 Every command ends with 0 if it did what it was told, with 1 if that did not come to be, with 2 if
-it was called wrongly, and with 130 after Ctrl-C. `diff` ends with 1 if there is a difference, and
-with 2 if that cannot be told. Errors are one line each on standard error, with what to do next.
+it was called wrongly, and with 130 after Ctrl-C. `diff` and `plan` end with 1 if there is a
+difference, and with 2 if that cannot be told. Errors are one line each on standard error, with what
+to do next.
 `LEAFCAST_DATA_DIR` names the data directory for all commands, `LEAFCAST_TRACEBACK=1` shows where an
 error arose, and colours are left out in a pipe. As `kubectl leafcast` the program is a plugin of
 kubectl.

@@ -54,27 +54,26 @@ class LiveCopies:
                 for away in reader.away:
                     self._note(path, away)
                 silent = path in self.silent
-                row["live"] = "no answer" if silent else self._told(key, copy, *meant[key])
+                row["live"] = "no answer" if silent else self._told(key, copy, meant[key])
 
     def _note(self, path: str, failed: CallFailed) -> None:
         self.silent.setdefault(path, failed.message)
 
-    def _told(
-        self, key: ObjectKey, live: Object | None, before: Object | None, after: Object | None
-    ) -> str:
-        if live is None and before is None:
-            return "not there"
+    def _told(self, key: ObjectKey, live: Object | None, meant: Form) -> str:
+        before = meant["before"]
+        wanted = before or meant["after"]
         if live is None:
-            self.drifted += 1
-            return "drift: not there"
-        meant = before or after
-        if meant is None or (key.group, key.resource) == ("", "secrets"):
+            self.drifted += before is not None
+            return "not there" if before is None else "drift: not there"
+        if wanted is None or (key.group, key.resource) == ("", "secrets"):
             return "there"
-        fields = _drift(live, meant)
+        fields = _drift(live, wanted)
         if before is None:
             return f"there already, other: {_few(fields)}" if fields else "there already"
         if not fields:
             return "as meant"
+        if not meant["kept"]:
+            return f"left to its cluster: {_few(fields)}"
         self.drifted += 1
         return f"drift: {_few(fields)}"
 

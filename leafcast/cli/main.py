@@ -41,6 +41,7 @@ _COMMANDS = {
     "node": "leafcast.cli.commands.node:node",
     "events": "leafcast.cli.commands.events:events",
     "get": "leafcast.cli.commands.get:get",
+    "keys": "leafcast.cli.commands.keys:keys",
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
@@ -56,7 +57,7 @@ _COMMANDS = {
 _GROUPS = (
     ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait")),
     ("Look", ("status", "get", "describe", "render", "tree", "events")),
-    ("Nodes", ("node", "join")),
+    ("Nodes", ("node", "join", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
     ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
 )

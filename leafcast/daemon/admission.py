@@ -164,7 +164,7 @@ class Admission:
             path=path,
             relay=one.relay,
             parents=await self._leaf_urls(path),
-            roots=dict(one.roots),
+            roots=one.roots,
             authority=one.authority,
             labels=labels,
             former=former_paths(annotations),
@@ -205,7 +205,7 @@ class Admission:
             return {"faults": [], "added": self._handed_out(plan, wishes, made)}
 
     def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
-        tree, roots, now = self._tree.tree_id(), dict(self._tree.roots()), self._clock.now().wall_ms
+        tree, roots, now = self._tree.tree_id(), self._tree.roots(), self._clock.now().wall_ms
         authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
         pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)

@@ -23,6 +23,7 @@ from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.handed_out import HandedOutFiles
+from leafcast.daemon.keys import register_keys
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
 from leafcast.daemon.node_keys import NodeKeys, register_node_keys
@@ -88,6 +89,7 @@ class Daemon:
         register_orphans(self.api, self.tree, asks)
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
+        register_keys(self.api, centre, dice)
         members = Membership(centre, asks, verbs, self._clock, dice)
         register_membership(self.api, members)
         self._certifying = Certifying(centre, asks, place, self._clock)

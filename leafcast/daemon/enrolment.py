@@ -28,11 +28,12 @@ from relay.ports import Clock, Dice, Space
 from schemas.asks import NODE, AskFault
 from schemas.faults import InvalidObject
 from schemas.groups import GROUP, PATH_ANNOTATION
-from schemas.identity import KeyId, NodePath, TreeId
+from schemas.identity import NodePath, TreeId
 from schemas.moves import MOVED_ANNOTATION, former_paths
 from schemas.objects import validate_object
 from schemas.records import NodeRecord, Profile
 from schemas.reports import NEVER_JOINED
+from schemas.roots import Roots
 
 ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
@@ -50,7 +51,7 @@ class Tree(Protocol):
 
     def tree_id(self) -> TreeId: ...
 
-    def roots(self) -> Mapping[KeyId, bytes]: ...
+    def roots(self) -> Roots: ...
 
     def runs_here(self, path: NodePath) -> bool:
         """Whether the node is one of those that this very program starts."""

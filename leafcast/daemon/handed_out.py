@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from controllers.core.admissions import HandedOut, Requested
+from leafcast.pinned_roots import roots_form, roots_from
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
 from schemas.enrolment import DENIED, GRANTED, PENDING
-from schemas.identity import KeyId, NodePath, check_id
+from schemas.identity import NodePath
 from schemas.refusals import WireRefused
 
 FORMAT = 1
@@ -63,7 +64,7 @@ def read_handed_out(data: bytes) -> HandedOut:
     found = HandedOut(
         public=_bytes(form["public"], 32),
         where=str(form["where"]),
-        roots={KeyId(check_id(key)): _bytes(it, 32) for key, it in form["roots"].items()},
+        roots=roots_from(form),
         made_ms=int(form["made_ms"]),
         expires_ms=int(form["expires_ms"]),
         uses=int(form["uses"]),
@@ -103,7 +104,7 @@ def handed_out_text(one: HandedOut) -> str:
         "format": FORMAT,
         "public": _text(one.public),
         "where": one.where,
-        "roots": {key: _text(public) for key, public in one.roots.items()},
+        **roots_form(one.roots),
         "made_ms": one.made_ms,
         "expires_ms": one.expires_ms,
         "uses": one.uses,

@@ -91,9 +91,9 @@ class PlanVerbs:
         return {"rows": [_row_form(row) for row in found]}
 
     async def objects(self, plan: int, path: str) -> dict[str, Any]:
-        """What the rows at a destination are about: keys, objects as they are meant and would be.
+        """What the rows at a destination are about: as it is meant, as it would be.
 
-        An object is null where it is not meant, or not known.
+        An object is null where it is not meant, or not known. `kept` is what is kept in step.
         """
         planning = self._of(plan)
         if planning.plan is None:
@@ -101,7 +101,17 @@ class PlanVerbs:
         where, made = NodePath.parse(path), planning.plan
         async with planning.lock:
             found = await asyncio.to_thread(lambda: list(made.objects(where)))
-        return {"objects": [[list(_words(key)), before, after] for key, before, after in found]}
+        return {
+            "objects": [
+                {
+                    "key": list(_words(it.key)),
+                    "before": it.before,
+                    "after": it.after,
+                    "kept": it.kept,
+                }
+                for it in found
+            ]
+        }
 
     async def end(self, plan: int) -> dict[str, Any]:
         """Forget a plan."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 from controllers.centre import Controllers
@@ -11,7 +10,8 @@ from controllers.keys import CentreKeys
 from leafcast.local.tree import LocalTree
 from relay.asker import Asker
 from relay.ports import BusBroken, Space
-from schemas.identity import KeyId, NodePath, TreeId
+from schemas.identity import NodePath, TreeId
+from schemas.roots import Roots
 
 T = TypeVar("T")
 
@@ -35,10 +35,9 @@ class RunningCentre:
     def tree_id(self) -> TreeId:
         return self.keys().tree
 
-    def roots(self) -> Mapping[KeyId, bytes]:
+    def roots(self) -> Roots:
         """The root keys that a bundle pins."""
-        root = self.keys().root
-        return {root.key_id: root.public_key}
+        return self.keys().roots
 
     def inventory_space(self) -> Space:
         return running(self._tree.inventory)

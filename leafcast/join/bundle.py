@@ -14,16 +14,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leafcast.pinned_roots import roots_form, roots_from
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write
 from schemas import codec
-from schemas.identity import KeyId, NodePath, TreeId, check_id
+from schemas.identity import NodePath, TreeId, check_id
 from schemas.refusals import CodecError
+from schemas.roots import Roots
 
 FORMAT = 1
 KIND = "leafcast join bundle"
 SIZE_MAX_BYTES = 64 * 1024
-_ROOT_KEY_BYTES = 32
 
 
 class BundleRefused(Exception):
@@ -40,7 +41,7 @@ class BundleRefused(Exception):
 class Bundle:
     """What a node joins with; times are milliseconds since 1970.
 
-    `roots` maps key ids to ed25519 public keys; `parents` are leaf URLs of its parent's servers.
+    `roots` are those in force then; `parents` are leaf URLs of its parent's servers.
     `authorities` are the certificates (PEM) of those who may have signed its parent's, "" for the
     system's own. `former` are the paths at which this very node hung before, the latest last.
     """
@@ -50,7 +51,7 @@ class Bundle:
     relay: bool
     parents: tuple[str, ...]
     seed: str = field(repr=False)
-    roots: Mapping[KeyId, bytes] = field(hash=False)
+    roots: Roots = field(hash=False)
     issued_ms: int
     expires_ms: int
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -65,7 +66,7 @@ class Bundle:
             **asdict(self),
             "path": str(self.path),
             "parents": list(self.parents),
-            "roots": {key: public.hex() for key, public in self.roots.items()},
+            **roots_form(self.roots),
             "labels": dict(self.labels),
             "former": [str(path) for path in self.former],
         }
@@ -117,9 +118,6 @@ def check_expiry(file: Path, bundle: Bundle, now_ms: int) -> None:
 def _bundle(form: Mapping[str, Any]) -> Bundle:
     seed = form["seed"]
     public_nkey(seed)
-    roots = {KeyId(check_id(key, "key id")): bytes.fromhex(it) for key, it in form["roots"].items()}
-    if not roots or any(len(public) != _ROOT_KEY_BYTES for public in roots.values()):
-        raise ValueError("it has no root key of 32 bytes")
     if not form["parents"]:
         raise ValueError("it names no parent")
     return Bundle(
@@ -128,7 +126,7 @@ def _bundle(form: Mapping[str, Any]) -> Bundle:
         relay=bool(form["relay"]),
         parents=tuple(map(str, form["parents"])),
         seed=seed,
-        roots=roots,
+        roots=roots_from(form),
         issued_ms=int(form["issued_ms"]),
         expires_ms=int(form["expires_ms"]),
         labels={str(key): str(value) for key, value in form["labels"].items()},

@@ -24,6 +24,7 @@ from leafcast.local.node_runtime import account_seeds
 from leafcast.local.planned_nodes import PlannedNode, plan_nodes
 from leafcast.local.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config
 from leafcast.local.views import TreeShape
+from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
@@ -120,7 +121,7 @@ class Layout:
         return RunConfig(
             path=str(path),
             tree=keys.tree,
-            roots={keys.root.key_id: keys.root.public_key.hex()},
+            **roots_form(keys.roots),
             home="" if path.is_root else random_id(self._dice.entropy(16)),
             parent=None if path.is_root else self._url(path.parent, LEAF_PORT),
             edge=self._is_edge(path),

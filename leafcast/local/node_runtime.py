@@ -45,7 +45,8 @@ from relay.ports import BusBroken, Clock, CopiesPage, Dice, Space, SpaceError, f
 from relay.syncer.customizing import customized_address
 from schemas.asks import AskFault
 from schemas.codec import from_json
-from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.identity import NodePath, TreeId, random_id
+from schemas.roots import Roots
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
@@ -76,7 +77,7 @@ class World:
     clock: Clock
     dice: Dice
     tree: TreeId
-    roots: Mapping[KeyId, bytes]
+    roots: Roots
 
 
 class NodeRuntime:

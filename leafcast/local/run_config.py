@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from leafcast.local.health_endpoint import LOOPBACK, HealthAddress
+from leafcast.pinned_roots import roots_from
 from leafcast.space_settings import (
     EMBEDDED,
     SIMULATED,
@@ -35,8 +36,9 @@ from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.nats_config import TLS_SCHEMES, ParentLink
 from relay.adapters.server.reach import TlsFiles, is_loopback
 from schemas.faults import Fault, Faulty
-from schemas.identity import KeyId, NodePath, TreeId
+from schemas.identity import NodePath, TreeId
 from schemas.refusals import BadIdentity
+from schemas.roots import Roots
 from schemas.yaml_documents import InvalidManifest, read_documents
 from schemas.yaml_writing import write_yaml
 
@@ -106,7 +108,8 @@ class RunConfig(_Form):
     """`roots` maps ids of root keys to public keys in hex; `parent` is the parent's leaf URL.
 
     `parent_authorities` is a file with those who may have signed the parent's certificate.
-
+    As many as `roots_threshold` of the roots sign keys; `keys_since` is the oldest generation that
+    such a record may have.
     `home` tells this node from another one with the same credentials. A centre has spaces of
     `workloads` and of `inventory`, an edge a `cluster`.
     """
@@ -114,6 +117,9 @@ class RunConfig(_Form):
     path: str
     tree: str
     roots: dict[str, str]
+    roots_threshold: int = 1
+    roots_version: int = 1
+    keys_since: int = 0
     home: str = ""
     parent: str | None = None
     parent_authorities: Path | None = None
@@ -133,9 +139,9 @@ class RunConfig(_Form):
     def tree_id(self) -> TreeId:
         return TreeId(self.tree)
 
-    def root_keys(self) -> dict[KeyId, bytes]:
-        """Raises ValueError if one is not hex."""
-        return {KeyId(key): bytes.fromhex(public) for key, public in self.roots.items()}
+    def root_keys(self) -> Roots:
+        """The roots that the node begins with; raises ValueError if they are none."""
+        return roots_from(self.model_dump())
 
     def centre_spaces(self, folder: Path) -> CentreSpaces:
         """The centre's spaces; `folder` holds the file."""
@@ -227,7 +233,7 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
     try:
         config.root_keys()
     except ValueError:
-        yield Fault("roots", "a public key is not hex", "copy it as `leafcast layout` wrote it")
+        yield Fault("roots", "these are no root keys", "copy them as `leafcast layout` wrote them")
     if root is not (config.parent is None):
         remedy = "leave it out" if root else "write its leaf URL, as in nats-leaf://host:7422"
         yield Fault("parent", "every node has one but the centre, which has none", remedy)

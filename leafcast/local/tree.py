@@ -107,8 +107,7 @@ class LocalTree:
             if self._temporary:
                 guard.remove_at_end(self._place.folder)
             keys = load_or_make_keys(self._place.keys, self._dice)
-            roots = {keys.root.key_id: keys.root.public_key}
-            world = self.world = World(guard, self._clock, self._dice, keys.tree, roots)
+            world = self.world = World(guard, self._clock, self._dice, keys.tree, keys.roots)
             self._listening = self._listens(keys.tree)
             async with asyncio.TaskGroup() as group:
                 if self._listening is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from relay.core.destination.customizing import Customize, customizes_nothing
-from schemas.identity import KeyId, NodePath, TreeId
+from schemas.identity import NodePath, TreeId
+from schemas.roots import Roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,8 @@ class NodeConfig:
 
     path: NodePath
     tree: TreeId
-    # The public root keys, from the join bundle.
-    roots: Mapping[KeyId, bytes]
+    # The root keys that the join bundle pins.
+    roots: Roots
     # Random, new at each start: the run.
     incarnation: str
     # Whether a space, and so a destination, may hang here.

@@ -170,6 +170,7 @@ class Node(NodeView):
 
     def check(self) -> None:
         """Assert what must hold between events."""
+        self._trust.check()
         self._book.check()
         self._audience.check()
         self._children.check()
@@ -289,7 +290,7 @@ class Node(NodeView):
 
     def _issued(self, event: Issued) -> None:
         self._content.keep(event.blobs)
-        accepted = self._acceptance.read(event.data, event.hops)
+        accepted = self._acceptance.issued(event.data, event.hops)
         if isinstance(accepted, Refuse):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
             return
@@ -493,7 +494,7 @@ class Node(NodeView):
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
             if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
                 continue
-            read = self._acceptance.read(own.data, own.hops)
+            read = self._acceptance.recall(own.data, own.hops)
             if isinstance(read, Refuse):
                 self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
                 continue
@@ -508,7 +509,7 @@ class Node(NodeView):
         return sorted(found, key=lambda accepted: (accepted.kind != "node", accepted.generation))
 
     def _restore_snapshot(self, data: bytes) -> None:
-        verified = self._acceptance.snapshot(data)
+        verified = self._acceptance.snapshot(data, kept=True)
         if isinstance(verified, Refuse):
             self._out.append(Noted(verified.reason, "own snapshot", verified.detail))
         elif self._upstream is None:

@@ -93,6 +93,7 @@ class Upstream:
         # Whether the parent ever welcomed this run.
         self.was_welcomed = False
         self._stored_cursor = cursor
+        self._generations_asked_for: tuple[int, ...] = ()
         # Whether records wait for parts of snapshots that are not being read.
         self._interest_grew = False
         # Mail since the last acknowledgement.
@@ -393,10 +394,16 @@ class Upstream:
     def read_snapshots(self) -> None:
         """Have what is missing of snapshots fetched, and take in what is here."""
         if self._content.knows(SNAPSHOT_OWNER):
-            return
+            # What cannot be had is passed once other parts came, or another snapshot.
+            others = self._generations_asked_for != self._judge.under_way
+            news = others or self._content.plains(SNAPSHOT_OWNER)
+            if self._content.refused_since(SNAPSHOT_OWNER) is None or not news:
+                return
+            self._take_nodes()
         if self._interest_grew:
             self._interest_grew = False
             self._judge.look_anew()
+        self._generations_asked_for = self._judge.under_way
         while missing := self._judge.read_more():
             if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
                 return
@@ -478,9 +485,8 @@ class Upstream:
         self._propagation.drop(key, self._clock().seconds)
 
     def _awaits_content(self) -> bool:
-        if self._destination is not None and self._destination.awaits_content:
-            return True
-        return self._children.awaits_content()
+        here = self._destination is not None and self._destination.awaits_content
+        return here or self._children.awaits_content()
 
     def interest(self) -> Interest:
         """Of snapshots: the keys of what is held and of what waits, and the own subtree."""

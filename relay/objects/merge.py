@@ -25,6 +25,7 @@ SERVER_METADATA = frozenset(
     }
 )
 _NOTHING: Mapping[str, Any] = {}
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def merge_applied(
@@ -95,8 +96,8 @@ def withdrawn(said: Mapping[str, Any], path: tuple[str, ...]) -> Object:
 def copied(value: Any) -> Any:
     """A JSON value of its own: mappings as dicts, sequences as lists."""
     kind = type(value)
-    # Most values are texts and dicts; to ask whether something is a Mapping is slow.
-    if kind is str:
+    # To ask whether something is a Mapping is slow.
+    if kind in _SCALARS:
         return value
     if kind is dict or isinstance(value, Mapping):
         return {name: copied(item) for name, item in value.items()}
@@ -107,6 +108,8 @@ def copied(value: Any) -> Any:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are equal; true is not 1, and a tuple is as good as a list."""
+    if type(one) is type(other) and type(one) in _SCALARS:
+        return bool(one == other)
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if _is_list(one) and _is_list(other):

@@ -15,6 +15,7 @@ from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
 from schemas.reports import encode
+from schemas.roots import Roots
 from schemas.signing import Signer
 from tests.contract.buses import TREES, WAIT_SECONDS
 
@@ -120,7 +121,7 @@ class Place:
     def __init__(self, children=None) -> None:
         self.children = children or {}
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("ask",))
-        self._trust = Trust(SIGNER.tree, {}, {SIGNER.key_id: grant})
+        self._trust = Trust(SIGNER.tree, Roots({}), {SIGNER.key_id: grant})
 
     def disbelief(self, envelope, record) -> str:
         verdict = self._trust.judge(envelope, record)

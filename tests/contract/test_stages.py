@@ -13,6 +13,7 @@ from relay.driver import Driver
 from relay.ports import BusBroken
 from schemas.blobs import OBJECT, store
 from schemas.identity import NodePath, TreeId, random_id
+from schemas.roots import Roots
 from tests.contract.buses import key, letter
 from tests.simulation.disk import staged, stages_of
 
@@ -78,7 +79,7 @@ async def performed(effects, failing=None):
     """The calls that the driver makes for a batch, in order; with whether it broke."""
     bus = MemoryBus(MemoryNetwork(), NodePath())
     noting = Noting(bus, failing)
-    config = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), {}, "run")
+    config = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), Roots({}), "run")
     driver = Driver(noting, config, SystemClock())
     await bus.start()
     try:

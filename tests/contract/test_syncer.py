@@ -318,6 +318,21 @@ async def test_a_label_removed_at_the_source_is_removed(bench, space):
         assert labels == {"a": "1", "leafcast.io/tree": TREE}
 
 
+async def test_a_section_removed_at_the_source_is_removed(bench, space):
+    async with bench.running():
+        noted = config_map(a="1")
+        noted["metadata"]["annotations"] = {"note": "x"}
+        bench.want(noted)
+        await bench.settled()
+        bare = config_map()
+        bare.pop("data", None)
+        bench.want(bare)
+        await bench.settled()
+        live = await space.get(CONFIG)
+        assert not live.get("data")
+        assert "note" not in live["metadata"].get("annotations", {})
+
+
 async def test_create_only_is_never_overwritten_while_it_exists(bench, space):
     async with bench.running():
         bench.want(config_map(a="1"), flags=CREATE_ONLY)

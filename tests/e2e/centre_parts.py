@@ -20,7 +20,7 @@ class Parts:
         return self._tree.keys.tree
 
     def roots(self):
-        return {self._tree.keys.root.key_id: self._tree.keys.root.public_key}
+        return self._tree.keys.roots
 
     def retire(self, path):
         self.here.discard(path)

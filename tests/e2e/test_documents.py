@@ -23,12 +23,21 @@ import pytest
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/quickstart.md", "docs/customization.md", "docs/operations.md")
+PAGES = (
+    "README.md",
+    "docs/quickstart.md",
+    "docs/customization.md",
+    "docs/collectors.md",
+    "docs/operations.md",
+)
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
+# What a command says that ends with 1.
+DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|tree|get|events|doctor|node list)\b[^|&;]*$|^docker compose down\b"
+    r"\bleafcast (status|tree|get|describe|events|doctor|node list)\b[^|&;]*$"
+    r"|^docker compose down\b"
 )
 WAIT_SECONDS, PAUSE_SECONDS = 60, 0.2
 # What differs from run to run, and is no part of what is shown: times, process ids, sizes.
@@ -53,9 +62,7 @@ class Command:
 
     @property
     def code(self) -> int:
-        return int(
-            any(line.startswith(("error: ", "Error from server", "diff -u")) for line in self.shown)
-        )
+        return int(any(line.startswith(DIFFERS) for line in self.shown))
 
 
 def steps(page: str) -> Iterator[Command | tuple[Path, str]]:

@@ -16,12 +16,23 @@ from typing import Any
 
 import click
 
+from controllers.core.keys import KeysRequest
 from controllers.keys import KeysUnusable, load_or_make_keys
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
 from leafcast.doctor.live_cluster import _renewed
 from leafcast.join.bundle import BundleRefused, read_bundle
 from leafcast.join.folder import CLUSTER_FILE, JoinedFolder, cluster_of, read_joined
+from leafcast.key_files import (
+    PUBLIC,
+    ROOT,
+    KeyFileRefused,
+    public_keys,
+    read_public,
+    read_request,
+    read_root,
+    request_form,
+)
 from leafcast.local.backup import BackupUnusable, read_backup
 from leafcast.local.credentials import CredentialsUnusable, load_credentials
 from leafcast.local.known_children import KnownChildren
@@ -36,11 +47,19 @@ from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.objects.serving import without_string_data
 from relay.objects.stored_object import Refused
 from schemas.codec import from_json
+from schemas.records import encode_payload
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import BUNDLE, PATH
+from tests.unit import test_wire_golden as golden
 
 SEED = new_user_nkey(bytes(range(32)))[0]
 KEY = {"key_id": "k" * 26, "seed": "00" * 32}
+KEYS = golden.SIGNER.seal("keys", encode_payload(golden.RECORDS["keys"]))
+MESSAGE = KEYS.encode().hex()
+ROOT_FILE = {"kind": ROOT, **KEY}
+REQUEST_FILE = request_form(
+    KeysRequest(BUNDLE.tree, 6, KEYS.payload, {KEYS.key_id: KEYS.signature})
+)
 Read = Callable[[Path], Any]
 
 
@@ -166,6 +185,36 @@ TARGETS = {
         lambda at: load_or_make_keys(at, SystemDice()),
         KeysUnusable,
         {"tree": BUNDLE.tree, "root": KEY, "signing": KEY},
+    ),
+    "ring": file(
+        "keys.json",
+        lambda at: load_or_make_keys(at, SystemDice()),
+        KeysUnusable,
+        {
+            "tree": BUNDLE.tree,
+            "roots": [KEY],
+            "signing": KEY,
+            "prepared": [KEY],
+            "message": MESSAGE,
+        },
+    ),
+    "root key": file(
+        "root.key", lambda at: read_root(at / "root.key", BUNDLE.tree), KeyFileRefused, ROOT_FILE
+    ),
+    "public root key": file(
+        "root.pub",
+        lambda at: read_public(at / "root.pub"),
+        KeyFileRefused,
+        {"kind": PUBLIC, "key_id": "k" * 26, "public_key": "00" * 32},
+    ),
+    "named roots": file(
+        "roots.json",
+        lambda at: public_keys(json_in(at / "roots.json")),
+        (ValueError, TypeError, AttributeError),
+        {"k" * 26: "00" * 32},
+    ),
+    "keys request": file(
+        "request.json", lambda at: read_request(at / "request.json"), KeyFileRefused, REQUEST_FILE
     ),
     "tree": file(
         "tree.json",

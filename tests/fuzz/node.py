@@ -36,6 +36,7 @@ from schemas.link import Repair, Welcome
 from schemas.records import KeyGrant, KeysRecord, encode_payload
 from schemas.refusals import RecordRefused
 from schemas.reports import Count, ObjectResult, Summary, decode, encode, part_key
+from schemas.roots import Roots
 from schemas.signing import Envelope, decode_envelope
 from schemas.snapshots import encode as encode_snapshot
 from schemas.subjects import CURSOR_KEY, PROGRESS_KEY
@@ -170,7 +171,7 @@ def own(data: bytes) -> None:
             continue
         records.append(OwnRecord(said[0], said[1], "inc", said[2]))
         slots.append(MailSlot("s1", MailKey(said[0]), at + 1, said[2], said[1], has_body=True))
-    config = NodeConfig(PATH, ROOT.tree, {ROOT.key_id: ROOT.public_key}, "run", home="here")
+    config = NodeConfig(PATH, ROOT.tree, Roots({ROOT.key_id: ROOT.public_key}), "run", home="here")
     node = Node(config, Remembered(tuple(records), tuple(slots)), [], NOW)
     node.check()
     node.handle(LinkChanged(up=True), NOW)

@@ -7,11 +7,12 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from relay.core.records.root_walk import RootsRefused, recall, walk
 from schemas import blobs, chunks, codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts
 from schemas.blobs import Reference
 from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
-from schemas.identity import NodePath
+from schemas.identity import KeyId, NodePath
 from schemas.link import Cursor, Hello, Progress, Welcome
 from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.objects import ObjectKey
@@ -26,7 +27,15 @@ from schemas.records import (
 )
 from schemas.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused, WireRefused
 from schemas.reports import Done, decode, decode_report, encode
-from schemas.signing import RecordKind, decode_envelope
+from schemas.roots import (
+    FORERUNNERS_MAX,
+    KeysBody,
+    Roots,
+    keys_envelope,
+    keys_record,
+    leading_on,
+)
+from schemas.signing import Envelope, RecordKind, decode_envelope
 from schemas.snapshots import SnapshotRefused, Subtree
 from schemas.wire import replace
 from tests.fuzz.inputs import fields, text_of
@@ -62,6 +71,9 @@ SAID = (
 )
 
 
+KEYS = replace(golden.RECORDS["keys"], generation=7, version=3)
+
+
 def sealed(kind: RecordKind) -> bytes:
     body = golden.BODY.encode() if kind == "delta" else None
     return SIGNER.seal(kind, encode_payload(SIGNED[kind]), body).encode()
@@ -91,6 +103,31 @@ def body(data: bytes) -> None:
     head = replace(golden.RECORDS["delta"], body_hash=hashlib.sha256(data).digest())
     with suppress(RecordRefused):
         assert decode_body(head, data).gates
+
+
+def keys_message(data: bytes) -> None:
+    """What stands beside the payload of a `keys` message, and the steps that it leads to."""
+    message = Envelope("keys", SIGNER.key_id, encode_payload(KEYS), bytes(64), data)
+    pinned = Roots({SIGNER.key_id: SIGNER.public_key})
+    with suppress(RootsRefused):
+        found = walk(SIGNER.tree, pinned, message)
+        assert found.version == KEYS.version
+    with suppress(RootsRefused):
+        recall(SIGNER.tree, pinned, message)
+    with suppress(RecordRefused):
+        again = [keys_record(one) for one in leading_on(message)]
+        assert len(again) <= FORERUNNERS_MAX + 1
+
+
+def keys_seeds() -> list[bytes]:
+    """One signature more, and a step between the pin and what the message names."""
+    step = replace(KEYS, generation=6, version=2)
+    first = keys_envelope(
+        encode_payload(step), {SIGNER.key_id: SIGNER.seal("keys", encode_payload(step)).signature}
+    )
+    own = {KeyId("o" * 26): bytes(64)}
+    made = keys_envelope(encode_payload(KEYS), {SIGNER.key_id: bytes(64), **own}, [first])
+    return [b"" if made.body is None else made.body, encode(KeysBody())]
 
 
 def report(data: bytes) -> None:
@@ -266,6 +303,7 @@ TARGETS = {
         chosen=1,
     ),
     "body": Target(body, lambda: [golden.BODY.encode()], Form.MSGPACK),
+    "keys message": Target(keys_message, keys_seeds, Form.MSGPACK),
     "report": Target(
         report, lambda: [encode(golden.UNSIGNED[it]) for it in ("report", "part")], Form.MSGPACK
     ),

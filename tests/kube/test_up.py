@@ -70,6 +70,28 @@ def test_a_tree_keeps_to_the_api_servers_it_was_made_with(program):
     assert (refused.returncode, "was made with --kube=centre" in refused.stderr) == (1, True)
 
 
+def test_what_is_planned_on_an_api_server_is_what_is_done(program):
+    program.up("--kube", *SMALL)
+    site = ("--at", "/region-1/site-1")
+    planned = program.run("plan", "-f", str(SHOP), "--all", "-o", "json")
+    assert planned.returncode == 1, planned.stderr
+    rows = json.loads(planned.stdout)["rows"]
+    assert {row["action"] for row in rows} == {"create"}
+    assert program.run("apply", "-f", str(SHOP)).returncode == 0
+    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    keys = [tuple(row["key"]) for row in rows]
+    for group, resource in sorted({key[:2] for key in keys}):
+        kind = f"{resource}.{group}" if group else resource
+        found = json.loads(program.run("get", kind, "-A", "-o", "json", *site).stdout)["items"]
+        names = {item["metadata"]["name"] for item in found}
+        assert names == {key[3] for key in keys if key[:2] == (group, resource)}
+    same = program.run("plan", "-f", str(SHOP), "--live")
+    assert same.returncode == 0, same.stdout
+    gone = json.loads(program.run("plan", "--delete", "-f", str(SHOP), "-o", "json").stdout)
+    assert (gone["counts"]["delete"], gone["counts"]["update"]) == (len(rows), 0)
+    assert program.run("delete", "-f", str(SHOP)).returncode == 0
+
+
 def _said(program, *arguments):
     try:
         return program.kubectl(*arguments)

@@ -6,6 +6,7 @@ While a file is there, the relay lies in the ways that stand in it, each a word:
 - `replay`: it hands on the first version of each placement that the child had from it;
 - `alter`: it hands on the head of each new version under a higher generation, signed as it was;
 - `forge`: it says the same with a signature of its own;
+- `stolen:TREE:ID:SEED`: it says, signed with a key that it stole, that nobody is meant any more;
 - `redirect`: it hands on another placement, as the centre signed it, in the place of the right one.
 
 All else goes its way, and its own streams keep what is true.
@@ -85,7 +86,15 @@ def _said(write: WriteMail, ways: Sequence[str], first: First) -> bytes:
                 data = FORGER.seal("delta", encode_payload(later)).encode()
             case "redirect":
                 data = _another(write, first)
+            case _ if way.startswith("stolen:"):
+                nobody = wire.replace(later, alternatives=())
+                data = _thief(way).seal("delta", encode_payload(nobody), envelope.body).encode()
     return data
+
+
+def _thief(way: str) -> Signer:
+    _, tree, key_id, seed = way.split(":")
+    return Signer(TreeId(tree), KeyId(key_id), bytes.fromhex(seed))
 
 
 def _another(write: WriteMail, first: First) -> bytes:

@@ -104,7 +104,7 @@ class DrivenTree:
         address = BusAddress(server.url, seeds.relay, uplink, seeds.system)
         bus = JetStreamBus(path, address, server, clock=self.clock, dice=self.dice)
         self._stack.push_async_callback(bus.close)
-        roots = {self._keys.root.key_id: self._keys.root.public_key}
+        roots = self._keys.roots
         run = random_id(self.dice.entropy(16))
         driver = Driver(bus, NodeConfig(path, self._keys.tree, roots, run, attached), self.clock)
         self.tasks.append(self._group.create_task(driver.run()))

@@ -58,7 +58,8 @@ class Edge:
 
     def left_alone(self) -> set[ObjectKey]:
         """What is not kept in step."""
-        created = {key for key, want in self._edge.wanted.items() if want.create_only}
+        wanted = with_namespaces(self._edge.wanted)
+        created = {key for key, want in wanted.items() if want.create_only}
         return created | self.lasting
 
     def left_behind(self) -> set[ObjectKey]:

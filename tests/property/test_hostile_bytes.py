@@ -37,6 +37,7 @@ from schemas.link import Welcome
 from schemas.records import RECORDS, encode_payload
 from schemas.refusals import BadIdentity, CodecError
 from schemas.reports import encode
+from schemas.roots import Roots
 from tests.property import wire_records as wire
 from tests.property.test_wire_laws import any_bytes, packable, signer
 from tests.unit.meeting import PATH, Meeting
@@ -125,7 +126,7 @@ BUNDLE = Bundle(
     relay=False,
     parents=("nats://127.0.0.1:1",),
     seed=new_user_nkey(bytes(32))[0],
-    roots={KeyId("k" * 26): bytes(32)},
+    roots=Roots({KeyId("k" * 26): bytes(32)}),
     issued_ms=1,
     expires_ms=2,
 )

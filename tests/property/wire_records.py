@@ -20,6 +20,7 @@ from schemas.records import (
     LocationRecord,
     NodeRecord,
     Profile,
+    RootKey,
     Source,
 )
 from schemas.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
@@ -67,12 +68,24 @@ alternatives = st.builds(Alternative, overs, selectors, texts)
 grants = st.builds(
     KeyGrant, texts, hashes, several(texts), paths, several(texts), several(texts), numbers, numbers
 )
+granted = st.lists(grants, max_size=3, unique_by=lambda grant: grant.key_id).map(tuple)
+root_keys = st.builds(RootKey, texts, st.binary(min_size=32, max_size=32))
+one_of_each = (lambda root: root.key_id, lambda root: root.public_key)
+rooted = st.lists(root_keys, max_size=3, unique_by=one_of_each).map(tuple)
+
+
+def keys_of(source, generation, term, trace, references, grants, roots, threshold, version):
+    """Of roots no more sign than there are."""
+    said = (source, generation, term, trace, references, grants, roots)
+    return KeysRecord(*said, min(threshold, len(roots) or 1), version)
+
+
 records = {
     "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers),
     "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
     "location": st.builds(LocationRecord, *base, text_maps, text_maps, st.none() | selectors),
     "node": st.builds(NodeRecord, *base, paths, texts),
-    "keys": st.builds(KeysRecord, *base, several(grants)),
+    "keys": st.builds(keys_of, *base, granted, rooted, st.integers(1, 3), st.integers(1, INT_MAX)),
     "ask": st.builds(AskRecord, *base, texts, paths, numbers, text_maps),
 }
 gates = st.builds(Gate, st.none() | references, numbers, texts, overs, st.none() | selectors)

@@ -10,21 +10,41 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from controllers.core.drafts import Draft, same, values_of
 from controllers.core.issuing import LedgerIssuer, Publication
+from controllers.core.keys import (
+    KeyChange,
+    KeyRing,
+    changed_record,
+    completed,
+    renewed,
+    request_of,
+    unbelieved,
+)
 from controllers.core.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
-from schemas import blobs, codec
+from schemas import blobs, codec, wire
 from schemas.blobs import Reference
 from schemas.chunks import build_manifest
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
+from schemas.identity import (
+    KEYS_KEY,
+    SNAPSHOT_KEY,
+    ContentHash,
+    KeyId,
+    MailKey,
+    NodePath,
+    random_id,
+)
 from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, Record
-from schemas.signing import Signer, decode_envelope
+from schemas.records import DeltaHead, KeysRecord, Record
+from schemas.roots import bare_keys
+from schemas.signing import Envelope, Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
 from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,
+    SCOPED,
     SIGNING_KEY,
     TIERS,
+    TREE,
     WORKLOADS,
     Arm,
     Content,
@@ -35,7 +55,6 @@ from tests.simulation.model import (
     Target,
     all_drafts,
     arms_of,
-    keys_draft,
     keys_of,
     location_draft,
     manifest_entry,
@@ -45,6 +64,7 @@ from tests.simulation.model import (
     programs_of,
     target_draft,
 )
+from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
 NOTES = ("_cursor",)
@@ -95,6 +115,8 @@ class Centre(Books):
         self._snapshot_at: float | None = None
         self._run = 0
         self._issuer: LedgerIssuer
+        # What the file of keys holds: it outlives the ledger.
+        self.ring = KeyRing(TREE, SIGNING_KEY, (ROOT_KEY,))
         world.centre_started, world.snapshot_shown = self.begin, self.shown
         self.begin()
 
@@ -115,10 +137,10 @@ class Centre(Books):
                 found = read.value
             else:
                 wanted = self._plain(missing)
-        self._issuer = found.begin(self.terms[-1], SIGNING_KEY, self._now())
+        self._issuer = found.begin(self.terms[-1], self.ring.signing, self._now())
         self._snapshot_at = None
-        if KEYS_KEY not in self._issuer.ledger.records:
-            self._issue([keys_draft()], ROOT_KEY)
+        self._begin_keys()
+        self._sign_anew()
         self._reconcile()
         self._snapshot_soon()
 
@@ -165,8 +187,12 @@ class Centre(Books):
     def shown(self, generation: int) -> None:
         """A child shows a newer snapshot than the last one here: go above it, issue all anew."""
         drafts = self._issuer.raise_above(generation)
+        ring = renewed(self.ring, self._issuer.stamp(self._now())) if drafts else None
+        if ring is not None:
+            self.ring = ring
+            self._publish_keys()
         for draft in drafts:
-            self._issue([draft], ROOT_KEY if draft.kind == "keys" else SIGNING_KEY)
+            self._issue([draft])
 
     # What users do.
 
@@ -282,7 +308,6 @@ class Centre(Books):
     def _issue(
         self,
         drafts: Sequence[Draft],
-        signer: Signer = SIGNING_KEY,
         delete: Iterable[MailKey] = (),
     ) -> None:
         """Blobs, then the ledger, then the node; in force only then."""
@@ -290,7 +315,7 @@ class Centre(Books):
         for draft in drafts:
             self._keep_content(draft)
         said = [self.world.ports.issued(draft) for draft in drafts]
-        publication = self._issuer.issue(said, self._now(), signer)
+        publication = self._issuer.issue(said, self._now())
         self._keep(publication.blobs)
         self._store(publication)
         self._issuer.published(publication, self._now(), delete)
@@ -299,20 +324,81 @@ class Centre(Books):
         self._snapshot_soon()
 
     def _store(self, publication: Publication) -> None:
-        root = self.world.root
         published = zip(publication.drafts, publication.records, publication.envelopes, strict=True)
         for draft, record, envelope in published:
-            key, data = draft.slot, envelope.encode()
-            self.records[key] = record
-            self.issued |= {data: None, envelope.bare().encode(): None}
-            self.history.append((key, data))
-            self.held.pop(key, None)
-            what = f"issue {draft.kind} {record.source.name} {record.generation}"
-            self.world.note("centre", what)
-            root.streams.own.pop(key, None)
-            root.streams.own[key] = OwnRecord(key, data, "", 0)
-            root.tell(Issued(data, (), frozenset(self._fresh)))
-            self._fresh.clear()
+            self.issued[envelope.bare().encode()] = None
+            self.held.pop(draft.slot, None)
+            self._put(draft.slot, record, envelope)
+
+    def _put(self, key: MailKey, record: Record, envelope: Envelope) -> None:
+        """Into the ledger, then to the node."""
+        root, data = self.world.root, envelope.encode()
+        self.records[key] = record
+        self.issued[data] = None
+        if key == KEYS_KEY:
+            self.issued[bare_keys(envelope).encode()] = None
+        self.history.append((key, data))
+        what = f"issue {envelope.kind} {record.source.name} {record.generation}"
+        self.world.note("centre", what)
+        root.streams.own.pop(key, None)
+        root.streams.own[key] = OwnRecord(key, data, "", 0)
+        root.tell(Issued(data, (), frozenset(self._fresh)))
+        self._fresh.clear()
+
+    # Keys.
+
+    def change_keys(self, change: KeyChange, crash: str = "") -> None:
+        """What people change of the keys; the process may crash once they are `kept` or `told`."""
+        ring, stamp = self.ring, self._issuer.stamp(self._now())
+        own = self.world.root.streams.own
+        signed_by = {decode_envelope(it.data).key_id for k, it in own.items() if k not in NOTES}
+        record = changed_record(ring, change, stamp, signed_by, alone=True)
+        record = self.world.ports.keys(record)
+        made = change.made if change.signing is None else (*change.made, change.signing)
+        request = request_of(ring, record, made)
+        self.ring = completed(ring.prepare(*made), request, stamp.generation)
+        if crash != "kept":
+            self._publish_keys()
+        if crash:
+            self.world.root.stop(server_too=True)
+            self.world.root.start()
+            return
+        self._sign_anew()
+        self._snapshot_soon()
+
+    def new_key(self) -> Signer:
+        """A key that nobody had before."""
+        random = self.world.random
+        return Signer(TREE, KeyId(random_id(random.randbytes(16))), random.randbytes(32))
+
+    def _begin_keys(self) -> None:
+        held = self._issuer.ledger.records.get(KEYS_KEY)
+        if self.ring.record is None:
+            stamp = self._issuer.stamp(self._now())
+            record = changed_record(self.ring, KeyChange(), stamp, (), alone=True)
+            record = wire.replace(record, grants=(*record.grants, SCOPED))
+            request = request_of(self.ring, record)
+            self.ring = completed(self.ring, request, stamp.generation)
+        if held is None or held.generation < self._keys.generation:
+            self._publish_keys()
+
+    @property
+    def _keys(self) -> KeysRecord:
+        record = self.ring.record
+        assert record is not None
+        return record
+
+    def _publish_keys(self) -> None:
+        assert self.ring.message is not None
+        self._put(KEYS_KEY, self._keys, self.ring.message)
+        self._issuer.keys_published(self._keys, self.ring.signing, self._now())
+
+    def _sign_anew(self) -> None:
+        own = self.world.root.streams.own
+        signed = {MailKey(k): decode_envelope(it.data) for k, it in own.items() if k not in NOTES}
+        ledger = self._issuer.ledger
+        for draft in self._issuer.again(unbelieved(self._keys, ledger.records, signed)):
+            self._issue([draft])
 
     def _delete(self, key: MailKey) -> None:
         self._issuer.delete([key], self._now())
@@ -342,7 +428,7 @@ class Centre(Books):
         self._keep(publication.blobs)
         honest = read_snapshot(publication.envelope.payload)
         said = self.world.ports.snapshot(honest, self._keep)
-        data = SIGNING_KEY.seal("snapshot", encode(said)).encode()
+        data = self._issuer.signer.seal("snapshot", encode(said)).encode()
         self._enter_snapshot(publication.generation, data, publication.dropped)
         root = self.world.root
         root.streams.own.pop(SNAPSHOT_KEY, None)
@@ -370,3 +456,16 @@ class Centre(Books):
         self.issued[data] = None
         self.history.append((SNAPSHOT_KEY, data))
         self.world.note("centre", f"snapshot {generation}: {len(listing)} listed")
+
+
+def change_keys(centre: Centre, what: str, crash: str = "") -> None:
+    """Rotate the signing key or the root, or revoke the signing key."""
+    made = centre.new_key()
+    match what:
+        case "root":
+            change = KeyChange(roots={made.key_id: public_key_of(made)}, made=(made,))
+        case "revoke":
+            change = KeyChange(signing=made, revoked=centre.ring.signing.key_id)
+        case _:
+            change = KeyChange(signing=made)
+    centre.change_keys(change, crash)

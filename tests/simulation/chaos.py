@@ -15,7 +15,7 @@ from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
-from tests.simulation.centre import Centre
+from tests.simulation.centre import Centre, change_keys
 from tests.simulation.host import Host
 from tests.simulation.model import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE
 from tests.simulation.world import World
@@ -55,6 +55,7 @@ class Chaos:
             (faults.crash_every, self._crash),
             (faults.drift_every, self._drift),
             (faults.restore_every, self._restore),
+            (faults.keys_every, self._change_keys),
         ):
             if every:
                 self._later(every, fault, self._round)
@@ -135,6 +136,13 @@ class Chaos:
             self._copies[host.path] = host.streams.copy()
         else:
             put_back(host, copy)
+
+    def _change_keys(self) -> None:
+        """People rotate or revoke keys; the centre may crash on the way."""
+        if self._centre.ready:
+            random = self._world.random
+            what = random.choice(("signing", "root", "revoke"))
+            change_keys(self._centre, what, random.choice(("", "", "kept", "told")))
 
     def _drift(self) -> None:
         random = self._world.random

@@ -16,7 +16,8 @@ class Faults:
     `skew_seconds` is by how much wall clocks are off, and jump. `report_loss` is the chance that a
     report that the child knows to be stored is not there for its parent. `restore_every` is between
     two looks at some node's disk: it is copied, or put back as it was copied before. `moving` is
-    how much of what users do is to move an edge to another parent.
+    how much of what users do is to move an edge to another parent. `keys_every` is between two
+    changes of keys, in which the centre may crash.
     """
 
     delay_mean: float = 0.02
@@ -37,10 +38,21 @@ class Faults:
     moving: float = 0.0
     report_loss: float = 0.0
     restore_every: float = 0.0
+    keys_every: float = 0.0
 
 
 NO_FAULTS = Faults()
 MOVING = 0.3
+
+
+def with_keys(faults: Faults, random: Random, *, brief: bool = False) -> Faults:
+    """The same, with keys that change in one of eight; drawn apart, so that all else stays.
+
+    In a long life they change seldom: nobody follows through more roots than a message leads to.
+    """
+    changing = random.random() < 1 / 8
+    every = random.choice((0.3, 2.0) if brief else (10.0, 30.0))
+    return replace(faults, keys_every=every if changing else 0.0)
 
 
 def draw(random: Random) -> Faults:

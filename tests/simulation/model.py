@@ -22,7 +22,6 @@ from schemas.identity import (
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.records import (
-    API_KEYS,
     API_LOCATION,
     API_NODE,
     API_PLACEMENT,
@@ -33,12 +32,12 @@ from schemas.records import (
     DeltaHead,
     Gate,
     KeyGrant,
-    KeysRecord,
     LocationRecord,
     NodeRecord,
     Profile,
     Source,
 )
+from schemas.roots import Roots
 from schemas.selectors import LabelSelector
 from schemas.signing import Signer
 from tests.simulation.collectors import programs_over
@@ -47,10 +46,13 @@ from tests.simulation.signatures import public_key_of
 TREE = TreeId(random_id(b"simulated tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
-ROOTS = {ROOT_KEY.key_id: public_key_of(ROOT_KEY)}
+ROOTS = Roots({ROOT_KEY.key_id: public_key_of(ROOT_KEY)})
 INVENTORY_KEY = Signer(TREE, KeyId(random_id(b"inventory key   ")), b"i" * 32)
+SCOPED = KeyGrant(
+    INVENTORY_KEY.key_id, public_key_of(INVENTORY_KEY), ("profile",), path=NodePath(("x",))
+)
+"""May sign profiles below a path that nobody has."""
 OTHER_TREE = TreeId(random_id(b"another tree    "))
-SIGNED = ("delta", "profile", "location", "node", "snapshot", "ask")
 INVENTORY, WORKLOADS = "inventory", "workloads"
 LABELS: dict[str, tuple[str, ...]] = {"env": ("prod", "dev"), "tier": ("a", "b", "c")}
 TIERS: tuple[str | None, ...] = (*LABELS["tier"], None)
@@ -170,17 +172,6 @@ def location_draft(name: str, located: Located) -> Draft:
 
 def placement_draft(name: str, placed: Placed, *, loses: bool = False, last_loss: int = 0) -> Draft:
     return Draft("delta", _head(name, placed, last_loss), _body(placed), loses=loses)
-
-
-def keys_draft() -> Draft:
-    """One key for everything, and one that may sign profiles below a path that nobody has."""
-    grant = KeyGrant(SIGNING_KEY.key_id, public_key_of(SIGNING_KEY), SIGNED)
-    elsewhere = NodePath(("x",))
-    scoped = KeyGrant(
-        INVENTORY_KEY.key_id, public_key_of(INVENTORY_KEY), ("profile",), path=elsewhere
-    )
-    record = KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant, scoped))
-    return Draft("keys", record)
 
 
 def all_drafts(model: Model) -> Iterator[Draft]:

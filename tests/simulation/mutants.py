@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation import planted, planted_rows
+from tests.simulation import planted, planted_keys, planted_rows
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
@@ -56,6 +56,11 @@ MUTANTS = (
     Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
     Mutant(planted_rows.CutBeforeMerging),
     Mutant(planted_rows.SumsRounded),
+    Mutant(planted_keys.NoForerunners, ("keys_away",)),
+    Mutant(planted_keys.RevokedBelieved, ("key_revoked",)),
+    Mutant(planted_keys.NeverEnds, ("key_ended",)),
+    Mutant(planted_keys.StillGranted, ("key_revoked",)),
+    Mutant(planted_keys.ForgottenWithKey, ("key_ended",)),
     Mutant(planted.PruneAtOnce, ("moved_between",)),
     Mutant(planted.PruneNever),
     Mutant(planted.PruneBeforeRead, ("slept", "old_edge")),

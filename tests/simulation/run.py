@@ -65,7 +65,12 @@ class Run:
         ports: Ports = HONEST,
     ) -> None:
         self.size = size
-        self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
+        drawn = faults.with_keys(
+            size.draw(Random(f"faults {seed}")),
+            Random(f"keys {seed}"),
+            brief=size.draw is faults.draw_brief,
+        )
+        self.faults = chosen if chosen is not None else drawn
         self.world = World(seed, TREE, ROOTS, self.faults)
         self.world.traced, self.world.story = traced or story, [] if story else None
         self.world.ports = ports

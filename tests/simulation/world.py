@@ -17,7 +17,8 @@ from relay.adapters.memory.streams import Kept
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
 from schemas.blobs import Reference
-from schemas.identity import KeyId, NodePath, TreeId
+from schemas.identity import NodePath, TreeId
+from schemas.roots import Roots
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
 from tests.simulation.ports import HONEST
@@ -67,7 +68,7 @@ class World:
     """Time, chance, hosts and links."""
 
     def __init__(
-        self, seed: int | str, tree: TreeId, roots: dict[KeyId, bytes], faults: Faults = NO_FAULTS
+        self, seed: int | str, tree: TreeId, roots: Roots, faults: Faults = NO_FAULTS
     ) -> None:
         self.random = Random(seed)
         self.tree, self.roots, self.faults = tree, roots, faults

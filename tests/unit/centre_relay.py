@@ -165,7 +165,8 @@ class LedgerRelay:
         self.blob_writes.append(dict(blobs))
 
     async def _demand_content(self, record, body):
-        references = decode_body(record, body).content if body is not None else ()
+        has_content = isinstance(record, DeltaHead) and body is not None
+        references = decode_body(record, body).content if has_content else ()
         for reference in references:
             plain = await self.load(reference)
             assert plain is not None

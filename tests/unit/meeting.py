@@ -51,6 +51,7 @@ from schemas.records import (
     encode_payload,
 )
 from schemas.reports import decode
+from schemas.roots import Roots
 from schemas.signing import RecordKind, Signer
 from schemas.snapshots import Term
 from schemas.snapshots import encode as encode_snapshot
@@ -88,7 +89,7 @@ class Meeting:
         self.sign()
 
     def node(self, path: NodePath, run: str, home: str = "", *, attached: bool = False) -> Node:
-        roots = {ROOT.key_id: ROOT.public_key}
+        roots = Roots({ROOT.key_id: ROOT.public_key})
         config = NodeConfig(path, TREE, roots, run, attached, home)
         return Node(config, Remembered(), [], self.instant)
 

@@ -11,8 +11,9 @@ from controllers.core.admissions import (
 )
 from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
 from schemas.identity import KeyId, NodePath, random_id
+from schemas.roots import Roots
 
-ROOTS = {KeyId(random_id(b"r" * 16)): b"k" * 32}
+ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 NOW, DAY = 1_800_000_000_000, 86_400_000
 STORE = "/region-1/store-7"
 

@@ -14,6 +14,7 @@ from leafcast.join.folder import joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.identity import KeyId, NodePath, TreeId
+from schemas.roots import Roots
 
 NOW_MS = SystemClock().now().wall_ms
 BUNDLE = Bundle(
@@ -22,7 +23,7 @@ BUNDLE = Bundle(
     relay=False,
     parents=("nats://127.0.0.1:7422",),
     seed=new_user_nkey(b"e" * 32)[0],
-    roots={KeyId("r" * 26): b"k" * 32},
+    roots=Roots({KeyId("r" * 26): b"k" * 32}),
     issued_ms=NOW_MS,
     expires_ms=NOW_MS + 24 * 3_600_000,
     labels={"id": "emea-store-9"},

@@ -26,7 +26,7 @@ def counted(shop):
 async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(tmp_path):
     clock, dice, network = SystemClock(), SystemDice(), MemoryNetwork()
     keys = load_or_make_keys(tmp_path, dice)
-    roots = {keys.root.key_id: keys.root.public_key}
+    roots = keys.roots
 
     def driver(path, *, attached=False):
         incarnation = random_id(dice.entropy(16))

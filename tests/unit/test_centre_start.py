@@ -44,7 +44,7 @@ async def test_keys_are_signed_by_the_root_and_all_else_by_a_key_they_grant(cent
     async with centre.running() as controllers:
         await centre.relay.until(lambda relay: relay.snapshots)
     keys = centre.relay.records[KEYS_KEY]
-    assert keys.verify(centre.relay.tree, controllers.keys.root.public_key)
+    assert keys.verify(centre.relay.tree, controllers.keys.ring.roots[0].public_key)
     (grant,) = centre.relay.record(KEYS_KEY).grants
     assert set(grant.kinds) == {"delta", "profile", "location", "node", "snapshot", "ask"}
     snapshot = centre.relay.records[SNAPSHOT_KEY]

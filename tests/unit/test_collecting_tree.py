@@ -6,6 +6,7 @@ import yaml
 
 from controllers.core.combined_status import PLACEMENT_LABEL
 from schemas.collectors import PLACEMENT_ANNOTATION
+from schemas.objects import ObjectKey
 from schemas.placements import placement_key
 from tests.memory_tree import memory_tree
 
@@ -117,3 +118,27 @@ async def test_a_policy_has_its_own_rows_beside_a_placement_of_its_name(tmp_path
         async with asyncio.timeout(30):
             while await of_each() != wanted[1:]:
                 await asyncio.sleep(0.05)
+
+
+SENT = """
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: each}
+spec:
+  select:
+  - {name: bare, def: "!has(obj.status) && has(returned.status)"}
+  - {name: nobody, def: "!has(obj.metadata.uid)"}
+"""
+
+
+async def test_an_expression_sees_the_object_as_it_was_sent(tmp_path):
+    async with memory_tree(tmp_path, ["/s1"]) as tree:
+        placed = yaml.safe_load(PLACEMENT)
+        placed["spec"]["downsync"][0]["wantSingletonReportedState"] = True
+        await tree.apply(yaml.safe_load(SENT), yaml.safe_load(WEB), placed)
+        # The centre's own object has the status of its one copy meanwhile.
+        web = ObjectKey("apps", "deployments", "shop", "web")
+        async with asyncio.timeout(20):
+            while not (await tree.workloads.get(web)).get("status"):
+                await asyncio.sleep(0.05)
+        await combined(tree, lambda obj: rows(obj, "each") == [[True, True]])

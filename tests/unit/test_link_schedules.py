@@ -39,6 +39,7 @@ from schemas.records import (
     encode_payload,
 )
 from schemas.reports import decode, encode
+from schemas.roots import Roots
 from schemas.selectors import LabelSelector
 from schemas.signing import Envelope
 from schemas.snapshots import encode as encode_snapshot
@@ -102,7 +103,7 @@ class Kept(Meeting):
     def remembered(self, run):
         """A run of the child that begins with what the former one kept."""
         own = (OwnRecord(key, it.data, "", 0) for key, it in self.own.items() if it.data)
-        config = NodeConfig(PATH, TREE, {ROOT.key_id: ROOT.public_key}, run, False, "home")
+        config = NodeConfig(PATH, TREE, Roots({ROOT.key_id: ROOT.public_key}), run, False, "home")
         node = Node(config, Remembered(own=tuple(own)), [], self.instant)
         for effect in node.start():
             if isinstance(effect, LoadBlob):

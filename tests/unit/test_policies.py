@@ -3,8 +3,10 @@
 import pytest
 
 from controllers.core.where import DESTINATIONS_MAX, NOTE, OBJECTS_MAX, binding_of
+from schemas.api import parse_kind
 from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.codec import unpack
+from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
 from schemas.placements import BINDING_POLICIES, placement_key, placement_of, result_key, title
 from schemas.records import OVER_SYNC_TARGET, DeltaHead
@@ -348,3 +350,12 @@ def test_a_kind_of_placement_goes_by_its_own_keys():
     assert result_key(POLICY).resource == "bindings"
     assert BINDING_POLICIES.named("shop") == POLICY
     assert (title(POLICY), title("shop")) == (POLICY, "edgeplacement/shop")
+
+
+def test_a_policy_whose_name_is_no_label_is_refused():
+    parse_kind(policy("x" * 63))
+    with pytest.raises(InvalidObject) as refused:
+        parse_kind(policy("x" * 64))
+    said = str(refused.value)
+    assert "metadata.name: 64 characters" in said
+    assert "shorten it to at most 63" in said

@@ -17,6 +17,7 @@ RECORD_MODULES = (
     "link",
     "records",
     "reports",
+    "roots",
     "snapshots",
     "upsync",
 )

@@ -11,7 +11,8 @@ from leafcast.space_settings import EMBEDDED, IN_CLUSTER, SIMULATED, CentreSpace
 CENTRE = """\
 path: /
 tree: t1
-roots: {k1: "00ff"}
+roots:
+  kkkkkkkkkkkkkkkkkkkkkkkkkk: "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
 server:
   url: tls://centre:4222
   leaf_url: tls://centre:7422
@@ -20,7 +21,8 @@ server:
 EDGE = """\
 path: /emea/store-1
 tree: t1
-roots: {k1: "00ff"}
+roots:
+  kkkkkkkkkkkkkkkkkkkkkkkkkk: "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
 parent: tls://emea:7422
 edge: true
 server: {url: "nats://127.0.0.1:4222", leaf_url: "nats://127.0.0.1:7422", host: 127.0.0.1}

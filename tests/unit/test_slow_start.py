@@ -28,7 +28,7 @@ async def test_a_parent_that_starts_writes_nothing_that_its_children_have(
     bus = MemoryBus(tree.network, path)
     remembered = await bus.start()
     await bus.close()
-    roots = {tree.keys.root.key_id: tree.keys.root.public_key}
+    roots = tree.keys.roots
     config = NodeConfig(path, tree.keys.tree, roots, random_id(b"another run     "))
     node = Node(config, remembered, (), Instant(0.0, STARTED_MS))
     made = [*node.start(), *node.handle(Tick(), Instant(60.0, STARTED_MS))]

@@ -19,11 +19,12 @@ from schemas.enrolment import (
 )
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.refusals import RecordRefused
+from schemas.roots import Roots
 from schemas.tokens import Token, TokenRefused, pin_of, read_token, token_id
 from schemas.wire import encode, replace
 
 TREE, OTHER_TREE = (TreeId(random_id(bytes([number]) * 16)) for number in (1, 2))
-ROOTS = {KeyId(random_id(b"r" * 16)): b"k" * 32}
+ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 PATH = NodePath.parse("/region-1/store-7")
 TOKEN = Token(b"s" * 16, TREE, pin_of(TREE, ROOTS, b""), PATH)
 REQUEST = JoinRequest(PATH, "U" + "A" * 55, "till-7")
@@ -120,8 +121,9 @@ def _flipped(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     "change",
     [
-        {"roots": {KeyId(random_id(b"r" * 16)): b"x" * 32}},
-        {"roots": {**ROOTS, KeyId(random_id(b"x" * 16)): b"x" * 32}},
+        {"roots": Roots({KeyId(random_id(b"r" * 16)): b"x" * 32})},
+        {"roots": Roots({**ROOTS.keys, KeyId(random_id(b"x" * 16)): b"x" * 32})},
+        {"roots": replace(ROOTS, since=1)},
         {"authority": b"-----BEGIN"},
         {"tree": OTHER_TREE},
         {"path": NodePath.parse("/region-1/store-8")},

@@ -22,8 +22,10 @@ from schemas.records import (
     NodeRecord,
     Profile,
     Record,
+    RootKey,
     Source,
 )
+from schemas.roots import CoSignature, KeysBody
 from schemas.selectors import LabelSelector, Requirement
 from schemas.signing import Envelope, RecordKind, Signer
 
@@ -62,6 +64,9 @@ RECORDS: dict[RecordKind, Record] = {
         "",
         (),
         (KeyGrant(KeyId("b" * 26), SIGNER.public_key, ("delta",)),),
+        (RootKey(KeyId("r" * 26), SIGNER.public_key),),
+        1,
+        2,
     ),
     "ask": AskRecord(
         Source("leafcast.io/Ask", "", "", "c" * 26),
@@ -126,6 +131,7 @@ UNSIGNED = {
     "cursor": link.Cursor("inc", 12, 10, 6, 9, has_memory=True),
     "done": reports.Done(RESULT.key, "uid", "ab", (KEY,), made=True, order=12),
     "empty report": reports.Report(KEY, 0, "r", 4, 7, True, 0, reports.Summary()),
+    "keys body": KeysBody((CoSignature(KeyId("r" * 26), bytes(64)),), (b"message",)),
     "large numbers": reports.ObjectResult(RESULT.key, 2**63 - 1),
     "answer": AnswerPart("c" * 26, 1, last=True, data=b"\x80"),
     "no answer": AnswerPart("c" * 26, 1, last=True, data=b"", fault=FAULT),
@@ -201,17 +207,18 @@ GOLDEN: dict[str, str] = {
     "node message": "7d99a815bbeb35a61b3ddec40d08a9e5e9fbf5a3a8246d4edc26500247e96467 164",
     "node term": "e9221b3f7088d23fd8b8e521c142273d",
     "keys payload": (
-        "9694b06c656166636173742e696f2f4b657973a0a0a007b035343635373236643534363537323664"
+        "9994b06c656166636173742e696f2f4b657973a0a0a007b035343635373236643534363537323664"
         "a0909198ba6262626262626262626262626262626262626262626262626262c42003a107bff3ce10"
         "be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b891a564656c7461a12f909000cf7fff"
-        "ffffffffffff"
+        "ffffffffffff9192ba7272727272727272727272727272727272727272727272727272c42003a107"
+        "bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b80102"
     ),
     "keys signature": (
-        "9e1f2c57718856a242a791a3a16dbfa7b341419cd6b09850d9a85da4364cbbf4d0a7d54546531071"
-        "9190690accb991de6e98d48938ec99b1b213f14325dd4704"
+        "2502890093de445e4d605a9ba6d3cec8a48b8f8b464d2bca14024637b9f47a3909dedcb073f4a75e"
+        "2790d5f27c74ffbdc3a2359de8fcfbfaa2674365b5526c0d"
     ),
-    "keys message": "cdaf5587694c1cc914fcf81b51720153382568f15fca89ba0915c406a1dec405 229",
-    "keys term": "4900a34b2238d18b3c00bb9a80bda373",
+    "keys message": "78d03ee7d9ff0fd2d515d251189d8f2986c68173886383864474c3a0e1ded620 294",
+    "keys term": "cbb2cad6bc148ffd1d5ef618adfe4cd5",
     "ask payload": (
         "9994af6c656166636173742e696f2f41736ba0a0ba63636363636363636363636363636363636363"
         "6363636363636307a0a090a3676574a82f656d65612f73310982a161a131a162a132"
@@ -246,6 +253,11 @@ GOLDEN: dict[str, str] = {
     "empty report": (
         "99d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700a1720407"
         "c30095808080900090"
+    ),
+    "keys body": (
+        "929192ba7272727272727272727272727272727272727272727272727272c4400000000000000000"
+        "00000000000000000000000000000000000000000000000000000000000000000000000000000000"
+        "0000000000000000000000000000000091c4076d657373616765"
     ),
     "large numbers": "9494a0aa636f6e6669676d617073a473686f70a161cf7fffffffffffffffa0c0",
     "answer": "95ba636363636363636363636363636363636363636363636363636301c3c40180c0",

@@ -13,6 +13,7 @@ import click
 from leafcast.ask.plans import PlannedChange, Written, planned
 from leafcast.ask.session import Session
 from leafcast.cli.apply_batch import complete, judge
+from leafcast.cli.apply_warnings import warnings
 from leafcast.cli.commands.delete import Request, doomed_by
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.object_options import files_options, load_files, namespace_option
@@ -77,6 +78,8 @@ class _Intent:
     written: Written
     named: Sequence[ObjectKey]
     verbs: dict[str, str]
+    # What the objects themselves are to be warned of.
+    warnings: Sequence[str] = ()
 
 
 async def _application(
@@ -86,7 +89,8 @@ async def _application(
     changes = await judge(session, await complete(session, loaded, namespace))
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
     verbs = {change.wish.title: change.verb for change in changes}
-    return _Intent(news, list(dict.fromkeys(change.wish.key for change in changes)), verbs)
+    named = list(dict.fromkeys(change.wish.key for change in changes))
+    return _Intent(news, named, verbs, await warnings(session, changes, dry=True))
 
 
 async def _deletion(
@@ -128,6 +132,8 @@ class _Shown:
                 click.echo(sanitize(line))
         if more := self._more():
             click.echo(f"{more:,} more: --all")
+        for line in self.intent.warnings:
+            click.echo(sanitize(line), err=True)
         for note in summary["notes"]:
             click.echo(f"Note: {sanitize(note)}", err=True)
         for path, why in sorted(self._silent().items()):
@@ -136,7 +142,8 @@ class _Shown:
     async def as_json(self) -> None:
         """One document, its rows as they come."""
         summary = {name: said for name, said in self.plan.summary.items() if name != "rows"}
-        head = {**summary, "centre": self.intent.verbs}
+        notes = [*self.intent.warnings, *summary["notes"]]
+        head = {**summary, "notes": notes, "centre": self.intent.verbs}
         click.echo(json.dumps(head, indent=2)[: -len("\n}")] + ',\n  "rows": [', nl=False)
         between = "\n    "
         async for page in self._pages():
@@ -150,8 +157,7 @@ class _Shown:
     async def _pages(self) -> AsyncIterator[list[Form]]:
         """The rows that are asked for, some at a time; none if there are none."""
         if not self.every:
-            rows = self.plan.summary["rows"]
-            if rows:
+            if rows := [row for row in self.plan.summary["rows"] if row["action"] in self._told()]:
                 yield await self._looked_at(rows)
             return
         page: list[Form] = []
@@ -169,8 +175,15 @@ class _Shown:
             await self.live.look(rows)
         return rows
 
+    def _told(self) -> frozenset[str]:
+        """Of what is told: what does not change only if nothing does, or all is asked for."""
+        counts = self.plan.summary["counts"]
+        words = frozenset(word for word in counts if counts[word])
+        return words if self.every or words == {"none"} else words - {"none"}
+
     def _more(self) -> int:
-        return int(sum(self.plan.summary["counts"].values())) - self.told
+        counts = self.plan.summary["counts"]
+        return int(sum(counts[word] for word in self._told())) - self.told
 
     def _silent(self) -> dict[str, str]:
         return {} if self.live is None else self.live.silent

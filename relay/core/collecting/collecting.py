@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from relay.core.collecting.items import Item
-from relay.core.collecting.ports import HERE, Evaluator, Seen, Surroundings
+from relay.core.collecting.ports import (
+    HERE,
+    Evaluator,
+    Member,
+    Seen,
+    Standing,
+    Surroundings,
+)
 from relay.core.content.content import Content, entries_of
 from schemas.blobs import Reference
 from schemas.collectors import (
@@ -123,6 +130,33 @@ class CollectedReports:
         return self._parts.get(key, {})
 
 
+class Glance:
+    """What children are, asked once for all that is looked at together: nothing moves meanwhile."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._standings: dict[tuple[str, MailKey], Standing] = {}
+        self._members: dict[tuple[str, MailKey], Sequence[Member]] = {}
+
+    def __enter__(self) -> None:
+        self._standings, self._members = {}, {}
+
+    def __exit__(self, *_: object) -> None:
+        self._standings, self._members = {}, {}
+
+    def standing(self, child: str, key: MailKey) -> Standing:
+        known = self._standings.get((child, key))
+        if known is None:
+            known = self._standings[child, key] = self._around.standing(child, key)
+        return known
+
+    def members(self, child: str, key: MailKey) -> Sequence[Member]:
+        known = self._members.get((child, key))
+        if known is None:
+            known = self._members[child, key] = self._around.members(child, key)
+        return known
+
+
 class CollectingRoom:
     """What is collected at one node; without an evaluator nothing is."""
 
@@ -130,6 +164,7 @@ class CollectingRoom:
         self._content = content
         self._evaluator = evaluator
         self._around: Surroundings
+        self._glance: Glance
         self._own_status: Callable[[MailKey, ObjectKey], Seen | None]
         # What the destination here returned of each object, and since when it says so.
         self._returned: dict[ObjectKey, tuple[bytes | None, int]] = {}
@@ -138,7 +173,10 @@ class CollectingRoom:
 
     def settle(self, around: Surroundings) -> None:
         """Learn what is around, once all of that is there."""
-        self._around = around._replace(own=self._own)
+        self._glance = Glance(around)
+        self._around = around._replace(
+            own=self._own, standing=self._glance.standing, members=self._glance.members
+        )
         self._own_status = around.own
 
     # What is in force.
@@ -229,22 +267,24 @@ class CollectingRoom:
 
     def collected(self, key: MailKey) -> tuple[Collected, ...]:
         """What the subtree says of a placement, in order."""
-        items = self._looked_at(key)
-        said = ((item.collected(self._reports.at(key, place))) for place, item in items)
+        with self._glance:
+            items = self._looked_at(key)
+            said = [item.collected(self._reports.at(key, place)) for place, item in items]
         return tuple(each for each in said if each is not None)
 
     def results(self, key: MailKey) -> list[Result]:
         """The same as values."""
-        return [
-            Result(item.key, item.program, item.total(self._reports.at(key, place)))
-            for place, item in self._looked_at(key)
-        ]
+        with self._glance:
+            return [
+                Result(item.key, item.program, item.total(self._reports.at(key, place)))
+                for place, item in self._looked_at(key)
+            ]
 
     def check(self) -> None:
         """Assert that what is merged is the merge of what is there."""
         for key, placement in self._placements.items():
-            for place, item in self._looked_at(key):
-                item.collected(self._reports.at(key, place))
+            self.collected(key)
+            for _, item in self._looked_at(key):
                 item.check()
             assert not placement.stale
 

@@ -19,7 +19,7 @@ from relay.core.events import MailSlot
 from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.records import slot_term
 
 CHECKPOINTS_MAX = 64
@@ -204,8 +204,13 @@ class MailboxWriter:
     def flush(self, now: float) -> None:
         """Write what differs from the target, then the snapshot if the mailbox is ready for it."""
         waiting: dict[MailKey, int] = {}
-        for key, cause in self._dirty.items():
-            if key in self._in_flight:
+        dirty, in_flight = self._dirty, self._in_flight
+        keys_wait = KEYS_KEY in dirty and KEYS_KEY in in_flight
+        if KEYS_KEY in dirty:
+            # What they vouch for is believed only by who has them.
+            dirty = {KEYS_KEY: dirty[KEYS_KEY], **dirty}
+        for key, cause in dirty.items():
+            if keys_wait or key in in_flight:
                 waiting[key] = cause
             elif key != SNAPSHOT_KEY:
                 self._make_equal(key, cause)

@@ -9,6 +9,7 @@ from relay.core.events import MailArrived
 from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
+from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust, Verdict
 from relay.core.records.verdict import Admission
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, TreeId
@@ -75,8 +76,8 @@ class Acceptance:
         self._book = book
         self._judge = judge
 
-    def snapshot(self, data: bytes) -> VerifiedSnapshot | Refuse:
-        """Read a signed snapshot, whatever the bytes are."""
+    def snapshot(self, data: bytes, *, kept: bool = False) -> VerifiedSnapshot | Refuse:
+        """Read a signed snapshot, whatever the bytes are; `kept` is one of the own stream."""
         try:
             envelope = decode_envelope(data)
             if envelope.kind != "snapshot":
@@ -85,18 +86,30 @@ class Acceptance:
         except (RecordRefused, CodecError) as error:
             return Refuse("Unreadable", str(error))
         named = Record(snapshot_source(self._tree), record.generation, "", "", ())
-        verdict = self._trust.judge(envelope, named)
+        trust = self._trust
+        verdict = trust.recalls(envelope) if kept else trust.judge(envelope, named)
         if verdict is not Verdict.BELIEVED:
             return _unbelieved(verdict)
         return VerifiedSnapshot(record, data, envelope.payload_hash)
 
-    def read(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
-        """Read a record of the own stream, whatever the bytes are."""
+    def issued(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
+        """Read a record that the centre issues."""
+        read = self._read(data, hops)
+        return read if isinstance(read, Refuse) else self._believed(*read) or read[1]
+
+    def recall(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
+        """Read a record of the own stream, whatever the bytes are: it was believed before."""
         read = self._read(data, hops)
         if isinstance(read, Refuse):
             return read
         envelope, accepted = read
-        verdict = self._trust.judge(envelope, accepted.record)
+        if accepted.kind == "keys":
+            try:
+                self._trust.recall(envelope)
+            except RootsRefused as refused:
+                return Refuse(refused.reason, refused.detail)
+            return accepted
+        verdict = self._trust.recalls(envelope)
         return accepted if verdict is Verdict.BELIEVED else _unbelieved(verdict)
 
     def judge(self, event: MailArrived, *, keys_read: bool, admits_new: bool) -> Ruling:
@@ -110,15 +123,24 @@ class Acceptance:
         envelope, accepted = read
         if accepted.key != event.key:
             return Refuse("WrongKey", f"it says {accepted.record.source} under key {event.key}")
-        verdict = self._trust.judge(envelope, accepted.record)
-        if verdict is Verdict.UNKNOWN_KEY and not keys_read:
-            return Park(Lack.KEY)
-        if verdict is not Verdict.BELIEVED:
-            return _unbelieved(verdict)
+        refused = self._believed(envelope, accepted)
+        if refused is not None:
+            return Park(Lack.KEY) if refused == UNKNOWN_KEY and not keys_read else refused
         record = accepted.record
         if isinstance(record, NodeRecord) and not self._is_below(record.path):
             return Refuse("NotMine", "a node that is not below this one")
         return self._against_held(accepted, admits_new=admits_new)
+
+    def _believed(self, envelope: Envelope, accepted: Accepted) -> Refuse | None:
+        """Why a message is not believed; None if it is."""
+        if accepted.kind == "keys":
+            try:
+                self._trust.follow(envelope)
+            except RootsRefused as refused:
+                return Refuse(refused.reason, refused.detail)
+            return None
+        verdict = self._trust.judge(envelope, accepted.record)
+        return None if verdict is Verdict.BELIEVED else _unbelieved(verdict)
 
     def _against_held(self, accepted: Accepted, *, admits_new: bool) -> Ruling:
         known = self._book.get(accepted.key)

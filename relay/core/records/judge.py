@@ -123,6 +123,11 @@ class SnapshotJudge:
         """The snapshot that is to be reached next."""
         return self._candidate
 
+    @property
+    def under_way(self) -> tuple[int, ...]:
+        """The generations of the snapshots that are to be read, or reached."""
+        return tuple(judgement.generation for judgement in self._under_way())
+
     def restore(self, snapshot: VerifiedSnapshot) -> None:
         """Take in the snapshot that a former run reached; its blobs are to be read again."""
         self._start(Judgement(snapshot, self._read(snapshot), 0.0, restored=True))

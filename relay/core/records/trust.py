@@ -1,17 +1,18 @@
 """Whom a node believes: a record counts only if a key in force signed it for this tree.
 
 Roots are pinned by the join bundle and sign only the `keys` record; the keys it grants sign the
-rest, each within its scope (design.md, "Signatures").
+rest, each within its scope (protocol.md, "Keys").
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from relay.core.records.root_walk import recall, walk
 from schemas.identity import KeyId, TreeId
 from schemas.records import KeyGrant, KeysRecord, Record
+from schemas.roots import Roots
 from schemas.signing import Envelope
 
 
@@ -20,6 +21,7 @@ class Verdict(Enum):
 
     BELIEVED = "believed"
     UNKNOWN_KEY = "signed by a key that is not known here"
+    REVOKED_KEY = "its key is revoked"
     OUT_OF_SCOPE = "its key may not sign this"
     FORGED = "its signature does not fit"
 
@@ -29,26 +31,50 @@ class Trust:
     """The keys in force in one tree."""
 
     tree: TreeId
-    roots: Mapping[KeyId, bytes]
+    roots: Roots
     granted: dict[KeyId, KeyGrant] = field(default_factory=dict)
-    adopted: int = 0
-    """How often other keys came in force: what was believed before is to be judged again."""
 
     def judge(self, envelope: Envelope, record: Record) -> Verdict:
-        """Whether to believe a record that the envelope's payload says."""
-        if envelope.kind == "keys":
-            public_key = self.roots.get(envelope.key_id)
-        else:
-            grant = self.granted.get(envelope.key_id)
-            if grant is not None and not grant.covers(envelope.kind, record):
-                return Verdict.OUT_OF_SCOPE
-            public_key = grant.public_key if grant else None
-        if public_key is None:
+        """Whether to believe a record, not of kind keys, that the envelope's payload says."""
+        grant = self.granted.get(envelope.key_id)
+        if grant is None:
             return Verdict.UNKNOWN_KEY
-        fits = envelope.verify(self.tree, public_key)
+        if grant.is_revoked:
+            return Verdict.REVOKED_KEY
+        if not grant.covers(envelope.kind, record):
+            return Verdict.OUT_OF_SCOPE
+        fits = envelope.verify(self.tree, grant.public_key)
         return Verdict.BELIEVED if fits else Verdict.FORGED
+
+    def follow(self, envelope: Envelope) -> None:
+        """Believe the roots of a `keys` message, by way of its forerunners; raises RootsRefused."""
+        self.roots = walk(self.tree, self.roots, envelope)
+
+    def recall(self, envelope: Envelope) -> None:
+        """Believe a `keys` message that this node kept; raises RootsRefused."""
+        self.roots = recall(self.tree, self.roots, envelope)
+
+    def recalls(self, envelope: Envelope) -> Verdict:
+        """Whether to go on holding a record that was believed before it was kept.
+
+        Its key may have ended or been revoked since: nothing goes because of that.
+        """
+        grant = self.granted.get(envelope.key_id)
+        if grant is None:
+            return Verdict.BELIEVED if self.granted else Verdict.UNKNOWN_KEY
+        fits = envelope.verify(self.tree, grant.public_key)
+        return Verdict.BELIEVED if fits else Verdict.FORGED
+
+    def is_revoked(self, key_id: KeyId) -> bool:
+        """Whether the keys in force name a key only to say that it is believed no more."""
+        grant = self.granted.get(key_id)
+        return grant is not None and grant.is_revoked
+
+    def check(self) -> None:
+        """Assert that the roots can sign, and that each grant stands under its own key."""
+        assert 1 <= self.roots.threshold <= len(self.roots.keys)
+        assert all(key == grant.key_id for key, grant in self.granted.items())
 
     def adopt(self, record: KeysRecord) -> None:
         """Put a believed `keys` record in force, instead of the one before."""
         self.granted = {grant.key_id: grant for grant in record.grants}
-        self.adopted += 1

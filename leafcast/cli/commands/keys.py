@@ -1,0 +1,201 @@
+"""`leafcast keys`: which keys sign, their rotation and revocation, and roots that are offline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.session_calls import call
+from leafcast.key_files import (
+    read_public,
+    read_request,
+    read_root,
+    request_form,
+    requested,
+    write_request,
+    write_root,
+)
+from leafcast.show.plurals import many
+from leafcast.show.sanitize import sanitize
+from relay.adapters.clock import SystemDice
+from schemas.identity import KeyId, TreeId, random_id
+from schemas.records import KeysRecord
+from schemas.signing import Signer
+
+SECONDS = 600.0
+GENERATION_MAX = 2**63 - 1
+
+_call = partial(call, seconds=SECONDS)
+_path = click.Path(dir_okay=False, path_type=Path)
+_request = click.argument("request", type=_path)
+_request_option = click.option(
+    "--request",
+    "request",
+    type=_path,
+    help="Where roots are kept elsewhere: write to this file what they are to sign.",
+)
+
+
+@click.group()
+def keys() -> None:
+    """Show, rotate and revoke the keys that nodes believe.
+
+    A root key signs only which other keys are in force; a signing key signs all that travels down.
+    """
+
+
+@keys.command("list")
+@data_dir_option
+def list_keys(data_dir: Path | None) -> None:
+    """List root keys and signing keys, and how much in force each has signed."""
+    found = _call(data_dir, "keys")
+    rows = [_row(key) for key in found["keys"]]
+    listed = [("ID", "KIND", "SIGNS", "FROM", "TO", "STATE", "RECORDS", "HERE"), *rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for row in listed:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(sanitize("   ".join(cells).rstrip()))
+    roots = sum(key["kind"] == "root" for key in found["keys"])
+    needed = f"{found['threshold']} of {many(roots, 'root')} must sign a change of keys"
+    click.echo(f"{needed}; the roots are at version {found['version']}")
+
+
+@keys.command()
+@click.argument("what", type=click.Choice(["signing", "root"]))
+@click.option(
+    "--root", "roots", type=_path, multiple=True, help="A public root key; name all new ones."
+)
+@click.option("--threshold", type=click.IntRange(1, 16), help="How many roots must sign a change.")
+@_request_option
+@data_dir_option
+def rotate(
+    what: str,
+    roots: tuple[Path, ...],
+    threshold: int | None,
+    request: Path | None,
+    data_dir: Path | None,
+) -> None:
+    """Put a new signing key in force, or new roots.
+
+    What is in force stays so, and is not signed anew. Without --root each root that the centre has
+    itself is made anew. Roots change by the word of those before and of their own.
+    """
+    if what == "signing" and (roots or threshold):
+        raise click.UsageError("--root and --threshold are of `keys rotate root`")
+    named = {key: public.hex() for key, public in map(read_public, roots)}
+    said = {"what": what, "roots": named, "threshold": threshold or 0}
+    _change(data_dir, request, f"the {what} key is rotated", **said)
+
+
+@keys.command()
+@click.argument("key", metavar="ID")
+@_request_option
+@data_dir_option
+def revoke(key: str, request: Path | None, data_dir: Path | None) -> None:
+    """Have no node believe a key any more: it was stolen, or may have been.
+
+    All in force that it signed is signed anew by another one. The beginning of an id will do.
+    """
+    _change(data_dir, request, f"{key} is revoked", key=key)
+
+
+@keys.command()
+@click.argument("file", type=_path)
+def make(file: Path) -> None:
+    """Make a root key in FILE, and its public half in FILE.pub, where it is to be kept.
+
+    Nothing is asked of a tree: run it on a machine without network.
+    """
+    dice = SystemDice()
+    made = Signer(TreeId(""), KeyId(random_id(dice.entropy(16))), dice.entropy(32))
+    public = write_root(file, made.key_id, made.seed, made.public_key)
+    click.echo(f"{file}: root key {made.key_id}; keep it, and hand on {public}")
+
+
+@keys.command()
+@_request
+@click.option("--key", "key", type=_path, required=True, help="The root key's file.")
+def sign(request: Path, key: Path) -> None:
+    """Sign with a root key what REQUEST asks for, and say what that is.
+
+    The signature is added to the file, which then goes on to the next holder, or back.
+    """
+    found = read_request(request)
+    signer, record = read_root(key, found.tree), requested(found)
+    for line in _asked(found.tree, record):
+        click.echo(line)
+    signature = signer.seal("keys", found.payload).signature
+    signed = replace(found, signatures={**found.signatures, signer.key_id: signature})
+    write_request(request, request_form(signed))
+    click.echo(f"{request}: signed by {', '.join(sorted(signed.signatures))}")
+
+
+@keys.command()
+@_request
+@data_dir_option
+def publish(request: Path, data_dir: Path | None) -> None:
+    """Put in force what enough roots have signed."""
+    _call(data_dir, "keys-publish", request=request_form(read_request(request)))
+    click.echo("The keys are in force. " + BACKUP)
+
+
+BACKUP = "Write a new backup: an older one brings the old keys back."
+
+
+def _change(data_dir: Path | None, request: Path | None, done: str, **said: Any) -> None:
+    found = _call(data_dir, "keys-change", may_wait=request is not None, **said)
+    if found["request"] is None:
+        click.echo(f"{done[0].upper()}{done[1:]}. {BACKUP}")
+        return
+    assert request is not None
+    write_request(request, found["request"])
+    click.echo(f"{request}: nothing is changed yet. It lacks signatures")
+    for lack in found["lacks"]:
+        click.echo(f"  of {lack}")
+    click.echo(f"Then: leafcast keys publish {request}")
+
+
+def _row(key: dict[str, Any]) -> tuple[str, ...]:
+    signing = key["kind"] == "signing"
+    first, last = key["first"], key["last"]
+    return (
+        key["id"],
+        key["kind"],
+        key["scope"],
+        _when(first) if signing and first else "-",
+        _when(last) if signing and last < GENERATION_MAX else "-",
+        key["state"],
+        str(key["records"]) if signing else "-",
+        "yes" if key["here"] else "no",
+    )
+
+
+def _asked(tree: str, record: KeysRecord) -> list[str]:
+    """What a holder of a root signs."""
+    roots = ", ".join(root.key_id for root in record.roots)
+    lines = [
+        f"tree {tree}",
+        f"roots, version {record.version}: {record.threshold} of {roots}",
+    ]
+    for grant in record.grants:
+        if grant.is_revoked:
+            lines.append(f"revoked: {grant.key_id}")
+        elif grant.last < GENERATION_MAX:
+            lines.append(f"signs until {_when(grant.last)}: {grant.key_id}")
+        else:
+            lines.append(f"signs: {grant.key_id}")
+    return lines
+
+
+def _when(generation: int) -> str:
+    """The time of a generation: milliseconds since 1970, or little more."""
+    try:
+        return datetime.fromtimestamp(generation // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return str(generation)

@@ -1,0 +1,145 @@
+"""Files about root keys that are kept offline: the keys themselves, and requests that they sign.
+
+All are JSON. A root key's file is for its holder only; its public half and requests are no secrets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from controllers.core.keys import KeysRequest
+from relay.atomic_file import atomic_write
+from schemas.codec import from_json
+from schemas.identity import KeyId, TreeId, check_id
+from schemas.records import ROOT_KEY_BYTES, KeysRecord, decode_payload
+from schemas.refusals import RecordRefused
+from schemas.signing import Signer
+
+ROOT, PUBLIC, REQUEST = "leafcast root key", "leafcast public root key", "leafcast keys request"
+SIZE_MAX_BYTES = 256 * 1024
+
+
+class KeyFileRefused(Exception):
+    """A file that is not what it should be; says which, why, and what to do."""
+
+    def __init__(self, file: Path, reason: str, remedy: str) -> None:
+        super().__init__(f"{file}: {reason}; {remedy}")
+        self.file = file
+        self.reason = reason
+        self.remedy = remedy
+
+
+def write_root(file: Path, key_id: KeyId, seed: bytes, public_key: bytes) -> Path:
+    """Write a root key for its holder, and its public half beside it; returns the latter's name."""
+    public = file.with_name(f"{file.name}.pub")
+    for path in (file, public):
+        if path.exists():
+            raise KeyFileRefused(path, "it is there already", "name another file")
+    try:
+        _write(file, {"kind": ROOT, "key_id": key_id, "seed": seed.hex()})
+        _write(public, {"kind": PUBLIC, "key_id": key_id, "public_key": public_key.hex()})
+    except OSError as error:
+        raise KeyFileRefused(file, str(error.strerror), "name another file") from error
+    return public
+
+
+def read_root(file: Path, tree: TreeId) -> Signer:
+    """The root key in a file, to sign for a tree; raises KeyFileRefused."""
+    form = _read(file, ROOT, "name a file that `leafcast keys make` wrote")
+    try:
+        return Signer(tree, KeyId(check_id(form["key_id"], "key id")), _half(form["seed"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+
+
+def read_public(file: Path) -> tuple[KeyId, bytes]:
+    """A public root key, with its id; raises KeyFileRefused."""
+    form = _read(file, PUBLIC, "name the .pub file that `leafcast keys make` wrote")
+    try:
+        return KeyId(check_id(form["key_id"], "key id")), _half(form["public_key"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+
+
+def public_keys(form: Mapping[str, str]) -> dict[KeyId, bytes]:
+    """Public root keys in hex, by id; raises ValueError, TypeError or AttributeError."""
+    return {KeyId(check_id(key, "key id")): _half(public) for key, public in form.items()}
+
+
+def write_request(file: Path, form: Mapping[str, Any]) -> None:
+    """Write a request, as `request_form` says it; raises KeyFileRefused."""
+    try:
+        _write(file, form)
+    except OSError as error:
+        raise KeyFileRefused(file, str(error.strerror), "name another file") from error
+
+
+def read_request(file: Path) -> KeysRequest:
+    """A request in a file; raises KeyFileRefused."""
+    remedy = "name a file that `leafcast keys rotate` or `revoke` wrote with --request"
+    form = _read(file, REQUEST, remedy)
+    try:
+        return request_from(form)
+    except (ValueError, KeyError, TypeError, AttributeError, RecordRefused) as error:
+        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+
+
+def request_form(request: KeysRequest) -> dict[str, Any]:
+    """A request as JSON."""
+    return {
+        "kind": REQUEST,
+        "tree": request.tree,
+        "base": request.base,
+        "payload": request.payload.hex(),
+        "signatures": {key: one.hex() for key, one in sorted(request.signatures.items())},
+    }
+
+
+def request_from(form: Mapping[str, Any]) -> KeysRequest:
+    """A request that JSON says; raises ValueError, KeyError, TypeError, or RecordRefused."""
+    signatures = {
+        KeyId(check_id(key, "key id")): bytes.fromhex(one)
+        for key, one in form["signatures"].items()
+    }
+    request = KeysRequest(
+        TreeId(check_id(form["tree"], "tree id")),
+        int(form["base"]),
+        bytes.fromhex(form["payload"]),
+        signatures,
+    )
+    requested(request)
+    return request
+
+
+def requested(request: KeysRequest) -> KeysRecord:
+    """What a request asks to be signed; raises RecordRefused."""
+    record = decode_payload("keys", request.payload)
+    assert isinstance(record, KeysRecord)
+    return record
+
+
+def _half(text: str) -> bytes:
+    half = bytes.fromhex(text)
+    if len(half) != ROOT_KEY_BYTES:
+        raise ValueError(f"half a key has {ROOT_KEY_BYTES} bytes")
+    return half
+
+
+def _write(file: Path, form: Mapping[str, Any]) -> None:
+    atomic_write(file, json.dumps(form, indent=2) + "\n")
+
+
+def _read(file: Path, kind: str, remedy: str) -> dict[str, Any]:
+    try:
+        data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
+        form = from_json(data)
+    except OSError as error:
+        raise KeyFileRefused(file, str(error.strerror), remedy) from error
+    except ValueError as error:
+        raise KeyFileRefused(file, f"it is no {kind}", remedy) from error
+    if not isinstance(form, dict) or form.get("kind") != kind:
+        raise KeyFileRefused(file, f"it is no {kind}", remedy)
+    return form

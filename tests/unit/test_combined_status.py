@@ -1,0 +1,100 @@
+"""CombinedStatus in the forms that users of the field know."""
+
+import math
+
+import pytest
+
+from controllers.core.combined_status import (
+    LABEL_MAX_CHARACTERS,
+    PLACEMENT_LABEL,
+    Subject,
+    combined_status,
+    value_form,
+)
+from relay.core.collecting.collecting import Result
+from relay.core.collecting.ports import Member, Seen
+from relay.core.collecting.tables import TableAlgebra
+from relay.evaluator import CelEvaluator
+from schemas import codec
+from schemas.collectors import Expression, Program
+from schemas.identity import DestinationId
+from schemas.objects import ObjectKey
+
+WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
+SHOP = Subject("edge.kubestellar.io", "v2alpha1", "EdgePlacement", "edgeplacements", "", "s", "u2")
+
+
+def said(results=(), subject=WEB, placement=SHOP):
+    return combined_status(subject, placement, results, title="edgeplacement/s", complete=True)
+
+
+def result(program, *names, status=None):
+    """What a program says of destinations of these names."""
+    bound = CelEvaluator().bind(program, codec.canonical({"metadata": {"name": "web"}}))
+    algebra = TableAlgebra(program)
+    returned = None if status is None else codec.canonical(status)
+    leaves = [
+        algebra.leaf(
+            bound.outcome(Seen(name, returned)), Member(name, DestinationId(f"i-mb-{name}")).who
+        )
+        for name in names
+    ]
+    return Result(ObjectKey("apps", "deployments", "shop", "web"), program, algebra.merge(leaves))
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("a", {"type": "String", "string": "a"}),
+        (2, {"type": "Number", "float": "2"}),
+        (2.5, {"type": "Number", "float": "2.5"}),
+        (1e21, {"type": "Number", "float": "1e+21"}),
+        (-math.inf, {"type": "Number", "float": "-Inf"}),
+        (math.nan, {"type": "Number", "float": "NaN"}),
+        (False, {"type": "Bool", "bool": False}),
+        (None, {"type": "Null"}),
+        ([1, [None]], {"type": "Array", "array": [1, [None]]}),
+        ((), {"type": "Array", "array": []}),
+        ({"a": [1]}, {"type": "Object", "object": {"a": [1]}}),
+    ],
+)
+def test_a_value_has_the_form_of_its_type(value, form):
+    assert value_form(value) == form
+
+
+def test_a_column_that_fails_is_a_row_error_and_no_cell():
+    columns = (Expression("who", "inventory.name"), Expression("n", "returned.status.nothing"))
+    [told] = said([result(Program("p", select=columns), "b", "a", status={})])["results"]
+    assert told["rows"] == []
+    [error] = told["rowErrors"]
+    assert error["wec"] == {"clusterId": "a"}
+    assert (error["columnName"], error["error"]) == ("n", "no such key: nothing")
+    assert error["count"] == "2"
+
+
+def test_rows_stand_in_the_order_of_destinations_and_collectors_by_name():
+    columns = (Expression("who", "inventory.name"),)
+    results = [result(Program(name, select=columns), "s2", "s10", "s1") for name in ("z", "a")]
+    told = said(results)["results"]
+    assert [each["name"] for each in told] == ["a", "z"]
+    rows = [row["columns"][0]["string"] for row in told[0]["rows"]]
+    assert rows == ["s1", "s10", "s2"]
+
+
+def test_a_name_too_long_for_a_label_is_cut_and_told_in_full():
+    name = "w" * 100
+    metadata = said(subject=_named(name))["metadata"]
+    cut = metadata["labels"]["status.kubestellar.io/name"]
+    assert len(cut) <= LABEL_MAX_CHARACTERS
+    assert cut != _label("w" * 101)
+    assert metadata["annotations"]["status.kubestellar.io/name"] == name
+    assert metadata["labels"][PLACEMENT_LABEL] == "s"
+    assert PLACEMENT_LABEL not in metadata["annotations"]
+
+
+def _named(name):
+    return Subject("apps", "v1", "Deployment", "deployments", "shop", name, "u1")
+
+
+def _label(name):
+    return said(subject=_named(name))["metadata"]["labels"]["status.kubestellar.io/name"]

@@ -1,0 +1,81 @@
+"""A plan of a running centre: what it reads, whom else it knows of, and that it writes nothing."""
+
+import pytest
+
+from controllers.planning import make_plan
+from tests.awaiting import eventually
+from tests.namespaces import apply_in_namespaces
+from tests.unit.centre_world import (
+    SHOP,
+    USER,
+    Centre,
+    config,
+    config_key,
+    deployment,
+    location,
+    placement,
+    target,
+)
+from tests.unit.test_several_spaces import WideCentre
+
+
+async def inventory(centre):
+    await apply_in_namespaces(centre.inventory, [target("s1", "/e/s1"), location("l1")], USER)
+
+
+def rows(plan, resource="configmaps"):
+    return {
+        row.key.name: (row.action, row.fields)
+        for row in plan.rows()
+        if row.key.resource == resource
+    }
+
+
+@pytest.fixture
+async def centre(tmp_path):
+    centre = Centre(tmp_path)
+    await inventory(centre)
+    return centre
+
+
+async def test_what_differs_is_read_from_what_was_sent(centre):
+    async with centre.running() as controllers:
+        await centre.apply(placement(), config("a"), config("b"))
+        await controllers.caught_up()
+        issued = len(centre.relay.history)
+        changes = {config_key("a"): config("a", value="2"), config_key("b"): None}
+        rehearsal, plan = await make_plan(controllers, changes, {}, [])
+        assert rows(plan) == {"a": ("update", ("data.key",)), "b": ("delete", ())}
+        assert dict(rehearsal.placements) == {"edgeplacement/shop": "update"}
+        assert len(centre.relay.history) == issued
+
+
+async def test_a_kind_that_nobody_selected_so_far_is_read_for_a_plan(centre):
+    async with centre.running() as controllers:
+        await centre.apply(deployment("web"))
+        await controllers.caught_up()
+        assert not controllers.translator.workloads.resolver.of_kind(("apps", "deployments"))
+        changes = {SHOP: placement()}
+        _, plan = await make_plan(controllers, changes, {}, [])
+        assert rows(plan, "deployments") == {"web": ("create", ())}
+
+
+async def test_what_another_space_has_delivered_counts(tmp_path):
+    centre = WideCentre(tmp_path)
+    await inventory(centre)
+    async with centre.running() as controllers:
+        other = config("a", value="other")
+        await apply_in_namespaces(centre.other_wds, [placement("shop"), other], USER)
+
+        async def there():
+            return len(await centre.issued()) == 1
+
+        await eventually(there)
+        await controllers.caught_up()
+        changes = {SHOP: placement(), config_key("a"): config("a", value="mine")}
+        _, plan = await make_plan(controllers, changes, {}, [])
+        # Of two spaces' placements the first by key has the object.
+        ours = controllers.translator.source("shop").key
+        theirs = controllers.workload_spaces[1].translator.source("shop").key
+        expected = {"a": ("update", ("data.key",))} if ours < theirs else {}
+        assert rows(plan) == expected
