@@ -19,7 +19,6 @@ from relay.adapters.tls.authority import (
     renewal_due,
     renewal_ms,
     signing_request,
-    valid_until,
 )
 from relay.adapters.tls.checking import check_pair
 from relay.atomic_file import atomic_write
@@ -221,15 +220,6 @@ class LocalListening:
         if self._said.behind_proxy or self._said.own_files is not None:
             return self._said.authorities_text()
         return self._authority().certificate
-
-    def own_until_ms(self) -> int | None:
-        """When the user's own certificate ends; None if there is none, or it cannot be read."""
-        if (own := self._said.own_files) is None:
-            return None
-        try:
-            return valid_until(own.certificate.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
 
     async def renew(self, servers: Callable[[], Mapping[NodePath, Reloadable]]) -> None:
         """Renew what is due, and take what the user renewed, under open links; without end."""
