@@ -33,6 +33,7 @@ from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.tree_verbs import register_tree_verbs
+from leafcast.daemon.unclaimed import UnclaimedBundles
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
 from leafcast.local.freed_memory import give_back_freed
@@ -94,6 +95,10 @@ class Daemon:
         register_membership(self.api, members)
         self._certifying = Certifying(centre, asks, place, self._clock)
         members.enrolling.certify = self._certifying.first
+        self._unclaimed = UnclaimedBundles(
+            place.folder, centre, members.enrolling, verbs, self._clock
+        )
+        members.enrolling.handed_out = self._unclaimed.handed_out
         self._admission = Admission(
             centre,
             members.enrolling,
@@ -127,6 +132,7 @@ class Daemon:
                 group.create_task(self._watch(), name="watch")
                 group.create_task(self._admission.run(), name="admission")
                 group.create_task(self._certifying.run(), name="certifying")
+                group.create_task(self._unclaimed.run(), name="bundles")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)

@@ -121,6 +121,8 @@ class Enrolment:
     ) -> None:
         self._tree = tree
         self.certify: Callable[[NodePath, str], Awaitable[str]] = _as_it_is
+        self.handed_out: Callable[[NodePath, str, int], None] = lambda *_: None
+        """Told of each bundle that is made: path, public key, and when it expires."""
         self._asks = asks
         self._states = states
         self._clock = clock
@@ -180,6 +182,7 @@ class Enrolment:
     ) -> Bundle:
         """What a node joins with; without inventory it is a relay."""
         now_ms = self._clock.now().wall_ms
+        self.handed_out(credentials.path, credentials.nkey, now_ms + valid_seconds * 1000)
         metadata = objects[0]["metadata"] if objects else {}
         return Bundle(
             tree=self._tree.tree_id(),

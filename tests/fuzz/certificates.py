@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from leafcast.daemon.unclaimed import read_unclaimed
 from leafcast.local.certificates import (
     IssuedCertificates,
     NodeCertificate,
@@ -20,6 +21,7 @@ from relay.adapters.tls.authority import (
     signing_request,
 )
 from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from schemas.codec import from_json
 from schemas.identity import NodePath
 from tests.fuzz.files import file, folder
 from tests.fuzz.target import Target
@@ -62,6 +64,12 @@ def issued(at: Path) -> None:
     found.keep(NodePath.parse("/emea"), ["emea.example"], CERTIFICATE)
 
 
+def unclaimed(at: Path) -> None:
+    """Bundles that were written down, damaged."""
+    with suppress(ValueError, TypeError, AttributeError, KeyError):
+        read_unclaimed(from_json((at / "bundles.json").read_bytes()))
+
+
 def owned(data: bytes) -> None:
     """What a node keeps of its certificate, damaged."""
     place = folder() / "tls"
@@ -90,6 +98,7 @@ ISSUED = {"/emea": {"names": ["emea.example"], "due_ms": 7}}
 TARGETS = {
     "listening": file("listen.json", kept_listening, ListenRefused, LISTEN),
     "issued": file("issued.json", issued, (), ISSUED),
+    "bundles": file("bundles.json", unclaimed, (), {"/emea": ["U", 7]}),
     "request": Target(requested, lambda: [REQUEST.encode()]),
     "certificate": Target(paired, lambda: [CERTIFICATE.encode(), KEY.encode()]),
     "own certificate": Target(owned, lambda: [CERTIFICATE.encode(), b"centre.example"]),

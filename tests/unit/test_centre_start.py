@@ -171,9 +171,11 @@ async def test_a_copy_of_a_centre_that_began_first_ends_and_says_so(centre):
 
 
 async def test_a_centre_goes_on_when_a_copy_began_later(centre):
+    await centre.apply(config("a"), placement())
     async with centre.running():
+        await centre.relay.until(holds("a"))
         centre.relay.show(2**50, "f" * 16, centre.clock.now().wall_ms + 10**6)
-        await centre.relay.until(lambda relay: relay.record(KEYS_KEY).generation > 2**50)
+        await centre.relay.until(lambda relay: relay.delta("shop").generation > 2**50)
         assert [(said[0], "stop that one" in said[2]) for said in centre.noted] == [
             ("SecondCentre", True)
         ]
