@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft, values_of
+from controllers.core.keys import KeyChange, KeyRing, changed_record, completed, request_of
 from controllers.core.start import StoredLedger
 from relay.core import effects as fx
 from relay.core import events as ev
@@ -40,7 +41,6 @@ from schemas.identity import (
 )
 from schemas.link import Cursor, Hello, Progress, Welcome
 from schemas.records import (
-    API_KEYS,
     API_NODE,
     API_PLACEMENT,
     API_SYNC_TARGET,
@@ -49,8 +49,6 @@ from schemas.records import (
     DeltaBody,
     DeltaHead,
     Gate,
-    KeyGrant,
-    KeysRecord,
     NodeRecord,
     Profile,
     Source,
@@ -65,7 +63,6 @@ from schemas.subjects import CURSOR_KEY, PROGRESS_KEY
 TREE = TreeId(random_id(b"benchmark tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
-KINDS = ("delta", "profile", "location", "node", "snapshot", "ask")
 PATH = NodePath()
 TERM = "00" * 8
 ABOVE_ALL = Generation(2**62)
@@ -78,12 +75,12 @@ SESSION_SECONDS = 0.3
 @contextmanager
 def _unsigned_for_once() -> Iterator[None]:
     """Believe what a node finds in its own store: a million signatures would only take time."""
-    honest = Trust.judge
-    setattr(Trust, "judge", lambda *_: Verdict.BELIEVED)  # noqa: B010 - as a test would
+    honest = Trust.recalls
+    setattr(Trust, "recalls", lambda *_: Verdict.BELIEVED)  # noqa: B010 - as a test would
     try:
         yield
     finally:
-        setattr(Trust, "judge", honest)  # noqa: B010
+        setattr(Trust, "recalls", honest)  # noqa: B010
 
 
 @dataclass(slots=True)
@@ -138,9 +135,7 @@ class CoreTree:
         paths = [NodePath((f"r{number}",)) for number in range(regions)]
         stored = [own for path in paths for own in self._inventory(path)]
         Host(self, PATH, ev.Remembered(own=tuple(stored)))
-        grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, KINDS)
-        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), Generation(0), "", "", (), (grant,))
-        self.keys = self.issue(Draft("keys", keys), ROOT_KEY)
+        self.keys = self._issue_keys()
         self.sign()
         self.records = {path: self.issue(self._node(path)) for path in paths}
         self.add_regions(paths)
@@ -218,9 +213,9 @@ class CoreTree:
             host.said[name] = 0
             host.tell(ev.ReportArrived(name, PROGRESS_KEY, self._progress(host, name)))
 
-    def issue(self, draft: Draft, signer: Signer | None = None) -> bytes:
+    def issue(self, draft: Draft) -> bytes:
         """Sign a record, and put it in force; returns its envelope."""
-        publication = self.issuer.issue([draft], self.instant(), signer)
+        publication = self.issuer.issue([draft], self.instant())
         self.blobs |= publication.blobs
         self.issuer.published(publication, self.instant())
         data = publication.envelopes[0].encode()
@@ -376,6 +371,16 @@ class CoreTree:
                 payload = encode_payload(draft.stamped(ABOVE_ALL, TERM))
                 data = Envelope(draft.kind, SIGNING_KEY.key_id, payload, b"").encode()
                 yield ev.OwnRecord(draft.slot, data, "", 0)
+
+    def _issue_keys(self) -> bytes:
+        """Put the first keys in force; returns their envelope."""
+        ring, stamp = KeyRing(TREE, SIGNING_KEY, (ROOT_KEY,)), self.issuer.stamp(self.instant())
+        record = changed_record(ring, KeyChange(), stamp, (), alone=True)
+        message = completed(ring, request_of(ring, record), stamp.generation).message
+        assert message is not None
+        self.issuer.keys_published(record, SIGNING_KEY, self.instant())
+        self.centre.tell(ev.Issued(message.encode()))
+        return message.encode()
 
     def _node(self, path: NodePath) -> Draft:
         source = Source(API_NODE, TREE, "", str(path))

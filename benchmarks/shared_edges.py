@@ -140,7 +140,15 @@ class ClientBus(MemoryBus):
 class SharedEdge:
     """One of the edges."""
 
-    def __init__(self, path: NodePath, url: str, seed: str, tree: TreeId, root: tuple[str, bytes]):
+    def __init__(
+        self,
+        path: NodePath,
+        url: str,
+        seed: str,
+        tree: TreeId,
+        root: tuple[str, bytes],
+        settings: Settings,
+    ):
         clock, dice = SystemClock(), SystemDice()
         bus = ClientBus(MemoryNetwork(), path, url, seed)
         run = random_id(dice.entropy(16))
@@ -148,7 +156,7 @@ class SharedEdge:
         self.driver = Driver(bus, config, clock, on_wants=self._wants)
         self._bus = bus
         self._space = MemorySpace(clock, dice)
-        self._cluster = SimulatedCluster(self._space, clock, dice, Settings())
+        self._cluster = SimulatedCluster(self._space, clock, dice, settings)
         self._syncer = Syncer(
             self._cluster, bus, self._content, clock, dice, self.driver.observe, tree=tree
         )
@@ -220,8 +228,9 @@ async def answer(edges: Sequence[SharedEdge]) -> None:
 def main() -> None:
     said = json.loads(Path(sys.argv[1]).read_text())
     root = (said["root"], bytes.fromhex(said["root_key"]))
+    settings = Settings(tuple(said["startup_seconds"]))
     edges = [
-        SharedEdge(NodePath.parse(path), said["url"], seed, TreeId(said["tree"]), root)
+        SharedEdge(NodePath.parse(path), said["url"], seed, TreeId(said["tree"]), root, settings)
         for path, seed in said["edges"].items()
     ]
     asyncio.run(run(edges))

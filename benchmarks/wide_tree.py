@@ -23,6 +23,7 @@ from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.memory_space import MemorySpace
+from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError, first_of
@@ -41,8 +42,16 @@ GROUP, VERSION = "edge.kubestellar.io", "v2alpha1"
 class WideTree:
     """`regions` relays below a centre, each with `edges` edges that share one process."""
 
-    def __init__(self, folder: Path, regions: int, edges: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        regions: int,
+        edges: int,
+        startup_seconds: tuple[float, float] = Settings().startup_seconds,
+    ) -> None:
         self.folder = folder
+        # How long what the clusters run takes to start.
+        self.startup_seconds = startup_seconds
         self.regions = [NodePath((f"r{n}",)) for n in range(regions)]
         self.edges = {
             region: [region.child(f"s{n}") for n in range(edges)] for region in self.regions
@@ -238,6 +247,7 @@ class WideTree:
             "tree": self.keys.tree,
             "root": self.keys.ring.roots[0].key_id,
             "root_key": self.keys.ring.roots[0].public_key.hex(),
+            "startup_seconds": self.startup_seconds,
             "edges": {str(edge): seeds[str(edge)] for edge in self.edges[region]},
         }
         file = self.edges_file(region)
@@ -286,9 +296,14 @@ class WideTree:
 
 
 @asynccontextmanager
-async def wide_tree(folder: Path, regions: int, edges: int) -> AsyncIterator[WideTree]:
+async def wide_tree(
+    folder: Path,
+    regions: int,
+    edges: int,
+    startup_seconds: tuple[float, float] = Settings().startup_seconds,
+) -> AsyncIterator[WideTree]:
     async with Guard() as guard, asyncio.TaskGroup() as group:
-        tree = WideTree(folder, regions, edges)
+        tree = WideTree(folder, regions, edges, startup_seconds)
         tasks = await tree.start(group, guard)
         try:
             yield tree
@@ -306,7 +321,9 @@ def _let_clients_in() -> None:
     whole = nats_config._template
 
     def template(name: str) -> str:
-        return whole(name).replace("[ LEAFNODE,", "[ STANDARD, LEAFNODE,")
+        text = whole(name).replace("[ LEAFNODE,", "[ STANDARD, LEAFNODE,")
+        # Of a link the server judges a subject before its mapping, of a client after it.
+        return text.replace('deny: [ "up.split.>" ]', "deny: []")
 
     setattr(nats_config, "_template", template)  # noqa: B010 - as a test would
 

@@ -103,6 +103,7 @@ class Controllers:
                     queues.finalizers.add(names)
 
         issuer = await open_issuer(relay, keys, clock, dice, ledger_changed)
+        issuer.on_rival = note
         await issuer.begin()
         return cls(relay, issuer, keys, workloads, inventories, clock, note)
 

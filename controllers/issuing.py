@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -22,6 +23,7 @@ from controllers.core.keys import (
 )
 from controllers.core.ledger import Ledger
 from controllers.core.reading import Reading
+from controllers.core.rivals import Rival, Shown, judge_shown, new_term
 from controllers.core.start import read_stored_ledger
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
@@ -38,6 +40,16 @@ REISSUED_AT_ONCE = 500
 
 OnChange = Callable[[Sequence[Record]], None]
 T = TypeVar("T")
+
+
+class SecondCentre(Exception):
+    """Another centre of this tree, which began first, goes on: this one must not sign."""
+
+    def __init__(self, time_ms: int) -> None:
+        super().__init__(
+            f"{_signed_at(time_ms)}, and began first: this one, of a copy of its data directory, "
+            "ends; remove the copy, or stop the other one before you start this"
+        )
 
 
 class Issuer:
@@ -59,6 +71,8 @@ class Issuer:
         self._keys = keys
         self._clock = clock
         self._listeners = [on_change]
+        self.on_rival: Callable[[str, str, str], None] = lambda *_: None
+        """Told (reason, about, detail) of a copy of this centre that runs elsewhere."""
         self._lock = asyncio.Lock()
         # The next snapshot may be due earlier than was thought.
         self._changed = asyncio.Event()
@@ -281,7 +295,17 @@ class Issuer:
     async def _follow_shown(self) -> None:
         """Issue all anew above a snapshot of this tree that someone has and the ledger lost."""
         while True:
-            drafts = self._core.raise_above(await self._relay.shown())
+            said = await self._relay.shown()
+            shown, own = Shown(said.generation, said.term, said.time_ms), self._core.ledger.term
+            match judge_shown(shown, own):
+                case Rival.GOES_ON:
+                    raise SecondCentre(said.time_ms)
+                case Rival.MUST_END:
+                    what = "stop that one: it is a copy of this centre, and began later"
+                    self.on_rival("SecondCentre", said.term, f"{_signed_at(said.time_ms)}; {what}")
+                case Rival.NONE:
+                    pass
+            drafts = self._core.raise_above(said.generation)
             if drafts:
                 await self._renew_keys()
             await self._reissue(drafts)
@@ -305,8 +329,14 @@ async def open_issuer(
 ) -> Issuer:
     """The issuer of a new term over what the relay's ledger holds; raises BusBroken."""
     stored = await read_all(relay, read_stored_ledger(relay.ledger()))
-    core = stored.begin(dice.entropy(TERM_BYTES).hex(), keys.signing, clock.now())
+    term = new_term(clock.now().wall_ms, dice.entropy(TERM_BYTES))
+    core = stored.begin(term, keys.signing, clock.now())
     return Issuer(relay, core, keys, clock, on_change)
+
+
+def _signed_at(time_ms: int) -> str:
+    moment = dt.datetime.fromtimestamp(time_ms // 1000, dt.UTC)
+    return f"another centre of this tree signed at {moment:%F %T} UTC"
 
 
 async def read_all(relay: CentreRelay, reading: Reading[T]) -> T:

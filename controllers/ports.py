@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from relay.core.collecting.collecting import Result
+from relay.core.effects import SnapshotShown
 from relay.ports import Space
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
@@ -89,8 +90,8 @@ class CentreRelay(Protocol):
         """Wait until counts changed since the last call, and name them."""
         ...
 
-    async def shown(self) -> int:
-        """Wait for a child that shows a snapshot above the centre's last; its generation.
+    async def shown(self) -> SnapshotShown:
+        """Wait for a child that shows a snapshot above the centre's last.
 
         Each is told once, or not at all if a newer one is.
         """

@@ -231,8 +231,8 @@ class Driver:
                 self._cleanup.add(effect)
             case CountChanged(key):
                 self.publisher.count_changed(key)
-            case SnapshotShown(generation):
-                self.publisher.snapshot_shown(generation)
+            case SnapshotShown():
+                self.publisher.snapshot_shown(effect)
             case Noted():
                 self._note(effect)
             case _:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from relay.core.collecting.collecting import Result
 from relay.core.content.content import references_in
-from relay.core.effects import StoreOwn
+from relay.core.effects import SnapshotShown, StoreOwn
 from relay.core.events import Event, HistoryKept, Issued, OwnRecord, SnapshotIssued
 from relay.core.node import Node
 from relay.core.records.accepted import read_record, to_keep
@@ -57,7 +57,7 @@ class CentrePublisher:
         self._in_order = asyncio.Lock()
         self._counts: dict[MailKey, None] = {}
         self._counted = asyncio.Event()
-        self._shown = 0
+        self._shown: SnapshotShown | None = None
         self._shown_news = asyncio.Event()
 
     def restore(self, own: Iterable[OwnRecord]) -> None:
@@ -153,10 +153,11 @@ class CentrePublisher:
         changed, self._counts = self._counts, {}
         return frozenset(changed)
 
-    async def shown(self) -> int:
-        """Wait for a child that shows a snapshot above the centre's last; its generation."""
+    async def shown(self) -> SnapshotShown:
+        """Wait for a child that shows a snapshot above the centre's last."""
         await self._shown_news.wait()
         self._shown_news.clear()
+        assert self._shown is not None
         return self._shown
 
     # What the driver tells.
@@ -165,9 +166,9 @@ class CentrePublisher:
         self._counts[key] = None
         self._counted.set()
 
-    def snapshot_shown(self, generation: int) -> None:
-        if generation > self._shown:
-            self._shown = generation
+    def snapshot_shown(self, shown: SnapshotShown) -> None:
+        if self._shown is None or shown.generation > self._shown.generation:
+            self._shown = shown
             self._shown_news.set()
 
     def handled(self, event: Event) -> None:

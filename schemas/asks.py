@@ -14,7 +14,8 @@ GET, STATUS, NODE = "get", "status", "node"
 ORPHANS = "orphans"
 UPSYNCED = "upsynced"
 REKEY = "rekey"
-VERBS = (GET, STATUS, NODE, ORPHANS, UPSYNCED, REKEY)
+CERTIFY = "certify"
+VERBS = (GET, STATUS, NODE, ORPHANS, UPSYNCED, CERTIFY, REKEY)
 
 PART_DATA_MAX_BYTES = 900 * 1024 - 4096
 """What of an answer goes into one message, which has at most 900 KiB."""

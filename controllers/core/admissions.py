@@ -93,16 +93,18 @@ class HandedOut:
         left = len(self.requests) < self.uses
         return left and not self.void_ms and now_ms < self.expires_ms
 
-    def check(self) -> None:
-        """Assert what always holds."""
-        assert len(self.requests) <= self.uses <= USES_MAX
-        assert len({it.path for it in self.requests}) == len(self.requests)
-        assert all(self.admits(it.path) for it in self.requests)
-        assert self.uses > 0 if self.reusable else self.uses == 1
-        assert not (self.sure and self.reusable)
-        for it in self.requests:
-            assert it.state in (PENDING, GRANTED, DENIED)
-            assert bool(it.decided_ms) == (it.state != PENDING)
+    @property
+    def is_sound(self) -> bool:
+        """Whether its parts fit each other."""
+        uses_fit = 0 < self.uses <= USES_MAX if self.reusable else self.uses == 1
+        return (
+            uses_fit
+            and len({it.path for it in self.requests}) == len(self.requests) <= self.uses
+            and all(self.admits(it.path) for it in self.requests)
+            and not (self.sure and self.reusable)
+            and all(it.state in (PENDING, GRANTED, DENIED) for it in self.requests)
+            and all(bool(it.decided_ms) == (it.state != PENDING) for it in self.requests)
+        )
 
     def state(self, now_ms: int) -> str:
         """In one word for people."""
@@ -270,7 +272,7 @@ class Admissions:
         for token, one in self.tokens.items():
             assert token == one.token
             assert one.waiting == self._waiting.get(token, 0)
-            one.check()
+            assert one.is_sound
 
 
 def _refused(reason: str, remedy: str) -> Verdict:

@@ -106,6 +106,8 @@ class Placements:
         self._targets: dict[str, StoredArm] = {}
         self._ledger = ledger
         self._is_kept = is_kept
+        # What is tried went through all waves.
+        self._is_rehearsal = False
         resolver = self.workloads.resolver
         self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
 
@@ -116,6 +118,7 @@ class Placements:
         trial = Placements(self.identity, self._issued, ledger)
         trial.listed(objects)
         trial.workloads.like(self.workloads)
+        trial._is_rehearsal = True
         return trial
 
     # What the space says.
@@ -291,6 +294,8 @@ class Placements:
         rollouts = self.workloads.rollouts
         if rollouts.of(name) is None:
             return None
+        if self._is_rehearsal:
+            return Steering(lambda target: (Gate(target),))
         gates = rollouts.gates(name) or (before.gates if before is not None else ())
         return Steering(lambda _target: gates, target=self._targets.get(name))
 

@@ -13,6 +13,8 @@ from controllers.core.inventory import REGISTERED
 from controllers.core.placements import Placements, Work
 from controllers.core.plan_states import NOTHING, Delivery, RecordsOf, State
 from controllers.core.registry import Registry
+from controllers.core.rollout.estimates import label_values, wave_members
+from controllers.core.rollout.waves import expanded
 from controllers.core.translate import Issued, alternatives_of
 from controllers.core.workloads import Object
 from schemas.blobs import Reference
@@ -63,6 +65,8 @@ class Rehearsal:
     stored: Mapping[ContentHash, bytes]
     placements: Mapping[str, str]
     notes: tuple[str, ...]
+    # By title: the waves by which it goes out, each with about how many destinations.
+    waves: Mapping[str, tuple[tuple[str, int], ...]]
 
 
 def rehearse(
@@ -106,6 +110,7 @@ def rehearse(
         stored,
         {title(change.name): change.action for change in changes if change.action},
         (*(note for change in changes for note in change.notes()), *notes),
+        {title(change.name): found for change in changes if (found := change.waves(stage.ledger))},
     )
 
 
@@ -164,6 +169,26 @@ class _Change:
             yield f"{title(self.name)}: {fault}; it stays as it went out last"
         if why := self._trial.held.get(self.name):
             yield f"{title(self.name)}: RemovalHeld: {why}"
+
+    def waves(self, ledger: Mapping[MailKey, Record]) -> tuple[tuple[str, int], ...]:
+        """By which waves it goes out, with how many destinations; none if it goes at once.
+
+        Shares of a Rollout that is new are drawn otherwise later, so these are about as many.
+        """
+        rollouts = self._trial.workloads.rollouts
+        steering = rollouts.of(self.name)
+        if steering is None or self.action not in ("create", "update") or self._work is None:
+            return ()
+        draft = self._work.draft
+        if draft is None or not isinstance(draft.record, DeltaHead):
+            return ()
+        listed, _ = expanded(
+            rollouts.specs[steering], lambda label: label_values(ledger.values(), label)
+        )
+        status = rollouts.stored_status(steering)
+        salt = status.salt if status is not None else ""
+        counts = wave_members(ledger, draft.record.alternatives, listed, salt)
+        return tuple(zip((wave.name for wave in listed), counts, strict=True))
 
     def _delivery(self) -> Delivery | None:
         work, former = self._work, self._former

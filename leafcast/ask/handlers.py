@@ -19,7 +19,7 @@ from relay.driver import Driver
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
 from relay.ports import BusBroken, CopiesPage, Object, Space
-from schemas.asks import GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault
+from schemas.asks import CERTIFY, GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault
 from schemas.codec import from_json
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
@@ -50,6 +50,14 @@ class AskedNode(Protocol):
     @property
     def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in."""
+        ...
+
+    def certificate_request(self) -> str:
+        """What the tree's authority is to sign anew for its server; "" if it signs nothing here."""
+        ...
+
+    async def take_certificate(self, certificate: str, authority: str) -> None:
+        """Have its server show that from now on; raises AskFailed."""
         ...
 
     @property
@@ -90,6 +98,7 @@ def answerers(
             "version": version("leafcast"),
             "leafUrls": list(runtime.leaf_urls),
             "authorities": runtime.authorities,
+            "certificateRequest": runtime.certificate_request(),
             "objectsApplied": runtime.objects_applied,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),
@@ -106,6 +115,11 @@ def answerers(
     async def get(record: AskRecord) -> object:
         return objects_answer(await _objects(runtime, record.arguments), record.arguments)
 
+    async def certify(record: AskRecord) -> object:
+        said = record.arguments
+        await runtime.take_certificate(said.get("certificate", ""), said.get("authority", ""))
+        return {"taken": True}
+
     async def orphans(record: AskRecord) -> object:
         if runtime.node is None:
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
@@ -120,6 +134,7 @@ def answerers(
         STATUS: status,
         NODE: node,
         ORPHANS: orphans,
+        CERTIFY: certify,
         UPSYNCED: partial(_upsynced, runtime),
     }
 

@@ -93,6 +93,7 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
         **_figures(answer, _OWN_FIGURES),
         "leafUrls": _texts(answer, "leafUrls"),
         "authorities": _text(answer, "authorities", AUTHORITIES_MAX_CHARACTERS),
+        "certificateRequest": _text(answer, "certificateRequest", AUTHORITIES_MAX_CHARACTERS),
         "children": {name: child for name, child in found.items() if child is not None},
     }
 

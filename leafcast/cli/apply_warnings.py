@@ -7,6 +7,7 @@ from typing import Any
 
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
 from leafcast.cli.apply_batch import Change
+from leafcast.show.secrets_read import SECRETS_READ_BY
 from relay.objects.customization import (
     customizer_faults,
     expression_faults,
@@ -21,6 +22,7 @@ _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
+_SECRETS = ("", "secrets")
 UNSELECTED = (
     "Note: no EdgePlacement selects what was applied, so it stays at the centre; "
     "apply one that does (leafcast get epl,bp lists those there are)"
@@ -32,7 +34,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
     What the centre cannot tell now is left out: it is in the placements' conditions later.
     """
-    found = [line for change in made for line in _of_one(change)]
+    found = [line for change in made for line in _of_one(change)] + _of_secrets(made)
     if dry or not made:
         return found
     try:
@@ -45,6 +47,15 @@ def _of_one(change: Change) -> Iterator[str]:
     yield from _miswritten(change)
     yield from _not_honoured(change)
     yield from _pruned(change)
+
+
+def _of_secrets(made: Sequence[Change]) -> list[str]:
+    """Who can read what is secret: content is not sealed, only the links are."""
+    titles = [it.wish.title for it in made if (it.wish.key.group, it.wish.key.resource) == _SECRETS]
+    if not titles:
+        return []
+    more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
+    return [f"Warning: {titles[0]}{more}: {SECRETS_READ_BY}"]
 
 
 def _miswritten(change: Change) -> Iterator[str]:

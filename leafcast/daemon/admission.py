@@ -20,7 +20,7 @@ from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
-from relay.ports import BusBroken, Clock, Dice, SpaceError
+from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from schemas.enrolment import (
     DENIED,
     GRANTED,
@@ -40,7 +40,7 @@ from schemas.moves import former_paths
 from schemas.refusals import RecordRefused
 from schemas.tokens import SECRET_BYTES, Token, pin_of
 
-GATHER_SECONDS = 0.25
+GATHER_SECONDS, GATHER_SECONDS_MAX = 0.25, 15.0
 """So long requests are gathered that nobody has to be asked about, to be granted as one."""
 SURE_SECONDS = 5.0
 """So long one waits for its answer who will be granted what it asks."""
@@ -84,15 +84,24 @@ class Admission:
         self._to_grant.set()
 
     async def run(self) -> None:
-        """Grant what nobody has to be asked about, until cancelled."""
+        """Grant what nobody has to be asked about, until cancelled.
+
+        The longer that takes, the longer the next ones are gathered: a server with many children
+        reads its configuration for a second.
+        """
+        gather = GATHER_SECONDS
         while True:
             await self._to_grant.wait()
-            await self._clock.sleep(GATHER_SECONDS)
+            await self._clock.sleep(gather)
             self._to_grant.clear()
+            began = self._clock.now().seconds
             try:
                 await self._grant_sure()
-            except (ApiError, BusBroken, SpaceError, OSError) as error:
-                log.warning("requests that are approved in advance wait: %s", error)
+                took = self._clock.now().seconds - began
+                gather = min(max(GATHER_SECONDS, 2 * took), GATHER_SECONDS_MAX)
+            except* (ApiError, NodeRefused, BusBroken, SpaceError, OSError) as broken:
+                first = first_of(broken)
+                log.warning("requests that are approved in advance wait: %s", first)
                 self._to_grant.set()
                 await self._clock.sleep(AGAIN_SECONDS)
 
@@ -110,7 +119,7 @@ class Admission:
             answer = await self._answer(one, request, asked)
         except RecordRefused as error:
             answer = JoinAnswer(REFUSED, request.digest, str(error)[:500], "join with this version")
-        except (BusBroken, ApiError, SpaceError, OSError) as error:
+        except (BusBroken, ApiError, NodeRefused, SpaceError, OSError) as error:
             log.info("a request to join waits: %s", error)
             again = self._admissions.again_seconds()
             answer = JoinAnswer(PENDING, request.digest, str(error)[:500], again_seconds=again)
@@ -155,8 +164,7 @@ class Admission:
     async def _grant(self, one: HandedOut, asked: JoinRequest) -> Grant | None:
         """What the node needs; None if it was let in, and was removed or replaced since."""
         path = asked.path
-        record = self._enrolling.record(path)
-        if record is None or asked.nkey not in record.nkey.split():
+        if not self._enrolling.has_key(path, asked.nkey):
             return None
         labels, annotations = self._enrolling.known_of(path)
         return Grant(
@@ -213,6 +221,7 @@ class Admission:
             public=token.public,
             where=wish.where,
             roots=roots,
+            authority=authority,
             made_ms=now,
             expires_ms=now + valid_seconds * 1000,
             uses=wish.uses,
@@ -220,7 +229,6 @@ class Admission:
             relay=wish.wanted.relay,
             again=wish.wanted.again and wish.path is not None,
             labels=dict(wish.wanted.labels),
-            authority=authority,
         )
 
     def _handed_out(
@@ -349,47 +357,54 @@ class Admission:
     async def _let_in(
         self, chosen: Sequence[tuple[HandedOut, Requested]], *, partly: bool
     ) -> tuple[list[NodePath], list[Json]]:
-        """Let in those that can be, or none; who is in already needs only to be told."""
-        new = [pair for pair in chosen if not self._is_in(pair[1])]
-        wanted = [_wanted(*pair) for pair in new]
-        plan = await self._enrolling.plan(wanted)
-        faulty = {plan.wanted[fault.at].path for fault in plan.faults}
-        if faulty and not partly:
-            raise _first(plan.faults)
-        if faulty:
-            new = [pair for pair in new if pair[1].path not in faulty]
-            faults, plan = plan.faults, await self._enrolling.plan([_wanted(*it) for it in new])
-            if plan.faults:
-                raise _first(plan.faults)
-        else:
-            faults = []
-        if new:
-            await self._enrolling.let_in(plan, {it.path: it.nkey for _, it in new})
+        """Let in those that can be, or none. Whatever a former try came to is done again."""
+        plan, done = await self._planned(chosen), list(chosen)
+        faults, told = plan.faults, [_told(plan, fault) for fault in plan.faults]
+        if faults and partly:
+            faulty = {plan.wanted[fault.at].path for fault in faults}
+            done = [pair for pair in chosen if pair[1].path not in faulty]
+            plan = await self._planned(done)
+        if plan.faults:
+            raise plan.faults[0].error
+        if done:
+            await self._enrolling.let_in(plan, {it.path: it.nkey for _, it in done})
         now = self._clock.now().wall_ms
-        done = [pair for pair in chosen if pair[1].path not in faulty]
         for one, request in done:
             self._admissions.decide(one.token, request.path, GRANTED, now)
         changed = dict.fromkeys(one.token for one, _ in done)
         self._files.keep([self._admissions.tokens[token] for token in changed])
         granted, self._granted = self._granted, asyncio.Event()
         granted.set()
-        told = [{**fault.form, "path": str(wanted[fault.at].path)} for fault in faults]
         return [request.path for _, request in done], told
 
-    def _is_in(self, request: Requested) -> bool:
-        """Whether its node was let in already, and only that was not written down."""
-        record = self._enrolling.record(request.path)
-        return record is not None and request.nkey in record.nkey.split()
+    async def _planned(self, chosen: Sequence[tuple[HandedOut, Requested]]) -> Plan:
+        """What letting them in comes to; one that is in already takes its own place."""
+        return await self._enrolling.plan(
+            [
+                Wanted(
+                    it.path,
+                    one.labels,
+                    relay=one.relay,
+                    again=one.again or self._enrolling.has_key(it.path, it.nkey),
+                )
+                for one, it in chosen
+            ]
+        )
 
     async def _grant_sure(self) -> None:
-        while sure := [it for it in self._admissions.waiting() if it[0].sure][:GRANTED_AT_ONCE]:
+        passed: set[str] = set()
+
+        def left() -> list[tuple[HandedOut, Requested]]:
+            waiting = self._admissions.waiting()
+            return [it for it in waiting if it[0].sure and str(it[1].path) not in passed]
+
+        while sure := left()[:GRANTED_AT_ONCE]:
             async with self._changing:
-                done, faults = await self._let_in(sure, partly=True)
+                _, faults = await self._let_in(sure, partly=True)
             for fault in faults:
+                passed.add(fault["path"])
                 said = f"{fault['message']}; {fault['remedy']}"
                 self._note("JoinRefused", fault["path"], said)
-            if not done:
-                return
 
 
 def register_admission(api: Api, admission: Admission) -> None:
@@ -399,10 +414,6 @@ def register_admission(api: Api, admission: Admission) -> None:
     api.register("node-requests", admission.requests)
     api.register("node-approve", admission.approve)
     api.register("node-deny", admission.deny)
-
-
-def _wanted(one: HandedOut, request: Requested) -> Wanted:
-    return Wanted(request.path, one.labels, relay=one.relay, again=one.again)
 
 
 def _request_form(one: HandedOut, request: Requested) -> Json:
@@ -424,5 +435,5 @@ def _let_go(path: NodePath) -> Verdict:
     )
 
 
-def _first(faults: Sequence[Fault]) -> ApiError | NodeRefused:
-    return faults[0].error
+def _told(plan: Plan, fault: Fault) -> Json:
+    return {**fault.form, "path": str(plan.wanted[fault.at].path)}

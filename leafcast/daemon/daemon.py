@@ -19,8 +19,10 @@ from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
 from leafcast.daemon.admission import Admission, register_admission
 from leafcast.daemon.approvals import register_approvals
 from leafcast.daemon.backups import register_backups
+from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
+from leafcast.daemon.expiring import certificates
 from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.keys import register_keys
 from leafcast.daemon.logs import set_up_logs
@@ -31,6 +33,7 @@ from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.tree_verbs import register_tree_verbs
+from leafcast.daemon.unclaimed import UnclaimedBundles
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
 from leafcast.local.freed_memory import give_back_freed
@@ -90,6 +93,12 @@ class Daemon:
         register_keys(self.api, centre, dice)
         members = Membership(centre, asks, verbs, self._clock, dice)
         register_membership(self.api, members)
+        self._certifying = Certifying(centre, asks, place, self._clock)
+        members.enrolling.certify = self._certifying.first
+        self._unclaimed = UnclaimedBundles(
+            place.folder, centre, members.enrolling, verbs, self._clock
+        )
+        members.enrolling.handed_out = self._unclaimed.handed_out
         self._admission = Admission(
             centre,
             members.enrolling,
@@ -100,7 +109,13 @@ class Daemon:
             lambda *said: self.tree.noted(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
-        register_diagnosis(self.api, self.tree, asks, self._clock, self._admission.expiries)
+        register_diagnosis(
+            self.api,
+            self.tree,
+            asks,
+            self._clock,
+            lambda: [*certificates(place), *self._admission.expiries()],
+        )
         register_node_keys(
             self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         )
@@ -116,6 +131,8 @@ class Daemon:
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
                 group.create_task(self._admission.run(), name="admission")
+                group.create_task(self._certifying.run(), name="certifying")
+                group.create_task(self._unclaimed.run(), name="bundles")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)

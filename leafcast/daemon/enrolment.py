@@ -7,7 +7,8 @@ their accounts with few reloads, and their inventory is written many objects at 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -119,6 +120,9 @@ class Enrolment:
         self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
     ) -> None:
         self._tree = tree
+        self.certify: Callable[[NodePath, str], Awaitable[str]] = _as_it_is
+        self.handed_out: Callable[[NodePath, str, int], None] = lambda *_: None
+        """Told of each bundle that is made: path, public key, and when it expires."""
         self._asks = asks
         self._states = states
         self._clock = clock
@@ -129,7 +133,7 @@ class Enrolment:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
         plan, edges = Plan(wanted), self.edges_at()
         plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
-        kept = {it.path for it in wanted if not it.again and self._has_key(it.path)}
+        kept = {it.path for it in wanted if not it.again and self.has_key(it.path)}
         states = await self._states_of(kept) if kept else {}
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         found = {obj["metadata"]["name"]: obj for obj in listing.objects}
@@ -152,8 +156,13 @@ class Enrolment:
         return [self._added(plan, it, *keys[it.path], valid_seconds) for it in plan.wanted]
 
     async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str]) -> None:
-        """Let in what was planned without fault by these public keys, and await their parents."""
-        await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), nkeys)
+        """Let in what was planned without fault by these public keys, and await their parents.
+
+        Again is harmless.
+        """
+        new = {path: nkey for path, nkey in nkeys.items() if not self.has_key(path, nkey)}
+        if new:
+            await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), new)
         await self._register(plan)
         await self.admitted(nkeys)
 
@@ -173,6 +182,7 @@ class Enrolment:
     ) -> Bundle:
         """What a node joins with; without inventory it is a relay."""
         now_ms = self._clock.now().wall_ms
+        self.handed_out(credentials.path, credentials.nkey, now_ms + valid_seconds * 1000)
         metadata = objects[0]["metadata"] if objects else {}
         return Bundle(
             tree=self._tree.tree_id(),
@@ -226,10 +236,11 @@ class Enrolment:
     def record(self, path: NodePath) -> NodeRecord | None:
         return node_record(self._tree.issuer(), self._tree.tree_id(), path)
 
-    def _has_key(self, path: NodePath) -> bool:
-        """Whether someone may be in session there; one that was revoked has no key."""
+    def has_key(self, path: NodePath, nkey: str = "") -> bool:
+        """Whether a node there has this key, or any; one that was revoked has none."""
         record = self.record(path)
-        return record is not None and bool(record.nkey)
+        keys = record.nkey.split() if record is not None else []
+        return nkey in keys if nkey else bool(keys)
 
     async def parent(self, path: NodePath) -> Json:
         """What the parent says of itself; it must be there, to let the node in."""
@@ -252,6 +263,8 @@ class Enrolment:
         if not answer["leafUrls"]:
             message = f"{parent} does not say where servers of children dial in"
             raise ApiError("BadAnswer", message, remedy)
+        if authority := await self.certify(parent, answer["certificateRequest"]):
+            answer["authorities"] = authority
         plan.parents[parent] = answer
 
     def _check_place(self, one: Wanted, edges: Mapping[str, str]) -> None:
@@ -306,20 +319,26 @@ class Enrolment:
             raise ApiError(error.code, error.message, remedy)
         return answer
 
-    async def admitted(self, nkeys: Mapping[NodePath, str]) -> None:
-        """Wait a while until parents know their children's keys, so that a join finds its place."""
+    async def admitted(self, nkeys: Mapping[NodePath, str]) -> bool:
+        """Wait a while until parents know their children's keys; whether they do.
+
+        A parent that reads a long list of new children may not answer at once.
+        """
         seconds = ADMIT_SECONDS_MAX + len(nkeys) * ADMIT_SECONDS_EACH
         until, pause = self._clock.now().seconds + seconds, POLL_SECONDS
         awaited = dict(nkeys)
         while awaited and self._clock.now().seconds < until:
             for parent in sorted({path.parent for path in awaited}):
-                children = (await self.answer(parent, "ask again"))["children"]
+                children = {}
+                with suppress(ApiError):
+                    children = (await self.answer(parent, "ask again"))["children"]
                 for path in [path for path in awaited if path.parent == parent]:
                     if children.get(path.name, {}).get("nkey") == awaited[path]:
                         del awaited[path]
             if awaited:
                 await self._clock.sleep(pause)
                 pause = min(2 * pause, POLL_SECONDS_MAX)
+        return not awaited
 
     async def hanging(self) -> dict[str, str]:
         """The SyncTargets' names by the path they hang at."""
@@ -350,6 +369,11 @@ def valid(objects: list[Json]) -> list[Json]:
         except InvalidObject as error:
             raise ApiError("Invalid", str(error), "correct the labels") from error
     return objects
+
+
+async def _as_it_is(_path: NodePath, _request: str) -> str:
+    """Nothing is signed."""
+    return ""
 
 
 def path_of(target: Json) -> str:

@@ -65,7 +65,9 @@ class NodeKeys:
     async def _change_over(self, path: NodePath, old: str) -> None:
         new = (await self._asked(path, {"make": "next"}))["next"]
         await self._issue(path, f"{old} {new}")
-        await self._enrolling.admitted({path: f"{old} {new}"})
+        if not await self._enrolling.admitted({path: f"{old} {new}"}):
+            message = f"{path.parent} does not answer, so {path} goes on with its old key"
+            raise ApiError("Timeout", message, f"run leafcast node rotate {path} again")
         await self._asked(path, {"use": new})
         until = self._clock.now().seconds + USED_SECONDS_MAX
         while not await self._uses(path, new):
@@ -87,11 +89,8 @@ class NodeKeys:
         async with self._changing:
             self._record(where)
             await self._issue(where, "")
-            try:
-                await self._enrolling.admitted({where: ""})
-            except ApiError:
-                return {"cut": False, "parent": str(where.parent)}
-        return {"cut": True, "parent": str(where.parent)}
+            cut = await self._enrolling.admitted({where: ""})
+        return {"cut": cut, "parent": str(where.parent)}
 
     def _record(self, path: NodePath) -> NodeRecord:
         record = self._enrolling.record(path)

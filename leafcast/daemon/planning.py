@@ -158,6 +158,10 @@ def _summary(rehearsal: Rehearsal, made: Plan) -> dict[str, Any]:
         "counts": dict(made.counts),
         "touched": dict(rehearsal.placements),
         "notes": list(rehearsal.notes),
+        "waves": {
+            name: [{"name": wave, "members": members} for wave, members in waves]
+            for name, waves in rehearsal.waves.items()
+        },
         "rows": [_row_form(row) for row in made.sample],
     }
 

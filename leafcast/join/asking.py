@@ -20,7 +20,7 @@ from leafcast.join.folder import BUNDLE_FILE, REQUEST_FILE, REQUEST_FOLDER
 from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
 from relay.adapters.jetstream.request_reply import Unanswered, ask
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
+from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import (
@@ -29,6 +29,7 @@ from relay.adapters.server.nkey_pairs import (
     new_user_nkey,
     public_nkey,
 )
+from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
@@ -77,7 +78,7 @@ class Asked:
 class Asking:
     """One node that asks; `say` tells the user what becomes of it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most go out without a proxy
         self,
         url: str,
         token: Token,
@@ -86,7 +87,10 @@ class Asking:
         clock: Clock,
         dice: Dice,
         say: Callable[[str], None],
+        *,
+        proxy: str = "",
     ) -> None:
+        self._proxy = proxy
         self._url = url
         self._token = token
         self._path = path
@@ -141,7 +145,7 @@ class Asking:
             guard=(guard := Guard()),
             clock=self._clock,
             # Whom it believes is told by the answer: whoever else is there can answer nothing.
-            parent=ParentLink((self._url,), seed, name, unchecked=True),
+            parent=ParentLink((self._url,), seed, name, unchecked=True, proxy=self._proxy),
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
             return await self._until_granted(server, client, request)
@@ -168,7 +172,11 @@ class Asking:
             elif trouble_of(server.log) == NOT_LET_IN:
                 raise _unknown_tree(self._path, self._url)
             else:
-                self._tell(_NOT_REACHED, f"{self._url} is not reached; trying again")
+                why = await cause_at([self._url], *cause_of(server.log))
+                self._tell(
+                    _NOT_REACHED,
+                    f"the tree is not reached{why or ' at ' + self._url}; trying again",
+                )
             await self._clock.sleep(pause)
 
     async def _answer(
@@ -244,7 +252,7 @@ class Asking:
             expires_ms=now_ms + VALID_MS,
             labels=grant.labels,
             former=grant.former,
-            authorities=grant.authority.decode(),
+            authorities=grant.authority.decode(errors="replace"),
         )
 
 

@@ -15,7 +15,6 @@ from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.local.run_config import RunConfig
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import ParentLink
 
 log = logging.getLogger("leafcast")
 
@@ -32,7 +31,7 @@ async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None
             world,
             path,
             folder,
-            parent=ParentLink((config.parent,), credentials.seed),
+            parent=config.parent_link(folder, credentials.seed),
             attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
             home=config.home,
             external=config.server_place(folder),

@@ -9,19 +9,23 @@ from dataclasses import replace
 
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
+from leafcast.local.certificates import NodeCertificate
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.listening import Listening
+from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
+from relay.adapters.server.link_trouble import AWAY, NOT_LET_IN, cause_of, trouble_of
 from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.atomic_file import atomic_write
 from relay.core.effects import Noted
 from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
 from relay.ports import Clock, Dice
+from schemas.identity import NodePath
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +47,7 @@ class JoinFailed(Exception):
 class JoinedNode:
     """One node of a tree that runs elsewhere; `say` tells the user what becomes of it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what most nodes do without is named
         self,
         bundle: Bundle,
         place: JoinedFolder,
@@ -52,8 +56,13 @@ class JoinedNode:
         say: Callable[[str], None],
         attached: Settings | SpaceSetting | None = None,
         health: HealthAddress | None = None,
+        *,
+        proxy: str = "",
+        listens: Listening | None = None,
     ) -> None:
         self.bundle = bundle
+        self._proxy = proxy
+        self._listens = listens
         self._place = place
         self._clock = clock
         self._dice = dice
@@ -77,6 +86,7 @@ class JoinedNode:
                     former=self._place.former,
                     before=self._arrive,
                     keep_seed=self._keep_seed,
+                    **self._reached(),
                 )
                 runtime.noted = self._tell
                 async with asyncio.TaskGroup() as group:
@@ -93,9 +103,23 @@ class JoinedNode:
         """The way to the parent; whom to believe there lies in a file for the server."""
         bundle, file = self.bundle, self._place.folder / AUTHORITIES_FILE
         if not bundle.authorities:
-            return ParentLink(bundle.parents, bundle.seed)
+            return ParentLink(bundle.parents, bundle.seed, proxy=self._proxy)
         atomic_write(file, bundle.authorities)
-        return ParentLink(bundle.parents, bundle.seed, authorities=file)
+        return ParentLink(bundle.parents, bundle.seed, authorities=file, proxy=self._proxy)
+
+    def _reached(self) -> Reached:
+        """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
+        said, folder = self._listens, self._place.node_folder
+        if said is None:
+            return {}
+        if said.behind_proxy or said.own_files is not None:
+            reach = said.reach(0, NodePath(), said.own_files)
+            return {"reach": reach, "authorities": said.authorities_text()}
+        certificate = NodeCertificate(folder, said.hosts)
+        return {
+            "reach": said.reach(0, NodePath(), certificate.files),
+            "certificate": certificate,
+        }
 
     async def _arrive(self, runtime: NodeRuntime) -> None:
         """Carry over what the streams of a node keep that was moved here; raises BusBroken."""
@@ -124,9 +148,11 @@ class JoinedNode:
                 raise _void(self.bundle)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
-            if trouble != told and (trouble or ready) and not patient:
-                told = trouble
-                self._say(self._news(trouble))
+            cause = cause_of(runtime.server.log) if trouble == AWAY else ("", "")
+            news = trouble + cause[0]
+            if news != told and (trouble or ready) and not patient:
+                told = news
+                self._say(await self._news(trouble, *cause))
             await self._clock.sleep(LOOK_SECONDS)
 
     def _tell(self, noted: Noted) -> None:
@@ -149,14 +175,15 @@ class JoinedNode:
         self._place = place
         return True
 
-    def _news(self, trouble: str) -> str:
+    async def _news(self, trouble: str, cause: str, remedy: str) -> str:
         if not trouble:
             return f"{self.bundle.path} is in session with its parent"
         if trouble == NOT_LET_IN:
             return f"{_void(self.bundle)}; until then it keeps what it has"
         if trouble == _STOPPED:
             return _other_run(self.bundle)
-        return f"its parent {self.bundle.path.parent} is not reached; trying again"
+        said = f"its parent {self.bundle.path.parent} is not reached"
+        return f"{said}{await cause_at(self.bundle.parents, cause, remedy)}; trying again"
 
 
 def _void(bundle: Bundle) -> JoinFailed:

@@ -27,7 +27,14 @@ FORMAT = 1
 MANIFEST = "backup.json"
 PENDING = "restore.tar"
 """In a data directory: what the next start of the centre restores."""
-KEYS, TREE_FILES = "keys", ("tree.json", "spaces.json")
+KEYS, TLS = "keys", "tls"
+# Nodes that joined believe the authority: another one would let none of them in.
+TREE_FILES = (
+    "tree.json",
+    "spaces.json",
+    "listen.json",
+    *(f"{TLS}/{name}" for name in ("authority.pem", "authority.key", "issued.json")),
+)
 RELAY, SPACE = "relay", "space"
 
 # Content comes after the records that lead to it, and what people wrote last: what is written
@@ -90,7 +97,8 @@ def place_backup(file: Path, place: DataDir, *, force: bool = False) -> Backup:
             remedy = "say --force to replace what its centre holds, or name another --data-dir"
             raise BackupUnusable(file, f"there is a tree in {place.folder}", remedy)
         try:
-            place.keys.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for folder in (place.keys, place.folder / TLS):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for member in tar.getmembers():
                 if member.name.startswith(f"{KEYS}/") or member.name in TREE_FILES:
                     _extract(tar, member, place.folder / _checked(file, member.name))

@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from leafcast.local.listening import Listening
 from relay.adapters.server.process import ServerFailed
-from relay.adapters.server.reach import Reach, TlsFiles
+from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
 from relay.adapters.tls.authority import (
     Authority,
     new_key,
     renewal_due,
+    renewal_ms,
     signing_request,
 )
+from relay.adapters.tls.checking import check_pair
 from relay.atomic_file import atomic_write
 from relay.ports import BusBroken, Clock
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId
 
-FOLDER = "tls"
+FOLDER, AUTHORITY_FILE = "tls", "authority.pem"
 LOOK_SECONDS = 60.0
 """So often it is looked whether a certificate is due, or the user put another one in its place."""
 
@@ -50,7 +52,7 @@ class Reloadable(Protocol):
 def load_or_make_authority(folder: Path, tree: TreeId, now_ms: int) -> Authority:
     """The tree's authority, made at its first use; `folder` is the data directory."""
     place = folder / FOLDER
-    certificate, key = place / "authority.pem", place / "authority.key"
+    certificate, key = place / AUTHORITY_FILE, place / "authority.key"
     try:
         return Authority(certificate.read_text(encoding="utf-8"), key.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -61,32 +63,68 @@ def load_or_make_authority(folder: Path, tree: TreeId, now_ms: int) -> Authority
         return made
 
 
-class IssuedNames:
-    """Which node a name belongs to: the first that had a certificate for it, till it is removed."""
+class IssuedCertificates:
+    """What the tree's authority signed for nodes elsewhere: for which names, and until when.
+
+    A name belongs to the first that had a certificate for it, until that node is removed.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / FOLDER / "names.json"
+        self._file = folder / FOLDER / "issued.json"
         try:
-            self._holders = dict(from_json(self._file.read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError):
-            self._holders = {}
+            self._issued = _read_issued(from_json(self._file.read_bytes()))
+        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+            self._issued = {}
 
-    def claim(self, path: NodePath, names: tuple[str, ...]) -> None:
-        """Take the names for a node; raises NameTaken, and then nothing has changed."""
-        for name in names:
-            if self._holders.get(name, str(path)) != str(path):
-                raise NameTaken(name, self._holders[name], path)
-        claimed = {**self._holders, **dict.fromkeys(names, str(path))}
-        self._keep(claimed)
+    def names_of(self, path: NodePath) -> tuple[str, ...]:
+        """What its certificate is for; nothing if it never had one."""
+        issued = self._issued.get(str(path))
+        return tuple(issued.names) if issued else ()
 
-    def release_others(self, nodes: set[str]) -> None:
+    def due(self, now_ms: int) -> list[NodePath]:
+        """Whose certificates are to be renewed."""
+        return [NodePath.parse(path) for path, it in self._issued.items() if it.due_ms <= now_ms]
+
+    def renewals(self) -> dict[str, int]:
+        """By path, when each is to be renewed."""
+        return {path: it.due_ms for path, it in self._issued.items()}
+
+    def check(self, path: NodePath, names: Iterable[str]) -> None:
+        """Refuse names of another node; raises NameTaken."""
+        for holder, issued in self._issued.items():
+            for name in set(names) & set(issued.names) - {LOOPBACK}:
+                if holder != str(path):
+                    raise NameTaken(name, holder, path)
+
+    def keep(self, path: NodePath, names: Iterable[str], certificate: str) -> None:
+        """Write down what was signed."""
+        issued = _Issued(list(names), renewal_ms(certificate))
+        self._write({**self._issued, str(path): issued})
+
+    def forget_others(self, nodes: Container[str]) -> None:
         """Free the names of nodes that are none any more."""
-        self._keep({name: path for name, path in self._holders.items() if path in nodes})
+        left = {path: it for path, it in self._issued.items() if path in nodes}
+        if left != self._issued:
+            self._write(left)
 
-    def _keep(self, holders: dict[str, str]) -> None:
-        if holders != self._holders:
-            self._holders = holders
-            atomic_write(self._file, json.dumps(holders))
+    def _write(self, issued: dict[str, _Issued]) -> None:
+        self._issued = issued
+        forms = {path: asdict(it) for path, it in issued.items()}
+        atomic_write(self._file, json.dumps(forms))
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    names: list[str]
+    due_ms: int
+
+
+def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
+    """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
+    return {
+        str(NodePath.parse(path)): _Issued(list(map(str, it["names"])), int(it["due_ms"]))
+        for path, it in form.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +139,19 @@ class NodeCertificate:
         place = self.folder / FOLDER
         return TlsFiles(place / "certificate.pem", place / "key.pem")
 
+    @classmethod
+    def kept(cls, folder: Path) -> NodeCertificate | None:
+        """The one that the tree's authority gave the node of this folder, if it did."""
+        try:
+            names = (folder / FOLDER / "names").read_text(encoding="utf-8").split()
+        except (FileNotFoundError, ValueError):
+            return None
+        return cls(folder, tuple(names))
+
     @property
-    def there(self) -> bool:
-        return self.files.certificate.exists()
+    def authorities(self) -> Path:
+        """Who signs it."""
+        return self.folder / FOLDER / "authorities.pem"
 
     def request(self) -> str:
         """What is to be signed; makes the key if there is none."""
@@ -113,9 +161,19 @@ class NodeCertificate:
             atomic_write(key, new_key())
         return signing_request(key.read_text(encoding="utf-8"), self.names)
 
-    def take(self, certificate: str) -> None:
-        """Put it in the place of the one before."""
+    @property
+    def there(self) -> bool:
+        """Whether it was ever given one, for these names."""
+        kept = NodeCertificate.kept(self.folder)
+        return kept == self and self.files.certificate.exists()
+
+    def take(self, certificate: str, authority: str, now_ms: int) -> None:
+        """Put it in the place of the one before; raises CertificateUnusable."""
+        key = self.files.key.read_text(encoding="utf-8")
+        check_pair(certificate, key, authority, self.names, now_ms, "the new certificate")
+        atomic_write(self.authorities, authority)
         atomic_write(self.files.certificate, certificate)
+        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
 
     def due(self, now_ms: int) -> bool:
         """Whether it needs one: there is none, or for other names, or two thirds are over."""
@@ -126,14 +184,11 @@ class NodeCertificate:
         except (FileNotFoundError, ValueError):
             return True
 
-    def certified(self, authority: Authority, now_ms: int) -> None:
-        """Have it signed right here."""
-        self.take(authority.issue(self.request(), now_ms))
-        self.keep_names()
-
-    def keep_names(self) -> None:
-        """Remember what the certificate is for."""
-        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
+    def certified(self, authority: Authority, now_ms: int) -> str:
+        """Have it signed right here; the certificate."""
+        made = authority.issue(self.request(), now_ms)
+        self.take(made, authority.certificate, now_ms)
+        return made
 
 
 class LocalListening:

@@ -7,31 +7,43 @@ the tree comes up.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import NodeCredentials
 from leafcast.data_dir import DataDir
+from leafcast.local.certificates import (
+    FOLDER,
+    IssuedCertificates,
+    NodeCertificate,
+    load_or_make_authority,
+)
 from leafcast.local.credentials import keep_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_runtime import account_seeds
 from leafcast.local.planned_nodes import PlannedNode, plan_nodes
-from leafcast.local.run_config import FILE, RunConfig, ServerForm, write_run_config
+from leafcast.local.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config
 from leafcast.local.views import TreeShape
 from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
-from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import Dice
 from schemas.identity import NodePath, random_id
 
 CLIENT_PORT, LEAF_PORT = 4222, 7422
+_TLS = TlsForm(
+    certificate=Path(FOLDER, "certificate.pem"),
+    key=Path(FOLDER, "key.pem"),
+    authorities=Path(FOLDER, "authorities.pem"),
+)
 
 
 class Layout:
     """The files of one tree in a data directory; `host` maps a node to its server's host name.
 
-    `spaces` are the centre's, unless they are the embedded ones.
+    `spaces` are the centre's, unless they are the embedded ones. Servers are shown to each other by
+    certificates of the tree's own authority, which begin at `now_ms`.
     """
 
     def __init__(
@@ -41,12 +53,15 @@ class Layout:
         host: str,
         dice: Dice,
         spaces: CentreSpaces | None = None,
+        *,
+        now_ms: int,
     ) -> None:
         self._place = place
         self._shape = shape
         self._host = host
         self._dice = dice
         self._spaces = spaces or CentreSpaces()
+        self._now_ms = now_ms
 
     def write(self) -> list[NodePath]:
         """Write them, if they are not there yet; the tree's nodes, parents first."""
@@ -55,10 +70,19 @@ class Layout:
             return paths
         keys = load_or_make_keys(self._place.keys, self._dice)
         credentials = {path: self._credentials(path) for path in paths[1:]}
+        self._certify(keys, paths)
         # The centre comes last: its file says that all are written.
         for path in reversed(paths):
             self._write_node(path, keys, credentials)
         return paths
+
+    def _certify(self, keys: CentreKeys, paths: list[NodePath]) -> None:
+        authority = load_or_make_authority(self._place.folder, keys.tree, self._now_ms)
+        issued = IssuedCertificates(self._place.folder)
+        for path in paths:
+            names = (self._host_of(path),)
+            made = NodeCertificate(self._place.node(path), names)
+            issued.keep(path, names, made.certified(authority, self._now_ms))
 
     def _credentials(self, path: NodePath) -> NodeCredentials:
         fresh = NodeCredentials(path, *new_user_nkey(self._dice.entropy(32)))
@@ -75,7 +99,7 @@ class Layout:
         for child in credentials.values():
             if child.path.parent == path:
                 known.put(child.path.name, child.nkey)
-        link = ParentLink((config.parent,), credentials[path].seed) if config.parent else None
+        link = config.parent_link(folder, credentials[path].seed) if config.parent else None
         ExternalServer(
             config.server_place(folder),
             path,
@@ -104,14 +128,17 @@ class Layout:
             workloads=spaces.workloads,
             inventory=spaces.inventory,
             allow_live_cluster=spaces.allow_live,
+            parent_authorities=None if path.is_root else _TLS.authorities,
             server=ServerForm(
-                url=self._url(path, CLIENT_PORT), leaf_url=self._url(path, LEAF_PORT)
+                url=self._url(path, CLIENT_PORT), leaf_url=self._url(path, LEAF_PORT), tls=_TLS
             ),
         )
 
     def _url(self, path: NodePath, port: int) -> str:
-        name = "-".join(path.names) or "centre"
-        return f"nats://{self._host.format(node=name)}:{port}"
+        return f"tls://{self._host_of(path)}:{port}"
+
+    def _host_of(self, path: NodePath) -> str:
+        return self._host.format(node="-".join(path.names) or "centre")
 
     def _is_edge(self, path: NodePath) -> bool:
         return len(path.names) == 2

@@ -84,6 +84,8 @@ class Listening:
 def listening(texts: Sequence[str], certificate: str, key: str, authorities: str) -> Listening:
     """What the user said, judged; raises ListenRefused."""
     urls = tuple(map(_url, texts))
+    if not urls:
+        raise ListenRefused("", "there is no address")
     if len(urls) > URLS_MAX:
         raise ListenRefused(texts[URLS_MAX], f"{URLS_MAX} addresses are the most")
     if len({urlsplit(url).scheme for url in urls}) > 1:
@@ -100,12 +102,8 @@ def kept_listening(folder: Path) -> Listening | None:
     """What the last start was told; None if it keeps to this machine. Raises ListenRefused."""
     try:
         form = from_json((folder / FILE).read_bytes())
-        return Listening(
-            tuple(map(str, form["urls"])),
-            str(form["certificate"]),
-            str(form["key"]),
-            str(form["authorities"]),
-        )
+        files = [str(form[name]) for name in ("certificate", "key", "authorities")]
+        return listening(list(map(str, form["urls"])), *files)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

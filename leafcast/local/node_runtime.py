@@ -12,10 +12,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
+from leafcast.local.certificates import NodeCertificate
 from leafcast.local.credentials import CredentialsUnusable
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
@@ -33,6 +34,7 @@ from relay.adapters.server.reach import Reach
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
+from relay.adapters.tls.checking import CertificateUnusable
 from relay.asker import Asker, AskFailed
 from relay.atomic_file import atomic_write
 from relay.core.config import NodeConfig
@@ -48,6 +50,7 @@ from schemas.roots import Roots
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
+LISTEN_AFTER_SECONDS = 1.0
 ANSWERED_SECONDS = 0.5
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
@@ -56,6 +59,14 @@ SERVER_HOME_CHARACTERS = 8
 NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
 
 log = logging.getLogger("leafcast")
+
+
+class Reached(TypedDict, total=False):
+    """What a node is told of how children elsewhere get to it."""
+
+    reach: Reach
+    authorities: str
+    certificate: NodeCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,8 @@ class NodeRuntime:
     folder from another one with the same credentials, `former` are paths at which it hung before.
     `before` must have succeeded before the first run. `external` says where the node's server is
     if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
-    whom they are to believe. `decide` answers, at the centre, those who ask to be let in.
+    whom they are to believe. A `certificate` is the tree's to sign. `decide` answers, at the
+    centre, those who ask to be let in.
     `keep_seed` writes down another key, by which the parent is to know it from the next start on.
     """
 
@@ -95,13 +107,18 @@ class NodeRuntime:
         external: ServerPlace | None = None,
         reach: Reach | None = None,
         authorities: str = "",
+        certificate: NodeCertificate | None = None,
         decide: Decide | None = None,
         keep_seed: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
-        self._decide = decide
         self._reach = reach
-        self.authorities = authorities
+        self._to_listen = asyncio.Event()
+        self._certificate = certificate or (NodeCertificate.kept(folder) if external else None)
+        if certificate is not None and certificate.there:
+            authorities = certificate.authorities.read_text(encoding="utf-8")
+        self.authorities = authorities or (external.authorities_text() if external else "")
+        self._decide = decide
         self.attached = attached is not None
         self._world = world
         self._folder = folder
@@ -155,10 +172,34 @@ class NodeRuntime:
         """The public keys of the children that the server knew last, by name."""
         return self._known.nkeys
 
+    def certificate_request(self) -> str:
+        """What the tree's authority is to sign anew; "" if it signs nothing for this server."""
+        own = self._certificate
+        return own.request() if own is not None else ""
+
+    async def take_certificate(self, certificate: str, authority: str) -> None:
+        """Have the server show it from now on, under the links that are open; raises AskFailed.
+
+        With its first one the server lets children in from elsewhere.
+        """
+        path = str(self.path)
+        if self._certificate is None:
+            raise AskFailed(AskFault("Unwanted", f"{path} has no certificate of the tree's", path))
+        try:
+            first = not self._certificate.there
+            self._certificate.take(certificate, authority, self._world.clock.now().wall_ms)
+            self.authorities = authority
+            if first and self._reach is not None:
+                self._to_listen.set()
+            else:
+                await self.server.reload()
+        except (CertificateUnusable, BusBroken, ServerFailed, OSError) as error:
+            raise AskFailed(AskFault("BadCertificate", str(error), path)) from error
+
     @property
     def leaf_urls(self) -> tuple[str, ...]:
-        """Where servers of children dial in."""
-        return self.server.leaf_urls
+        """Where servers of children dial in, or will once there is a certificate."""
+        return self._reach.urls if self._reach is not None else self.server.leaf_urls
 
     @property
     def objects_applied(self) -> int:
@@ -261,9 +302,17 @@ class NodeRuntime:
         """Run the server, the relay and the edge's parts until cancelled."""
         async with self._new_server() as self._server, asyncio.TaskGroup() as group:
             group.create_task(self._keep_store(), name=f"store {self.path}")
+            group.create_task(self._listen(), name=f"listen {self.path}")
             if self._own_key is not None:
                 group.create_task(self._change_over(self._own_key), name=f"key {self.path}")
             await self._run_relay()
+
+    async def _listen(self) -> None:
+        """Start the server anew once there is a first certificate, and that was answered."""
+        await self._to_listen.wait()
+        await self._world.clock.sleep(LISTEN_AFTER_SECONDS)
+        if self._reach is not None and isinstance(self.server, EmbeddedServer):
+            await self.server.listen(self._reach)
 
     def _new_server(self) -> EmbeddedServer | ExternalServer:
         children = self._known.nkeys
@@ -284,8 +333,8 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._named_link(),
             children=children,
+            reach=self._reach if self._certificate is None or self._certificate.there else None,
             entrance=self._entrance_nkey(),
-            reach=self._reach,
         )
 
     def _entrance_nkey(self) -> str:

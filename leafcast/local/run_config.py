@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -32,6 +33,8 @@ from leafcast.space_settings import (
 )
 from leafcast.spaces import access_fault
 from relay.adapters.server.external_server import ServerPlace
+from relay.adapters.server.nats_config import TLS_SCHEMES, ParentLink
+from relay.adapters.server.reach import TlsFiles, is_loopback
 from schemas.faults import Fault, Faulty
 from schemas.identity import NodePath, TreeId
 from schemas.refusals import BadIdentity
@@ -57,6 +60,17 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class TlsForm(_Form):
+    """Files of PEM text, seen from the file's folder: certificate and chain, key, who signed it.
+
+    Without `authorities` it was one of those whom every system trusts.
+    """
+
+    certificate: Path
+    key: Path
+    authorities: Path | None = None
+
+
 class ServerForm(_Form):
     """As ServerPlace; `config` and `store_dir` are seen from the file's folder."""
 
@@ -67,6 +81,7 @@ class ServerForm(_Form):
     leaf_port: int = 7422
     config: Path = Path("nats.conf")
     store_dir: Path = Path("jetstream")
+    tls: TlsForm | None = None
 
 
 class HealthForm(_Form):
@@ -92,8 +107,10 @@ _EdgeCluster = Annotated[
 class RunConfig(_Form):
     """`roots` maps ids of root keys to public keys in hex; `parent` is the parent's leaf URL.
 
-    As many as `roots_threshold` of the roots sign keys; `keys_since` is the oldest generation that
-    such a record may have.
+    `parent_authorities` is a file with those who may have signed the parent's certificate. As many
+    as `roots_threshold` of the roots sign keys; `keys_since` is the oldest generation that such a
+    record may have.
+
     `home` tells this node from another one with the same credentials. A centre has spaces of
     `workloads` and of `inventory`, an edge a `cluster`.
     """
@@ -106,6 +123,7 @@ class RunConfig(_Form):
     keys_since: int = 0
     home: str = ""
     parent: str | None = None
+    parent_authorities: Path | None = None
     edge: bool = False
     workloads: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
     inventory: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
@@ -145,7 +163,23 @@ class RunConfig(_Form):
             server.host,
             server.port,
             server.leaf_port,
+            *_tls_files(folder, server.tls),
         )
+
+    def parent_link(self, folder: Path, seed: str) -> ParentLink | None:
+        """The way to the parent, of all but the centre; `folder` holds the file."""
+        if self.parent is None:
+            return None
+        file = self.parent_authorities
+        authorities = folder / file if file is not None else None
+        return ParentLink((self.parent,), seed, authorities=authorities)
+
+
+def _tls_files(folder: Path, form: TlsForm | None) -> tuple[TlsFiles | None, Path | None]:
+    if form is None:
+        return None, None
+    authorities = folder / form.authorities if form.authorities is not None else None
+    return TlsFiles(folder / form.certificate, folder / form.key), authorities
 
 
 def read_run_config(file: Path) -> RunConfig:
@@ -204,6 +238,7 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
     if root is not (config.parent is None):
         remedy = "leave it out" if root else "write its leaf URL, as in nats-leaf://host:7422"
         yield Fault("parent", "every node has one but the centre, which has none", remedy)
+    yield from _clear_faults(config)
     for field, here, whose in (
         ("workloads", root, "the centre has"),
         ("inventory", root, "the centre has"),
@@ -216,6 +251,22 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
         for at, one in enumerate(listed):
             if one in listed[:at]:
                 yield Fault(f"{field}[{at}]", f"{one.title} is listed twice", "leave one out")
+
+
+def _clear_faults(config: RunConfig) -> Iterator[Fault]:
+    """Addresses that others reach, without TLS."""
+    server = config.server
+    if not is_loopback(server.host) and server.tls is None:
+        said = f"{server.host} is reached from elsewhere, and nobody there can tell whose it is"
+        remedy = "name certificate, key and authorities, or set server.host to 127.0.0.1"
+        yield Fault("server.tls", said, remedy)
+    urls = {"parent": config.parent or "", "server.url": server.url}
+    urls["server.leaf_url"] = server.leaf_url
+    for field, url in urls.items():
+        parts = urlsplit(url)
+        if url and parts.scheme not in TLS_SCHEMES and not is_loopback(parts.hostname or ""):
+            remedy = f"write tls://{parts.netloc}, once the server there has a certificate"
+            yield Fault(field, f"{url} is in clear, and leads to another machine", remedy)
 
 
 def _access_faults(config: RunConfig, folder: Path) -> Iterator[Fault]:

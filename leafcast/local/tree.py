@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from controllers.centre import Controllers
 from controllers.issuing import Issuer
@@ -28,7 +28,7 @@ from leafcast.local.certificates import LocalListening, load_or_make_authority
 from leafcast.local.credentials import keep_credentials, keep_seed, load_credentials
 from leafcast.local.inventory import edge_objects
 from leafcast.local.listening import kept_listening
-from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
 from leafcast.local.views import TreeShape, TreeView
@@ -43,7 +43,6 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.server.reach import Reach
 from relay.adapters.tls.authority import Authority
 from relay.core.effects import Noted
 from relay.driver import Driver
@@ -56,13 +55,6 @@ VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25
 
 T = TypeVar("T")
-
-
-class Reached(TypedDict, total=False):
-    """What a node is told of how it is reached."""
-
-    reach: Reach
-    authorities: str
 
 
 log = logging.getLogger("leafcast")
@@ -289,20 +281,18 @@ class LocalTree:
             return
         await parent.until(lambda node: path.name in node.children())
         link = ParentLink((parent.server.leaf_url,), credentials.seed)
-        reached = self._reached(path)
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
-        node = self._add(
-            NodeRuntime(
-                world,
-                path,
-                folder,
-                parent=link,
-                attached=attached,
-                keep_seed=partial(keep_seed, folder, path),
-                **reached,
-            )
+        runtime = NodeRuntime(
+            world,
+            path,
+            folder,
+            parent=link,
+            attached=attached,
+            keep_seed=partial(keep_seed, folder, path),
+            **self._reached(path),
         )
+        node = self._add(runtime)
         self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 

@@ -40,6 +40,15 @@ def at_the_centre(verbs: Iterable[str]) -> str:
     return f"at the centre: {said}" if said else ""
 
 
+def waves_lines(summary: Form) -> list[str]:
+    """`edgeplacement/shop goes out in 2 waves: canary 12, rest 1,192`, a line each."""
+    return [
+        f"{name} goes out in {_counted(len(waves), ('wave', 'waves'))}: "
+        + ", ".join(f"{wave['name']} {wave['members']:,}" for wave in waves)
+        for name, waves in summary["waves"].items()
+    ]
+
+
 def object_name(key: Sequence[str]) -> str:
     """`shop/deployments.apps/web`."""
     group, resource, namespace, name = key

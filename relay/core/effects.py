@@ -161,9 +161,14 @@ class CountChanged:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotShown:
-    """At the centre: a child showed a snapshot of this tree that is newer than any it knows of."""
+    """At the centre: a child showed a snapshot of this tree that is newer than any it knows of.
+
+    `term` is who signed it, in hex, at `time_ms`.
+    """
 
     generation: int
+    term: str
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)

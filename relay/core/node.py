@@ -298,7 +298,8 @@ class Node(NodeView):
         if self._upstream is not None:
             self._upstream.shown_by_child(shown)
         elif self._judge.newest is None or shown.generation > self._judge.newest.generation:
-            self._out.append(SnapshotShown(shown.generation))
+            said = shown.record
+            self._out.append(SnapshotShown(shown.generation, said.term.hex(), said.time_ms))
 
     def _progressed(self) -> None:
         """A child's reports reach further: what waited for it may be exact, or be reported."""

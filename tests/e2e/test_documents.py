@@ -37,7 +37,8 @@ FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor|node list)\b[^|&;]*$"
+    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor|node list|node requests)\b"
+    r"[^|&;]*$"
     r"|^docker compose down\b"
 )
 WAIT_SECONDS, PAUSE_SECONDS = 60, 0.2

@@ -10,14 +10,18 @@ from nacl.secret import SecretBox
 
 from controllers.core.admissions import Admissions, HandedOut, Requested
 from leafcast.ask.api import ApiError
+from leafcast.daemon.expiring import certificates
 from leafcast.daemon.handed_out import HandedOutFiles, handed_out_text, read_handed_out
 from leafcast.daemon.token_wishes import read_wishes
+from leafcast.data_dir import DataDir
 from leafcast.join.asking import Asking, asked_text, read_asked
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
+from leafcast.local.listening import Listening, keep_listening
 from leafcast.local.own_key import OwnKey
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nkey_pairs import BadNkey
+from relay.adapters.tls.authority import Authority
 from schemas.codec import from_json
 from schemas.enrolment import (
     GRANTED,
@@ -53,6 +57,7 @@ ANSWERS = (
     JoinAnswer(PENDING, ASKED.digest, "why", "what to do", 7),
     JoinAnswer(GRANTED, ASKED.digest, grant=GRANT),
 )
+CERTIFICATE = Authority.make("tree", 1_800_000_000_000).certificate
 ONE = HandedOut(
     TOKEN.public,
     str(PATH),
@@ -150,6 +155,15 @@ def wishes(data: bytes) -> None:
                     assert one.admits(wish.wanted.path)
 
 
+def expiring(at: Path) -> None:
+    """A certificate that the user keeps himself."""
+    keep_listening(at, Listening(("tls://x:7422",), str(at / "own.pem"), "own.key"))
+    try:
+        list(certificates(DataDir(at)))
+    finally:
+        (at / "listen.json").unlink()
+
+
 def log(data: bytes) -> None:
     trouble_of(text_of(data).splitlines())
 
@@ -185,6 +199,7 @@ TARGETS = {
     "invitation": file(
         "any.join", invitation, (InvitationUnusable, TokenRefused), f"nats://x:1 {TOKEN.text}"
     ),
+    "expiring": file("own.pem", expiring, (), CERTIFICATE),
     "wishes": Target(wishes, lambda: [b'"/emea/store-*"', b'"/emea/s1"'], Form.JSON),
     "link_log": Target(
         log, lambda: [b"[1] Leafnode connection created", b"Authorization Violation"]

@@ -18,6 +18,7 @@ GROUPS = (
     "api_servers",
     "customizing",
     "enrolling",
+    "certificates",
 )
 PLANTED = "planted"
 """Defects that a campaign must find; only when asked for."""

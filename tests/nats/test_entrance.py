@@ -7,7 +7,8 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.jetstream.entrance import (
-    REQUESTS_A_SECOND,
+    REQUESTS_AT_ONCE,
+    WINDOW_SECONDS,
     Entrance,
     EntranceKeys,
 )
@@ -30,6 +31,7 @@ from schemas.enrolment import (
 from schemas.identity import NodePath, TreeId, random_id
 from schemas.tokens import Token
 from schemas.wire import encode
+from tests.awaiting import eventually
 from tests.nats.conftest import Node, in_force, new_nkey, new_seeds, until_answered
 from tests.nats.raw_leaf import RawLeaf
 
@@ -195,8 +197,8 @@ async def test_a_flood_of_requests_costs_a_bounded_number_of_answers_and_no_one_
     finally:
         flood.close()
     print(f"\n{sent} requests in {took:.1f} s: {len(hall.heard)} were looked at")
-    assert sent > 20 * REQUESTS_A_SECOND
-    assert len(hall.heard) <= REQUESTS_A_SECOND * (took + 2)
+    assert sent > 20 * REQUESTS_AT_ONCE
+    assert len(hall.heard) <= REQUESTS_AT_ONCE * (took // WINDOW_SECONDS + 2)
 
 
 async def test_a_revoked_key_is_cut_at_once_and_a_second_key_without_a_break(hall):
@@ -212,14 +214,15 @@ async def test_a_revoked_key_is_cut_at_once_and_a_second_key_without_a_break(hal
     await until_answered(child, "lc.ea._node.self")
     seed, nkey = new_nkey()
     old = centre.server._children["ea"]
-    opened = sum("Leafnode connection created" in line for line in edge.server.log)
+    await eventually(lambda: opened(edge) == 1)
     await centre.server.add_child("ea", f"{old} {nkey}")
     await edge.server.link_with(seed)
     await until_answered(child, "lc.ea._node.self")
     await centre.server.add_child("ea", nkey)
     await child.request("lc.ea._node.self", b"", timeout=5)
-    links = sum("Leafnode connection created" in line for line in edge.server.log)
-    assert links == opened + 1, "the old key's end breaks no link"
+    await eventually(lambda: opened(edge) == 2)
+    await child.request("lc.ea._node.self", b"", timeout=5)
+    assert opened(edge) == 2, "the old key's end breaks no link"
 
     began = time.monotonic()
     await centre.server.add_child("ea", "")
@@ -229,6 +232,11 @@ async def test_a_revoked_key_is_cut_at_once_and_a_second_key_without_a_break(hal
     print(f"\ncut and refused after {took:.2f} s")
     assert took < 3
     assert await refused(centre, seed)
+
+
+def opened(node: Node) -> int:
+    """How often its link was opened."""
+    return sum("Leafnode connection created" in line for line in node.server.log)
 
 
 async def refused(node: Node, seed: str) -> bool:

@@ -103,3 +103,48 @@ async def test_a_childs_own_server_is_let_in_as_no_other_account(grove):
                 assert b"LS+" not in evil.heard
             finally:
                 evil.close()
+
+
+ADDRESS = "ab" * 32
+ANY_BLOB = (
+    "up.blob.*",
+    "up.blob.>",
+    "up.blob.*.*",
+    f"up.blob.{ADDRESS[:32]}*",
+    f"up.blob.{ADDRESS[:32]}.*",
+    "up.split.*",
+    "up.split.*.*.*",
+    "up.split.a.b.*",
+    f"up.split.{ADDRESS[:32]}.{ADDRESS[32:]}.*",
+    f"up.split.{ADDRESS[:32]}.{ADDRESS[32:]}.>",
+    "up.split.>",
+    "blob.a.b.*",
+    "$JS.API.DIRECT.GET.BLOB.lc._blob.*",
+    "lc._blob.*",
+)
+
+
+async def test_a_blob_is_read_by_its_whole_name_and_by_nothing_less(grove):
+    async with staged(grove) as scene:
+        await scene.relay.request(f"lc._blob.{ADDRESS}", SECRET, timeout=30)
+
+        async def heard(subject: str) -> bytes:
+            """What comes of asking so, over a link that the server may well cut for it."""
+            evil = RawLeaf()
+            try:
+                await evil.open(leaf_port(scene.centre), scene.edge_a.link_seed, {})
+                await evil.taken_in()
+                evil.listen("_INBOX.>")
+                evil.say(subject, b"", "_INBOX.evil")
+                evil.say("up.blob." + "0" * 64, b"", "_INBOX.last")
+                await evil.hears(b"_INBOX.last")
+                if subject.endswith(ADDRESS):
+                    await evil.hears(b"_INBOX.evil")
+            except ConnectionError:
+                pass
+            finally:
+                evil.close()
+            return evil.heard
+
+        assert [it for it in ANY_BLOB if SECRET in await heard(it)] == []
+        assert SECRET in await heard(f"up.blob.{ADDRESS}")

@@ -14,7 +14,7 @@ from relay.adapters.server.ports import free_port
 from relay.adapters.server.reach import Reach, TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from tests.awaiting import eventually
-from tests.nats.conftest import Grove, Node, make_streams
+from tests.nats.conftest import Grove, Node, make_streams, until_answered
 
 pytestmark = pytest.mark.nats
 NOW_MS = int(time.time() * 1000)
@@ -72,8 +72,7 @@ async def test_a_certificate_is_renewed_under_an_open_link(grove: Grove, tmp_pat
         below = await grove.connect(centre, centre.seeds.relay)
         up = await grove.connect(child, child.seeds.uplink)
         await make_streams(below, centre.path, "ea")
-        await until_said(child, "Leafnode connection created")
-        await up.request("lc.ea._stat.a", b"before", timeout=10)
+        await until_answered(up, "lc.ea._stat.a")
         before = shown_certificate(mine.reach.port)
         mine.renew()
         await centre.server.reload()

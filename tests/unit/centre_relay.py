@@ -4,6 +4,7 @@ import asyncio
 from types import MappingProxyType
 
 from controllers.core.drafts import slot_of
+from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.blobs import MANIFEST, open_value, parts_of
 from schemas.chunks import read_manifest_chunk, read_root
@@ -100,9 +101,9 @@ class LedgerRelay:
     async def shown(self):
         return await self._shown.get()
 
-    def show(self, generation):
-        """Say that a child has a snapshot of this generation."""
-        self._shown.put_nowait(generation)
+    def show(self, generation, term="0" * 16, time_ms=0):
+        """Say that a child has a snapshot of this generation, signed by that term, and when."""
+        self._shown.put_nowait(SnapshotShown(generation, term, time_ms))
 
     async def report(self, key, summary, results=(), *, exact=True):
         """Say that the tree reported this of a placement."""

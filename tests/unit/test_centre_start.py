@@ -5,11 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from controllers.issuing import SecondCentre
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
 from leafcast.ask.api import ApiError
 from leafcast.daemon.approvals import Approvals
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.ports import first_of
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
 from schemas.records import DeltaHead, KeysRecord
 from tests.awaiting import eventually
@@ -154,6 +156,29 @@ async def test_all_is_issued_anew_above_a_snapshot_that_a_child_shows(centre):
         await centre.relay.until(holds("a", "b"))
         assert len(centre.relay.history) == seen + 1
         controllers.issuer.ledger.check()
+
+
+async def test_a_copy_of_a_centre_that_began_first_ends_and_says_so(centre):
+    later = centre.clock.now().wall_ms + 10**6
+    controllers = await centre.controllers()
+    seen = len(centre.relay.history)
+    centre.relay.show(2**62, "0" * 16, later)
+    with pytest.raises(ExceptionGroup) as ended:
+        await controllers.run()
+    assert "another centre of this tree signed at" in str(first_of(ended.value))
+    assert isinstance(first_of(ended.value), SecondCentre)
+    assert len(centre.relay.history) == seen
+
+
+async def test_a_centre_goes_on_when_a_copy_began_later(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+        centre.relay.show(2**50, "f" * 16, centre.clock.now().wall_ms + 10**6)
+        await centre.relay.until(lambda relay: relay.delta("shop").generation > 2**50)
+        assert [(said[0], "stop that one" in said[2]) for said in centre.noted] == [
+            ("SecondCentre", True)
+        ]
 
 
 async def test_nothing_is_dropped_while_an_apply_is_under_way(centre):

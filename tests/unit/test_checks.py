@@ -67,6 +67,7 @@ def test_of_a_healthy_tree_each_group_says_so_in_a_line_or_two():
         "Disk",
         "Staleness",
         "Objects",
+        "Objects",
     ]
     assert exit_code(found) == 0
 

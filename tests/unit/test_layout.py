@@ -30,7 +30,7 @@ def test_every_servers_configuration_has_its_children_and_its_parent(tree):
     assert 'nkey: "SU' not in centre
     assert '"site-1": {' in region
     assert '"site-2": {' in region
-    assert 'url: "nats://nats-region-1:7422"' in site
+    assert 'urls: ["tls://nats-region-1:7422"]' in site
 
 
 def test_secrets_are_their_owners_only(tree):
@@ -66,7 +66,7 @@ def test_a_nodes_file_says_who_it_is_and_where_its_server_is(tree):
     assert config.node == NodePath.parse("/region-1/site-1")
     assert config.edge
     place = config.server_place(folder)
-    assert place.url == "nats://nats-region-1-site-1:4222"
+    assert place.url == "tls://nats-region-1-site-1:4222"
     assert place.config == folder / "nats.conf"
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.rollout.rollouts import rollout_key
 from controllers.planning import make_plan
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
@@ -79,3 +80,23 @@ async def test_what_another_space_has_delivered_counts(tmp_path):
         theirs = controllers.workload_spaces[1].translator.source("shop").key
         expected = {"a": ("update", ("data.key",))} if ours < theirs else {}
         assert rows(plan) == expected
+
+
+async def test_a_plan_tells_what_all_come_to_and_by_which_waves(centre):
+    async with centre.running() as controllers:
+        await centre.apply(placement(), config("a"))
+        await controllers.caught_up()
+        waves = [{"name": "one", "selector": {"matchLabels": {"no": "one"}}}]
+        waves.append({"name": "rest", "percent": 100})
+        changes = {
+            rollout_key("shop"): {
+                "apiVersion": "leafcast.io/v1alpha1",
+                "kind": "Rollout",
+                "metadata": {"name": "shop"},
+                "spec": {"placement": {"name": "shop"}, "waves": waves},
+            },
+            config_key("a"): config("a", value="2"),
+        }
+        rehearsal, plan = await make_plan(controllers, changes, {}, [])
+        assert rows(plan) == {"a": ("update", ("data.key",))}
+        assert dict(rehearsal.waves) == {"edgeplacement/shop": (("one", 0), ("rest", 1))}

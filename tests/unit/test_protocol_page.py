@@ -14,6 +14,7 @@ RECORD_MODULES = (
     "blobs",
     "chunks",
     "collectors",
+    "enrolment",
     "link",
     "records",
     "reports",
@@ -85,6 +86,8 @@ def test_what_nodes_say_to_each_other_has_its_tables():
     link = {"Hello", "Welcome", "Progress", "Cursor"}
     snapshot = {"SnapshotRecord", "TermEntry", "Entry", "InnerNode", "Child"}
     records = {"DeltaHead", "DeltaBody", "Profile", "LocationRecord", "NodeRecord", "KeysRecord"}
+    enrolling = {"SignedRequest", "JoinRequest", "SealedAnswer", "JoinAnswer", "Grant"}
+    assert enrolling <= told
     assert link | snapshot | records | {"Report", "ReportPart", "Summary", "AskRecord"} <= told
 
 

@@ -13,16 +13,19 @@ path: /
 tree: t1
 roots:
   kkkkkkkkkkkkkkkkkkkkkkkkkk: "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
-server: {url: "nats://centre:4222", leaf_url: "nats://centre:7422"}
+server:
+  url: tls://centre:4222
+  leaf_url: tls://centre:7422
+  tls: {certificate: c.pem, key: k.pem}
 """
 EDGE = """\
 path: /emea/store-1
 tree: t1
 roots:
   kkkkkkkkkkkkkkkkkkkkkkkkkk: "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
-parent: nats://emea:7422
+parent: tls://emea:7422
 edge: true
-server: {url: "nats://store:4222", leaf_url: "nats://store:7422"}
+server: {url: "nats://127.0.0.1:4222", leaf_url: "nats://127.0.0.1:7422", host: 127.0.0.1}
 """
 
 
@@ -118,3 +121,33 @@ def test_spaces_that_are_named_in_a_data_directory_are_found_there(tmp_path):
     (tmp_path / "spaces.json").write_text('{"workloads": [3], "inventory": []}')
     with pytest.raises(DataDirUnusable, match=r"spaces\.json is damaged"):
         place.spaces()
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "said"),
+    [
+        (
+            CENTRE.replace("  tls: {certificate: c.pem, key: k.pem}\n", ""),
+            "server.tls",
+            "reached from",
+        ),
+        (
+            CENTRE.replace("url: tls://centre:4222", "url: nats://centre:4222"),
+            "server.url",
+            "clear",
+        ),
+        (CENTRE.replace("leaf_url: tls:", "leaf_url: nats:"), "server.leaf_url", "clear"),
+        (EDGE.replace("tls://emea", "nats://emea"), "parent", "nats://emea:7422 is in clear"),
+        (EDGE.replace("host: 127.0.0.1", "host: 10.0.0.7"), "server.tls", "10.0.0.7"),
+    ],
+)
+def test_an_address_beyond_this_machine_needs_tls(read, text, field, said):
+    (fault,) = refused(read, text)
+    assert fault.startswith(field)
+    assert said in fault
+    assert "; " in fault
+
+
+def test_on_this_machine_nothing_needs_tls(read):
+    text = EDGE.replace("tls://emea:7422", "nats://localhost:7422")
+    assert read(text).server.tls is None

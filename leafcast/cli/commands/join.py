@@ -12,6 +12,7 @@ import click
 
 from leafcast.cli.health_options import health_options
 from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
+from leafcast.cli.listen_options import listen_options
 from leafcast.cli.options import NodeAt
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
@@ -28,10 +29,12 @@ from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
 from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.health_endpoint import HealthAddress
+from leafcast.local.listening import Listening
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 
+PROXY_VARIABLE = "LEAFCAST_PROXY"
 T = TypeVar("T")
 
 
@@ -53,6 +56,14 @@ T = TypeVar("T")
 @kubeconfig_option("The cluster that gets what is meant for this edge.")
 @context_option
 @click.option("--simulated", is_flag=True, help="Take a cluster that only pretends to run things.")
+@click.option(
+    "--proxy",
+    default="",
+    envvar=PROXY_VARIABLE,
+    metavar="URL",
+    help=f"An HTTP proxy to go out through, to a wss:// address.  [environment: {PROXY_VARIABLE}]",
+)
+@listen_options
 @log_format_option
 @health_options
 def join(  # noqa: PLR0913, PLR0917 - click passes options by name
@@ -63,6 +74,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     kubeconfig: str | None,
     context: str | None,
     simulated: bool,  # noqa: FBT001 - click
+    proxy: str,
+    listens: Listening | None,
     log_format: str,
     health: HealthAddress | None,
 ) -> None:
@@ -73,6 +86,9 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     one of --kubeconfig or --context, in a Pod the one that it runs in, else a simulated one.
     Started again with the same line it goes on where it was, with the cluster that it had. A node
     that was moved goes on with the bundle of its new place, and the folder that it has.
+
+    A relay whose children are elsewhere says with --listen where they dial in. It gets its
+    certificate from the centre when the first of them is added.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
@@ -87,7 +103,9 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     else:
         folder = data_dir or default_folder_of(invited.token.tree, invited.path)
         file = folder / BUNDLE_FILE
-        asking = Asking(invited.url, invited.token, invited.path, folder, clock, dice, say)
+        asking = Asking(
+            invited.url, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
+        )
         found = asking.granted_before() or _until_ended(asking.run(), again)
     with joined_folder(folder, file, found, clock, dice) as place:
         role = "relay" if found.relay else "edge"
@@ -100,7 +118,11 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
                 "that along, end this, and name that folder with --data-dir."
             )
         attached = attachment(cluster) if cluster is not None else None
-        node = JoinedNode(found, place, clock, dice, say, attached, health)
+        if listens is not None and not found.relay:
+            raise click.UsageError("--listen is for relays: nothing hangs below an edge")
+        node = JoinedNode(
+            found, place, clock, dice, say, attached, health, proxy=proxy, listens=listens
+        )
         _until_ended(node.run(), again)
 
 

@@ -11,7 +11,7 @@ from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.local.layout import Layout
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces
-from relay.adapters.clock import SystemDice
+from relay.adapters.clock import SystemClock, SystemDice
 
 _MARK = "{node}"
 
@@ -44,7 +44,14 @@ def layout(folder: Path, regions: int, sites: int, host: str, spaces: CentreSpac
         raise click.BadParameter(f"it needs {_MARK} in it", param_hint="--host")
     place = DataDir(folder.absolute())
     try:
-        nodes = Layout(place, TreeShape(regions, sites), host, SystemDice(), spaces).write()
+        nodes = Layout(
+            place,
+            TreeShape(regions, sites),
+            host,
+            SystemDice(),
+            spaces,
+            now_ms=SystemClock().now().wall_ms,
+        ).write()
     except PermissionError as error:
         raise DataDirUnusable(place.folder, "it cannot be written", "name another") from error
     for node in nodes:

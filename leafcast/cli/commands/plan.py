@@ -21,7 +21,7 @@ from leafcast.cli.object_options import files_options, load_files, namespace_opt
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import in_session
 from leafcast.cli.trouble import exit_code_two
-from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name
+from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
 from schemas.manifests import LoadedObject
 from schemas.objects import ObjectKey
@@ -127,6 +127,8 @@ class _Shown:
         click.echo(blast_radius(summary))
         if said := at_the_centre(self.intent.verbs.values()):
             click.echo(said)
+        for line in waves_lines(summary):
+            click.echo(sanitize(line))
         table = PlanTable(live=self.live is not None)
         async for page in self._pages():
             for line in table.lines(page):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -17,6 +18,8 @@ from leafcast.local.health_endpoint import HealthAddress
 from leafcast.local.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.local.views import TreeShape
 from leafcast.signals import Ended, run_until_signal
+from relay.adapters.clock import SystemClock
+from relay.adapters.tls.checking import check_pair
 
 NO_NODES_HERE = TreeShape(regions=0, sites=0)
 
@@ -43,6 +46,7 @@ def run(role: str, file: Path, log_format: str, health: HealthAddress | None) ->
     _check(file, config, role)
     set_up_logs(log_format)
     folder = file.absolute().parent
+    _check_certificate(config, folder)
     os.umask(OTHERS)
     make_private(folder)
     asked = health or (config.health.address if config.health else None)
@@ -64,6 +68,19 @@ def _run_centre(config: RunConfig, folder: Path, health: HealthAddress | None) -
             place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
         daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder), health)
         run_until_signal(daemon.run())
+
+
+def _check_certificate(config: RunConfig, folder: Path) -> None:
+    """Refuse a certificate that no child would take; raises CertificateUnusable or OSError."""
+    place = config.server_place(folder)
+    if place.tls is None:
+        return
+    host = urlsplit(place.leaf_url).hostname or ""
+    certificate = place.tls.certificate.read_text(encoding="utf-8")
+    key = place.tls.key.read_text(encoding="utf-8")
+    now_ms = SystemClock().now().wall_ms
+    file = str(place.tls.certificate)
+    check_pair(certificate, key, place.authorities_text(), [host], now_ms, file)
 
 
 def _check(file: Path, config: RunConfig, role: str) -> None:

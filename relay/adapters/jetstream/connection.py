@@ -20,6 +20,7 @@ from relay.adapters.jetstream.reconnecting_client import (
     PINGS_UNANSWERED_MAX,
     ReconnectingClient,
 )
+from relay.adapters.jetstream.server_url import connect_options
 from relay.ports import BusBroken
 from schemas.codec import from_json
 from schemas.refusals import CodecError
@@ -67,7 +68,7 @@ class Connection:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await self.client.connect(
-                    self._url,
+                    **connect_options(self._url),
                     nkeys_seed_str=self._seed,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,

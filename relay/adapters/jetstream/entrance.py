@@ -1,9 +1,9 @@
 """Requests of nodes that ask to be let in: taken at any relay, passed up hop by hop, answered.
 
 A node that joins reaches only its parent, so each relay takes requests, and asks its own parent
-with them; the centre decides. A relay reads nothing of them but their form. How many it takes in a
-second is bounded by the server itself: the subscription ends after so many, and begins again when
-the second is over, so whatever else is sent there costs this program nothing.
+with them; the centre decides. A relay reads nothing of them but their form. How many it takes is
+bounded by the server itself: the subscription ends after so many, and begins again some seconds
+after the first, so whatever else is sent there costs this program nothing.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from schemas.identity import NodePath
 from schemas.refusals import WireRefused
 
 HERE, BELOW = "lc._enrol", "_enrol"
-REQUESTS_A_SECOND = 100
-"""Of those who ask here, and as many of those below."""
+REQUESTS_AT_ONCE, WINDOW_SECONDS = 500, 5.0
+"""So many in so long of those who ask here, and as many of those below."""
 UP_SECONDS = 10.0
 
 Decide = Callable[[bytes], Awaitable[bytes]]
@@ -104,11 +104,11 @@ class Entrance:
         async with asyncio.TaskGroup() as group:
             while True:
                 subscription = await client.subscribe(subject)
-                await subscription.unsubscribe(limit=REQUESTS_A_SECOND)
+                await subscription.unsubscribe(limit=REQUESTS_AT_ONCE)
                 over = 0.0
-                for _ in range(REQUESTS_A_SECOND):
+                for _ in range(REQUESTS_AT_ONCE):
                     message = await subscription.next_msg(timeout=None)
-                    over = over or self._clock.now().seconds + 1.0
+                    over = over or self._clock.now().seconds + WINDOW_SECONDS
                     group.create_task(self._answer(message, decide))
                 await self._clock.sleep(max(0.0, over - self._clock.now().seconds))
 

@@ -15,6 +15,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from relay.adapters.jetstream.backpressure_client import PATIENCE_SECONDS, close, patiently
+from relay.adapters.jetstream.server_url import connect_options
 
 CONNECT_SECONDS = 5
 ANSWERS_AT_ONCE = 64
@@ -61,7 +62,7 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
             # Left alone, the library knocks for two minutes where nobody listens.
             async with asyncio.timeout(CONNECT_SECONDS):
                 await client.connect(
-                    url,
+                    **connect_options(url),
                     nkeys_seed_str=seed,
                     name=name,
                     allow_reconnect=False,

@@ -11,6 +11,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from relay.adapters.jetstream.backpressure_client import close
+from relay.adapters.jetstream.server_url import connect_options
 
 REQUEST_SECONDS = 5.0
 LINKS_MAX = 64
@@ -29,7 +30,10 @@ async def system_connection(url: str, seed: str) -> AsyncIterator[Client]:
         # Left alone, the library knocks for two minutes where nobody listens.
         async with asyncio.timeout(REQUEST_SECONDS):
             await client.connect(
-                url, nkeys_seed_str=seed, allow_reconnect=False, error_cb=_raised_anyway
+                **connect_options(url),
+                nkeys_seed_str=seed,
+                allow_reconnect=False,
+                error_cb=_raised_anyway,
             )
         yield client
     finally:
@@ -45,11 +49,19 @@ async def cut_links(system: Client, account: str, keep: Collection[str] = ()) ->
 
     A reload leaves the links of keys that are good no more open, only deaf.
     """
-    found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
+    found = await _asked(system, "PING.LEAFZ", account=account)
     server = found["server"]["id"]
-    for link in found["data"].get("connections") or ():
-        if link.get("authorized_user") not in keep:
-            await _asked(system, f"{server}.KICK", cid=link["cid"])
+    kept = await _links_of(system, account, keep) if keep else frozenset()
+    for link in found["data"].get("leafs") or ():
+        if link["id"] not in kept:
+            await _asked(system, f"{server}.KICK", cid=link["id"])
+
+
+async def _links_of(system: Client, account: str, keys: Collection[str]) -> Collection[int]:
+    """The links that were let in by one of these keys; only an account that is there has any."""
+    found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
+    links = found["data"].get("connections") or ()
+    return {link["cid"] for link in links if link.get("authorized_user") in keys}
 
 
 async def reload_config(system: Client) -> None:

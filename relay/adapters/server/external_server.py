@@ -15,6 +15,7 @@ from typing import Self
 
 from nats.errors import Error as NatsError
 
+from relay.adapters.jetstream.server_url import with_authorities
 from relay.adapters.server.admin import ConfigRefused, cut_links, reload_config, system_connection
 from relay.adapters.server.nats_config import (
     AccountSeeds,
@@ -24,6 +25,7 @@ from relay.adapters.server.nats_config import (
     loses_key,
     write_config,
 )
+from relay.adapters.server.reach import TlsFiles
 from relay.ports import BusBroken
 from schemas.identity import NodePath
 
@@ -33,7 +35,8 @@ class ServerPlace:
     """Where a server runs: `url` for clients, `leaf_url` for servers of children.
 
     `host`, `port` and `leaf_port` are what it listens on, `config` the file it is started with, and
-    `store_dir` where it keeps JetStream's data, as the server names it.
+    `store_dir` where it keeps JetStream's data, as the server names it. `authorities` is a file
+    with those who may have signed the certificate in `tls`.
     """
 
     url: str
@@ -43,6 +46,12 @@ class ServerPlace:
     host: str = "0.0.0.0"  # noqa: S104 - in a network of its own; accounts need keys
     port: int = 4222
     leaf_port: int = 7422
+    tls: TlsFiles | None = None
+    authorities: Path | None = None
+
+    def authorities_text(self) -> str:
+        """Whom children are to believe; "" for the authorities of their system."""
+        return self.authorities.read_text(encoding="utf-8") if self.authorities else ""
 
 
 class ExternalServer:
@@ -60,7 +69,7 @@ class ExternalServer:
     ) -> None:
         self.path = path
         self._entrance = entrance
-        self.url = place.url
+        self.url = with_authorities(place.url, place.authorities)
         self.leaf_url = place.leaf_url
         self.leaf_urls = (place.leaf_url,)
         self.log: list[str] = []
@@ -139,6 +148,8 @@ class ExternalServer:
         return ServerSettings(
             path=self.path,
             host=self._place.host,
+            leaf_host=self._place.host,
+            tls=self._place.tls,
             port=self._place.port,
             leaf_port=self._place.leaf_port,
             store_dir=self._place.store_dir,

@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 NOT_LET_IN, AWAY = "authorization violation", "away"
 _OPENED = "leafnode connection created"
+NO_WEBSOCKET = "it answers, and does not let a WebSocket through"
+_CAUSES = {
+    "signed by unknown authority": (
+        "it shows a certificate that none of the authorities signed which this node believes",
+        "see whether the address is right; if the tree's authority is another now, join anew",
+    ),
+    "certificate is valid for": (
+        "its certificate is for other names",
+        "dial a name it is for, or have that server listen by this name",
+    ),
+    "cannot validate certificate for": (
+        "its certificate is for no address, or for other ones",
+        "dial a name it is for, or have that server listen by this address",
+    ),
+    "certificate is not valid for any names": (
+        "its certificate is for no name",
+        "have one made for the name that is dialled",
+    ),
+    "has expired or is not yet valid": (
+        "its certificate is not good at this time",
+        "have it renewed there, or set this machine's clock",
+    ),
+    "first record does not look like a tls": (
+        "it does not speak TLS",
+        "see whether the port is the one for links",
+    ),
+    "invalid websocket connection": (
+        NO_WEBSOCKET,
+        "have the proxy there pass on Upgrade and Connection, to the port that takes WebSockets",
+    ),
+}
+_PROXY = re.compile(r"proxy connect failed: (.*)", re.IGNORECASE)
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
@@ -21,3 +54,18 @@ def trouble_of(log: Sequence[str]) -> str:
         if any(loss in said for loss in _LOST):
             trouble = AWAY
     return trouble
+
+
+def cause_of(log: Sequence[str]) -> tuple[str, str]:
+    """Why the link does not come about, and what to do; ("", "") if there is no special cause."""
+    for line in reversed(log):
+        said = line.lower()
+        if _OPENED in said:
+            break
+        if found := _PROXY.search(line):
+            remedy = "have the proxy let this node out to its parent, or name another with --proxy"
+            return f"the proxy on the way out says {found[1]}", remedy
+        for mark, cause in _CAUSES.items():
+            if mark in said:
+                return cause
+    return "", ""

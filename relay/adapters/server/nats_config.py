@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
 from relay.adapters.server.reach import LOOPBACK, TlsFiles, is_loopback
@@ -176,12 +176,33 @@ def _remote(parent: ParentLink | None) -> str:
         urls=", ".join(f'"{_quotable("parent url", url)}"' for url in parent.urls),
         seed=parent.seed,
         tls=_remote_tls(parent),
-        proxy=f', proxy: {{ url: "{_quotable("proxy", parent.proxy)}" }}' if parent.proxy else "",
+        proxy=_proxy(parent.proxy),
     )
 
 
+def _proxy(url: str) -> str:
+    """The way out; the server wants name and password apart."""
+    if not url:
+        return ""
+    parts = urlsplit(_quotable("proxy", url))
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadServerSettings("proxy", "it is an HTTP proxy, as in http://proxy.example:3128")
+    said = [f'url: "{parts.scheme}://{parts.netloc.rpartition("@")[2]}"']
+    if parts.username:
+        said += [f'username: "{unquote(parts.username)}"']
+        said += [f'password: "{unquote(parts.password or "")}"']
+    return f", proxy: {{ {', '.join(said)} }}"
+
+
 def _remote_tls(parent: ParentLink) -> str:
-    schemes = {urlsplit(url).scheme for url in parent.urls}
+    parts = [urlsplit(url) for url in parent.urls]
+    clear = [it for it in parts if it.scheme not in TLS_SCHEMES]
+    if away := next((it for it in clear if not is_loopback(it.hostname or "")), None):
+        rule = (
+            f"{away.scheme}://{away.netloc} is in clear, and leads to another machine; use tls://"
+        )
+        raise BadServerSettings("parent urls", rule)
+    schemes = {it.scheme for it in parts}
     if len(schemes) > 1:
         raise BadServerSettings("parent urls", "a link has one way in: name URLs of one scheme")
     if not schemes <= TLS_SCHEMES:

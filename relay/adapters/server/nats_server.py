@@ -64,12 +64,12 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
-        entrance: str = "",
         reach: Reach | None = None,
+        entrance: str = "",
     ) -> None:
         self.path = path
-        self._entrance = entrance
         self._reach = reach
+        self._entrance = entrance
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -218,6 +218,13 @@ class EmbeddedServer:
         assert self._parent is not None
         self._parent = replace(self._parent, seed=seed)
         await self.reload()
+
+    async def listen(self, reach: Reach) -> None:
+        """Let children elsewhere in from now on: the server is started anew."""
+        self._reach = reach
+        seen, process = self._starts, await self._up()
+        await process.stop()
+        await self.next_start(seen)
 
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.

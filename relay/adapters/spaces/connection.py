@@ -14,6 +14,7 @@ from relay.adapters.jetstream.reconnecting_client import (
     PINGS_UNANSWERED_MAX,
     ReconnectingClient,
 )
+from relay.adapters.jetstream.server_url import connect_options
 
 RECONNECT_WAIT_SECONDS = 1
 
@@ -30,7 +31,7 @@ async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
     client = ReconnectingClient()
     try:
         await client.connect(
-            url,
+            **connect_options(url),
             nkeys_seed_str=seed,
             name=name,
             max_reconnect_attempts=-1,

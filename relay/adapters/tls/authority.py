@@ -140,17 +140,28 @@ def names_in(alternatives: x509.SubjectAlternativeName) -> list[str]:
     return [*hosts, *map(str, addresses)]
 
 
+def valid_from(certificate: str) -> int:
+    """When the (first) certificate begins; raises ValueError if it is none."""
+    read = x509.load_pem_x509_certificate(certificate.encode())
+    return int(read.not_valid_before_utc.timestamp() * 1000)
+
+
 def valid_until(certificate: str) -> int:
     """When the (first) certificate ends; raises ValueError if it is none."""
     read = x509.load_pem_x509_certificate(certificate.encode())
     return int(read.not_valid_after_utc.timestamp() * 1000)
 
 
-def renewal_due(certificate: str, now_ms: int) -> bool:
-    """Whether two thirds of its time are over; raises ValueError if it is no certificate."""
+def renewal_ms(certificate: str) -> int:
+    """When two thirds of its time are over; raises ValueError if it is no certificate."""
     read = x509.load_pem_x509_certificate(certificate.encode())
     begin, end = read.not_valid_before_utc, read.not_valid_after_utc
-    return _moment(now_ms) >= begin + (end - begin) * RENEWED_AFTER
+    return int((begin + (end - begin) * RENEWED_AFTER).timestamp() * 1000)
+
+
+def renewal_due(certificate: str, now_ms: int) -> bool:
+    """Whether two thirds of its time are over; raises ValueError if it is no certificate."""
+    return now_ms >= renewal_ms(certificate)
 
 
 def _private(key: str) -> ec.EllipticCurvePrivateKey:

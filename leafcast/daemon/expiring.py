@@ -1,0 +1,52 @@
+"""What of a tree's certificates expires, and when, for the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from leafcast.data_dir import DataDir
+from leafcast.doctor.findings import Expiry
+from leafcast.local.certificates import AUTHORITY_FILE, FOLDER, IssuedCertificates
+from leafcast.local.listening import ListenRefused, kept_listening
+from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
+
+DAY_MS = 86_400_000
+LATE_MS = DAY_MS
+"""A certificate of ours is told of when its renewal is so late."""
+
+
+def certificates(place: DataDir) -> Iterator[Expiry]:
+    """The tree's authority, what that signed for nodes elsewhere, and the user's own."""
+    ends = "no node believes the servers of this tree any more"
+    yield from _read(
+        place.folder / FOLDER / AUTHORITY_FILE,
+        "the tree's certificate authority",
+        ends,
+        f"move {FOLDER}/ in the data directory away, start the tree, and let all nodes in anew",
+    )
+    with suppress(ListenRefused):
+        said = kept_listening(place.folder)
+        if said is not None and said.certificate:
+            remedy = "put a new one in its place: it is read within a minute"
+            cause = "nodes elsewhere do not reach this tree any more"
+            yield from _read(Path(said.certificate), said.certificate, cause, remedy)
+    left_ms = int(CERTIFICATE_DAYS * (1 - RENEWED_AFTER) * DAY_MS)
+    for path, due_ms in IssuedCertificates(place.folder).renewals().items():
+        until = due_ms + left_ms
+        yield Expiry(
+            f"the certificate of {path}",
+            until - 2 * (left_ms - LATE_MS),
+            until,
+            "it could not be renewed over the tree; children elsewhere will not reach it",
+            f"see whether {path} is up, and what daemon.log says of its certificate",
+            about=path,
+        )
+
+
+def _read(file: Path, what: str, cause: str, remedy: str) -> Iterator[Expiry]:
+    """A certificate in a file; nothing if there is none that can be read."""
+    with suppress(OSError, ValueError):
+        text = file.read_text(encoding="utf-8")
+        yield Expiry(what, valid_from(text), valid_until(text), cause, remedy)

@@ -1,0 +1,58 @@
+"""What a proxy says to who asks it for a WebSocket: a nats-server tells only that it was no yes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from relay.adapters.server.link_trouble import NO_WEBSOCKET
+
+PROBE_SECONDS = 5.0
+LINE_BYTES_MAX = 1024
+_UPGRADED = "101"
+_KEY = "bGVhZmNhc3QgaXMgaGVyZQ=="
+
+
+async def cause_at(urls: Sequence[str], cause: str, remedy: str) -> str:
+    """How a cause is said of these addresses, a proxy's own words with it; "" without a cause."""
+    if not cause:
+        return ""
+    status = await refusal_of(urls[0]) if cause == NO_WEBSOCKET else ""
+    quoted = f" ({status})" if status else ""
+    return f" at {', '.join(urls)}: {cause}{quoted}; {remedy}"
+
+
+async def refusal_of(url: str) -> str:
+    """The status with which a ws or wss URL refuses to upgrade, as in `404 Not Found`.
+
+    "" if it does upgrade, or if nothing can be learnt: who believes in certificates is the server.
+    """
+    parts = urlsplit(url)
+    secured = parts.scheme == "wss"
+    port = parts.port or (443 if secured else 80)
+    context = ssl.create_default_context() if secured else None
+    if context is not None:
+        # Nothing is told there but that someone asks.
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    lines = [
+        f"GET {parts.path.rstrip('/')}/leafnode HTTP/1.1",
+        f"Host: {parts.netloc.rpartition('@')[2]}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {_KEY}",
+    ]
+    with suppress(OSError, TimeoutError, ValueError):
+        async with asyncio.timeout(PROBE_SECONDS):
+            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context)
+            try:
+                writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+                said = (await reader.readline())[:LINE_BYTES_MAX].decode(errors="replace")
+            finally:
+                writer.transport.abort()
+        status = said.partition(" ")[2].strip()
+        return "" if status.startswith(_UPGRADED) else status
+    return ""

@@ -1,0 +1,155 @@
+"""Machines that are network namespaces of this one, joined by a wire; only root can make them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ("unshare", "nsenter", "ip", "mount", "tcpdump", "ss")
+COMMAND_SECONDS = 120
+
+
+class Machine:
+    """A namespace of its own: network, and what `/etc/hosts` says."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.folder = folder
+        folder.mkdir(mode=0o700)
+        self._holder = subprocess.Popen(
+            ["unshare", "--net", "--mount", "sh", "-c", "echo here; exec sleep infinity"],
+            stdout=subprocess.PIPE,
+        )
+        assert self._holder.stdout is not None
+        self._holder.stdout.readline()
+        self.pid = self._holder.pid
+
+    def command(self, *words: str | Path) -> list[str]:
+        """The command, to be run there."""
+        return ["nsenter", "-t", str(self.pid), "-n", "-m", "--", *map(str, words)]
+
+    def run(self, *words: str | Path, fails: bool = False) -> str:
+        """What the command prints, errors and all; it must succeed, or must not."""
+        done = subprocess.run(
+            self.command(*words),
+            check=False,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_SECONDS,
+        )
+        assert (done.returncode != 0) is fails, done.stdout
+        return done.stdout
+
+    def leafcast(self, *words: str | Path, fails: bool = False) -> str:
+        return self.run(sys.executable, "-m", "leafcast", *words, fails=fails)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "LEAFCAST_DATA_DIR": str(self.folder / "data"),
+        }
+
+    @contextmanager
+    def running(self, *words: str | Path) -> Iterator[Path]:
+        """The command, until the block ends; the file of what it says."""
+        said = self.folder / f"{len(list(self.folder.iterdir()))}.said"
+        with said.open("wb") as out:
+            process = subprocess.Popen(
+                self.command(*words),
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            yield said
+        finally:
+            process.terminate()
+            process.wait(timeout=COMMAND_SECONDS)
+
+    def listening(self) -> list[str]:
+        """Where programs take connections."""
+        return [line.split()[3] for line in self.run("ss", "-Hltn").splitlines()]
+
+    def close(self) -> None:
+        self._holder.kill()
+        self._holder.wait()
+        assert self._holder.stdout is not None
+        self._holder.stdout.close()
+
+
+@contextmanager
+def machines(folder: Path, names: Sequence[str]) -> Iterator[list[Machine]]:
+    """Two machines with a wire between them; each knows the names of both."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if os.geteuid() != 0 or missing:
+        pytest.skip(f"NOT RUN: it needs root, and {', '.join(missing) or 'its tools'}")
+    addresses = [f"10.213.7.{number + 1}" for number in range(2)]
+    with ExitStack() as stack:
+        made = []
+        for number, address in enumerate(addresses):
+            machine = Machine(address, folder / f"machine-{number}")
+            stack.callback(machine.close)
+            made.append(machine)
+        hosts = folder / "hosts"
+        pairs = zip(addresses, names, strict=True)
+        hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{at} {it}\n" for at, it in pairs))
+        try:
+            ends = [f"lc{made[0].pid}a", f"lc{made[0].pid}b"]
+            _system("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+            for machine, end in zip(made, ends, strict=True):
+                _system("ip", "link", "set", end, "netns", str(machine.pid))
+                machine.run("ip", "link", "set", end, "name", "wire")
+                machine.run("ip", "address", "add", f"{machine.address}/24", "dev", "wire")
+                machine.run("ip", "link", "set", "wire", "up")
+                machine.run("ip", "link", "set", "lo", "up")
+                machine.run("mount", "--bind", hosts, "/etc/hosts")
+        except (AssertionError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"NOT RUN: no network namespaces here: {error}")
+        yield made
+
+
+@contextmanager
+def captured(machine: Machine, file: Path) -> Iterator[None]:
+    """All that passes the wire, into a file."""
+    process = subprocess.Popen(
+        machine.command("tcpdump", "-U", "-i", "wire", "-s", "0", "-w", file),
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        while b"listening on" not in (line := process.stderr.readline()):
+            assert line, "tcpdump ended"
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        process.stderr.read()
+        process.stderr.close()
+        process.wait()
+
+
+def connections_in(machine: Machine, file: Path) -> str:
+    """Who began a connection to the machine, by what was captured."""
+    begun = f"dst host {machine.address} and tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn"
+    done = subprocess.run(
+        ["tcpdump", "-nr", str(file), begun], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def _system(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True)

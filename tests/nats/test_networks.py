@@ -1,0 +1,133 @@
+"""Machines of their own: what is open on an edge's, and what passes on the wire between."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from relay.adapters.server.process import server_binary
+from tests.awaiting import eventually
+from tests.nats.network import Machine, captured, connections_in, machines
+
+pytestmark = pytest.mark.nats
+MARK = "nobody-on-the-way-reads-this-7f3a"
+OBJECTS = f"""\
+apiVersion: v1
+kind: Namespace
+metadata: {{name: vault, labels: {{app: vault}}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: combination, namespace: vault, labels: {{app: vault}}}}
+data: {{it: {MARK}}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: vault}}
+spec:
+  locationSelectors: [{{matchLabels: {{id: region-1-store}}}}]
+  downsync:
+    - {{apiGroup: "", resources: ["*"], namespaces: [vault], objectNames: ["*"]}}
+    - {{apiGroup: "", resources: [namespaces], objectNames: [vault]}}
+"""
+
+
+def leafcast(machine: Machine, *words: str | Path):
+    return machine.running(sys.executable, "-m", "leafcast", *words)
+
+
+async def until_said(file: Path, said: str) -> None:
+    await eventually(lambda: said in file.read_text(), file.read_text, every=0.1)
+
+
+async def test_an_edge_elsewhere_opens_no_port_and_says_nothing_in_clear(tmp_path):
+    with machines(tmp_path, ["centre.example", "store.example"]) as (centre, edge):
+        wire = tmp_path / "wire.pcap"
+        centre.leafcast("up", "--regions=1", "--sites=1", "--listen", "centre.example")
+        try:
+            added = centre.leafcast("node", "add", "/region-1/store", "--approved")
+            line = re.search(r"leafcast join (tls://centre.example:7423) --token (\S+)", added)
+            assert line, added
+            join = ("join", line[1], "--token", line[2], "--data-dir", edge.folder / "node")
+            with captured(edge, wire), leafcast(edge, *join) as said:
+                await until_said(said, "is in session")
+                manifest = tmp_path / "vault.yaml"
+                manifest.write_text(OBJECTS)
+                centre.leafcast("apply", "-f", manifest)
+                centre.leafcast("wait", "vault", "--for", "synced", "--timeout", "60s")
+                got = centre.leafcast(
+                    "get", "configmaps", "-n", "vault", "-o", "yaml", "--at", "/region-1/store"
+                )
+                assert MARK in got
+                assert all(at.startswith("127.0.0.1:") for at in edge.listening())
+                # From the network there is TLS on the relays' ports, and nothing else.
+                open_to_all = [at for at in centre.listening() if not at.startswith("127.0.0.1:")]
+                assert sorted(open_to_all) == ["*:7422", "*:7423"]
+        finally:
+            centre.leafcast("down")
+        assert connections_in(edge, wire) == ""
+        passed = wire.read_bytes()
+        assert len(passed) > 10_000
+        for word in (MARK, "combination", "vault", "_mail", "CONNECT {", "INFO {", line[2]):
+            assert word.encode() not in passed, word
+
+
+async def test_a_region_elsewhere_gets_its_certificate_with_its_first_child(tmp_path):
+    with machines(tmp_path, ["centre.example", "emea.example"]) as (centre, emea):
+        centre.leafcast("up", "--regions=1", "--sites=1", "--listen", "centre.example")
+
+        def joining(machine: Machine, added: str, folder: str, *more: str):
+            line = re.search(r"leafcast join (tls://\S+) --token (\S+)", added)
+            assert line, added
+            said = ("join", line[1], "--token", line[2], "--data-dir", machine.folder / folder)
+            return line[1], leafcast(machine, *said, *more)
+
+        try:
+            added = centre.leafcast("node", "add", "/emea", "--relay", "--approved")
+            listens = ("--listen", "emea.example:9000")
+            _, region = joining(emea, added, "region", *listens)
+            with region as said:
+                await until_said(said, "is in session")
+                assert all(at.startswith("127.0.0.1:") for at in emea.listening())
+                added = centre.leafcast("node", "add", "/emea/s1", "--approved")
+                url, edge = joining(centre, added, "edge")
+                assert url == "tls://emea.example:9000"
+                with edge as below:
+                    await until_said(below, "is in session")
+            # It goes on with the certificate that it has.
+            with leafcast(
+                emea,
+                "join",
+                emea.folder / "region" / "bundle.json",
+                "--data-dir",
+                emea.folder / "region",
+                *listens,
+            ) as said:
+                await until_said(said, "is in session")
+                assert "*:9000" in emea.listening()
+        finally:
+            centre.leafcast("down")
+
+
+async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_path):
+    tree = tmp_path / "tree"
+    with machines(tmp_path, ["nats-centre", "nats-region-1"]) as (centre, region):
+        centre.leafcast("layout", tree, "--regions=1", "--sites=1")
+        folders = (tree / "centre", tree / "lc_region-1")
+        wire = tmp_path / "wire.pcap"
+        with (
+            captured(region, wire),
+            centre.running(server_binary(), "--config", folders[0] / "nats.conf") as server,
+            region.running(server_binary(), "--config", folders[1] / "nats.conf") as lower,
+        ):
+            await asyncio.gather(*(until_said(it, "Server is ready") for it in (server, lower)))
+            with (
+                leafcast(centre, "run", "center", "--config", folders[0] / "node.yaml"),
+                leafcast(region, "run", "relay", "--config", folders[1] / "node.yaml") as said,
+            ):
+                await until_said(said, "is in session")
+                shown = centre.leafcast("tree", "--data-dir", tree)
+                assert re.search(r"region-1 +up", shown), shown
+        assert b"INFO {" not in wire.read_bytes()

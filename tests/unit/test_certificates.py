@@ -1,0 +1,232 @@
+"""Certificates are renewed in time: here, and over the tree; the clock is moved, nobody waits."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from leafcast.ask.api import ApiError
+from leafcast.daemon.certifying import Certifying
+from leafcast.local.certificates import (
+    IssuedCertificates,
+    LocalListening,
+    NameTaken,
+    NodeCertificate,
+    load_or_make_authority,
+)
+from leafcast.local.listening import (
+    Listening,
+    ListenRefused,
+    keep_listening,
+    kept_listening,
+    listening,
+)
+from relay.adapters.tls.authority import (
+    new_key,
+    renewal_due,
+    requested_names,
+    signing_request,
+    valid_until,
+)
+from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from relay.asker import AskFailed
+from relay.core.events import Instant
+from schemas.asks import CERTIFY, NODE, AskFault
+from schemas.identity import NodePath, TreeId
+from schemas.records import NodeRecord, Source
+
+DAY_MS = 86_400_000
+TREE = TreeId("t" * 26)
+CENTRE, EMEA, APAC = NodePath(), NodePath.parse("/emea"), NodePath.parse("/apac")
+
+
+@dataclass
+class MovedClock:
+    wall_ms: int = 1_800_000_000_000
+
+    def now(self):
+        return Instant(0.0, self.wall_ms)
+
+
+@dataclass
+class Server:
+    reloads: int = 0
+
+    async def reload(self):
+        self.reloads += 1
+
+
+def local(tmp_path, clock, said):
+    def authority():
+        return load_or_make_authority(tmp_path, TREE, clock.wall_ms)
+
+    relays = [CENTRE, EMEA]
+    return LocalListening(said, relays, lambda path: tmp_path / path.domain, authority, clock)
+
+
+async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(tmp_path):
+    clock, server = MovedClock(), Server()
+    here = local(tmp_path, clock, listening(["centre.example"], "", "", ""))
+    reach = here.reach(EMEA)
+    assert reach.urls == ("tls://centre.example:7423",)
+    first = reach.tls.certificate.read_text()
+    check_pair(
+        first,
+        reach.tls.key.read_text(),
+        here.authorities(),
+        ["centre.example"],
+        clock.wall_ms,
+        "it",
+    )
+    clock.wall_ms += 19 * DAY_MS
+    assert await here.renew_now({EMEA: server}) == []
+    clock.wall_ms += 2 * DAY_MS
+    assert await here.renew_now({EMEA: server}) == [EMEA]
+    assert server.reloads == 1
+    assert reach.tls.certificate.read_text() != first
+    assert not renewal_due(reach.tls.certificate.read_text(), clock.wall_ms)
+
+
+async def test_what_the_user_renews_is_taken_up(tmp_path):
+    clock, server = MovedClock(), Server()
+    authority = load_or_make_authority(tmp_path, TREE, clock.wall_ms)
+    key = tmp_path / "key.pem"
+    key.write_text(new_key())
+    file = tmp_path / "certificate.pem"
+    request = signing_request(key.read_text(), ["centre.example"])
+    file.write_text(authority.issue(request, clock.wall_ms))
+    (tmp_path / "ca.pem").write_text(authority.certificate)
+    said = listening(["centre.example"], str(file), str(key), str(tmp_path / "ca.pem"))
+    here = local(tmp_path, clock, said)
+    assert here.reach(CENTRE).tls.certificate == file
+    assert await here.renew_now({CENTRE: server}) == []
+    file.write_text(authority.issue(request, clock.wall_ms + DAY_MS))
+    assert await here.renew_now({CENTRE: server}) == [CENTRE]
+    assert server.reloads == 1
+
+
+@dataclass
+class Elsewhere:
+    """A node that runs elsewhere, as asks reach it."""
+
+    own: NodeCertificate
+    clock: MovedClock
+    away: bool = False
+    asked: list = field(default_factory=list)
+
+    async def ask(self, path, verb, arguments):
+        self.asked.append(verb)
+        if self.away:
+            raise AskFailed(AskFault("Unreachable", f"{path} is away", str(path)))
+        if verb == NODE:
+            return {"children": {}, "certificateRequest": self.own.request()}
+        assert verb == CERTIFY
+        self.own.take(arguments["certificate"], arguments["authority"], self.clock.wall_ms)
+        return {"taken": True}
+
+
+class Tree:
+    def tree_id(self):
+        return TREE
+
+    def issuer(self):
+        node = NodeRecord(Source("leafcast.io/Node", TREE, "", "/emea"), 1, "", "", (), EMEA, "U")
+
+        return SimpleNamespace(records={"k": node})
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    clock = MovedClock()
+    return Elsewhere(NodeCertificate(tmp_path / "emea", ("emea.example",)), clock)
+
+
+@pytest.fixture
+def certifying(tmp_path, elsewhere):
+    @dataclass
+    class Place:
+        folder = tmp_path / "centre"
+
+    Place.folder.mkdir()
+    return Certifying(Tree(), elsewhere, Place(), elsewhere.clock)
+
+
+async def test_a_node_elsewhere_is_renewed_over_the_tree_from_the_key_that_it_keeps(
+    certifying, elsewhere
+):
+    own, clock = elsewhere.own, elsewhere.clock
+    assert await certifying.first(EMEA, own.request())
+    key = own.files.key.read_text()
+    assert await certifying.renew_due(clock.wall_ms + 19 * DAY_MS) == []
+    clock.wall_ms += 21 * DAY_MS
+    assert await certifying.renew_due(clock.wall_ms) == [EMEA]
+    assert await certifying.renew_due(clock.wall_ms) == []
+    assert own.files.key.read_text() == key
+    assert valid_until(own.files.certificate.read_text()) == clock.wall_ms + 30 * DAY_MS
+
+
+async def test_who_is_away_is_renewed_when_it_is_back(certifying, elsewhere):
+    await certifying.first(EMEA, elsewhere.own.request())
+    elsewhere.clock.wall_ms += 40 * DAY_MS
+    elsewhere.away = True
+    assert await certifying.renew_due(elsewhere.clock.wall_ms) == []
+    elsewhere.away = False
+    assert await certifying.renew_due(elsewhere.clock.wall_ms) == [EMEA]
+
+
+async def test_a_node_gets_no_certificate_for_a_name_of_anothers(certifying, elsewhere):
+    await certifying.first(EMEA, elsewhere.own.request())
+    evil = signing_request(new_key(), ["apac.example", "emea.example"])
+    with pytest.raises(ApiError, match=r"emea.example, which is /emea's"):
+        await certifying.first(APAC, evil)
+    # What it asks for later than the first time counts for nothing either.
+    elsewhere.own = NodeCertificate(elsewhere.own.folder, ("centre.example",))
+    elsewhere.clock.wall_ms += 21 * DAY_MS
+    with pytest.raises(CertificateUnusable, match=r"not for centre.example"):
+        await certifying.renew_due(elsewhere.clock.wall_ms)
+
+
+def test_names_are_free_again_when_their_node_is_gone(tmp_path):
+    authority = load_or_make_authority(tmp_path, TREE, 1_800_000_000_000)
+    made = authority.issue(signing_request(new_key(), ["a.example"]), 1_800_000_000_000)
+    issued = IssuedCertificates(tmp_path)
+    issued.keep(EMEA, requested_names(signing_request(new_key(), ["a.example"])), made)
+    with pytest.raises(NameTaken):
+        issued.check(APAC, ["a.example"])
+    IssuedCertificates(tmp_path).forget_others({"/"})
+    IssuedCertificates(tmp_path).check(APAC, ["a.example"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["nats://centre.example"], "in clear"),
+        (["centre.example/leaf"], "no address"),
+        (["centre.example:port"], "Port could not"),
+        ([":7422"], "no address"),
+        (["centre.example", "wss://centre.example/leaf"], "of one kind"),
+        (["tls://user@centre.example"], "no address"),
+        ([f"c{n}.example" for n in range(9)], "8 addresses"),
+    ],
+)
+def test_an_address_that_nobody_could_dial_is_refused(texts, said):
+    with pytest.raises(ListenRefused, match=said):
+        listening(texts, "", "", "")
+
+
+def test_where_it_listens_is_remembered(tmp_path):
+    assert kept_listening(tmp_path) is None
+    said = listening(["centre.example", "[fd00::1]:9000"], "", "", "/ca.pem")
+    keep_listening(tmp_path, said)
+    assert (
+        kept_listening(tmp_path)
+        == said
+        == Listening(("tls://centre.example:7422", "tls://[fd00::1]:9000"), authorities="/ca.pem")
+    )
+
+
+def test_behind_a_proxy_each_relay_has_a_path_and_a_port_of_its_own():
+    said = listening(["wss://centre.example/leaf"], "", "", "")
+    assert said.reach(0, CENTRE, None).urls == ("wss://centre.example/leaf",)
+    region = said.reach(1, EMEA, None)
+    assert (region.urls, region.port) == (("wss://centre.example/leaf/emea",), 8423)
