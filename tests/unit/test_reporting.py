@@ -8,6 +8,7 @@ from relay.core.gates import GateNames
 from relay.core.link.session import Presence
 from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts, RolloutFacts
 from relay.core.reports.reduce import EMPTY, times
+from schemas.collectors import Collected
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import NEVER_JOINED, ObjectResult, Report, ReportPart, Summary, part_key
@@ -122,6 +123,19 @@ def test_what_came_before_the_hello_counts_once_its_run_is_the_present_one():
     assert found.summary(KEY) == DONE
     assert found.forget_unsaid("a", "r") == []
     found.check()
+
+
+def test_who_reports_other_rows_and_the_same_counts_has_them_passed_on():
+    room = CollectingRoom(Content((), []), None)
+    found = ChildReports(lambda _child: 0, lambda _child, _key: facts(), room)
+    found.expect_all("a", "r")
+    rows = (Collected(ObjectKey("", "x", "n", "o"), "program", bytes(16), b"rows"),)
+    others = (replace(rows[0], rows=b"others"),)
+    passed_on = []
+    for revision, said in enumerate((rows, rows, others, ()), 1):
+        assert found.take("a", replace(report(revision), collected=said))
+        passed_on.append(KEY in found.take_dirty())
+    assert passed_on == [True, False, True, True]
 
 
 def test_what_a_new_run_did_not_say_is_erased_with_its_first_progress():

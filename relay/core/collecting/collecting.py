@@ -216,12 +216,14 @@ class CollectingRoom:
 
     # What changed.
 
-    def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> None:
-        """Keep what a child says in a part of its report, in place of what it said there."""
+    def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> bool:
+        """Keep what a child says in a part of its report; whether it said another thing there."""
         if not said and child not in self._reports.children(key):
-            return
-        for place in self._reports.put(key, child, part, said):
+            return False
+        places = list(self._reports.put(key, child, part, said))
+        for place in places:
             self._stale_at(key, place, child)
+        return bool(places)
 
     def forget_child(self, child: str) -> None:
         """The child is none any more."""

@@ -69,8 +69,8 @@ class Facts(NamedTuple):
 class CollectedTaker(Protocol):
     """Keeps what collectors collected."""
 
-    def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> None:
-        """Keep what a child says in a part, in place of what it said there."""
+    def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> bool:
+        """Keep what a child says in a part; whether it said another thing there."""
 
     def stale(self, key: MailKey, child: str) -> None:
         """Something else is known of a child and a placement."""
@@ -130,7 +130,8 @@ class ChildReports:
             report.gone,
         )
         self._replace(fold, place, report.key, said)
-        self._collecting.take(report.key, child, 0, () if report.gone else report.collected)
+        if self._collecting.take(report.key, child, 0, () if report.gone else report.collected):
+            self.touch(report.key)
         for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
             self._drop_part(fold, place, report.key, part)
         if report.gone:
