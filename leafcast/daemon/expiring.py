@@ -8,8 +8,9 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.doctor.findings import Expiry
-from leafcast.local.certificates import AUTHORITY_FILE, FOLDER, IssuedCertificates
+from leafcast.local.certificates import AUTHORITY_FILE, IssuedCertificates
 from leafcast.local.listening import ListenRefused, kept_listening
+from leafcast.local.node_certificate import FOLDER
 from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
 
 DAY_MS = 86_400_000

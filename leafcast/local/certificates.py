@@ -11,22 +11,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from leafcast.local.listening import Listening
+from leafcast.local.node_certificate import FOLDER, NodeCertificate
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
 from relay.adapters.tls.authority import (
     Authority,
-    new_key,
-    renewal_due,
     renewal_ms,
-    signing_request,
 )
-from relay.adapters.tls.checking import check_pair
 from relay.atomic_file import atomic_write
 from relay.ports import BusBroken, Clock
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId
 
-FOLDER, AUTHORITY_FILE = "tls", "authority.pem"
+AUTHORITY_FILE = "authority.pem"
 LOOK_SECONDS = 60.0
 """So often it is looked whether a certificate is due, or the user put another one in its place."""
 
@@ -125,70 +122,6 @@ def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
         str(NodePath.parse(path)): _Issued(list(map(str, it["names"])), int(it["due_ms"]))
         for path, it in form.items()
     }
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCertificate:
-    """One server's key, which stays in its folder, and the certificate that it was given."""
-
-    folder: Path
-    names: tuple[str, ...]
-
-    @property
-    def files(self) -> TlsFiles:
-        place = self.folder / FOLDER
-        return TlsFiles(place / "certificate.pem", place / "key.pem")
-
-    @classmethod
-    def kept(cls, folder: Path) -> NodeCertificate | None:
-        """The one that the tree's authority gave the node of this folder, if it did."""
-        try:
-            names = (folder / FOLDER / "names").read_text(encoding="utf-8").split()
-        except (FileNotFoundError, ValueError):
-            return None
-        return cls(folder, tuple(names))
-
-    @property
-    def authorities(self) -> Path:
-        """Who signs it."""
-        return self.folder / FOLDER / "authorities.pem"
-
-    def request(self) -> str:
-        """What is to be signed; makes the key if there is none."""
-        key = self.files.key
-        if not key.exists():
-            key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            atomic_write(key, new_key())
-        return signing_request(key.read_text(encoding="utf-8"), self.names)
-
-    @property
-    def there(self) -> bool:
-        """Whether it was ever given one, for these names."""
-        kept = NodeCertificate.kept(self.folder)
-        return kept == self and self.files.certificate.exists()
-
-    def take(self, certificate: str, authority: str, now_ms: int) -> None:
-        """Put it in the place of the one before; raises CertificateUnusable."""
-        key = self.files.key.read_text(encoding="utf-8")
-        check_pair(certificate, key, authority, self.names, now_ms, "the new certificate")
-        atomic_write(self.authorities, authority)
-        atomic_write(self.files.certificate, certificate)
-        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
-
-    def due(self, now_ms: int) -> bool:
-        """Whether it needs one: there is none, or for other names, or two thirds are over."""
-        try:
-            text = self.files.certificate.read_text(encoding="utf-8")
-            served = (self.folder / FOLDER / "names").read_text(encoding="utf-8").split()
-            return renewal_due(text, now_ms) or tuple(served) != self.names
-        except (FileNotFoundError, ValueError):
-            return True
-
-    def certified(self, authority: Authority, now_ms: int) -> str:
-        """Have it signed right here; the certificate."""
-        made = authority.issue(self.request(), now_ms)
-        self.take(made, authority.certificate, now_ms)
-        return made
 
 
 class LocalListening:

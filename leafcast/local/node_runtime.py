@@ -16,10 +16,10 @@ from typing import Any, TypedDict
 
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
-from leafcast.local.certificates import NodeCertificate
 from leafcast.local.credentials import CredentialsUnusable
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
+from leafcast.local.node_certificate import NodeCertificate
 from leafcast.local.own_key import OwnKey
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
@@ -34,7 +34,7 @@ from relay.adapters.server.reach import Reach
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.adapters.tls.checking import CertificateUnusable
+from relay.adapters.tls.refusals import CertificateUnusable
 from relay.asker import Asker, AskFailed
 from relay.atomic_file import atomic_write
 from relay.core.config import NodeConfig

@@ -14,18 +14,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
 from relay.adapters.tls.authority import names_in
+from relay.adapters.tls.refusals import CertificateUnusable
 
 CHAIN_MAX = 8
-
-
-class CertificateUnusable(Exception):
-    """A certificate, key or authority that no link can be made with: what, why, and what to do."""
-
-    def __init__(self, what: str, reason: str, remedy: str) -> None:
-        super().__init__(f"{what}: {reason}; {remedy}")
-        self.what = what
-        self.reason = reason
-        self.remedy = remedy
 
 
 def check_pair(
