@@ -58,8 +58,8 @@ class Asked:
         return self.syncer.applied if self.syncer else 0
 
     @property
-    def leaf_url(self) -> str:
-        return f"memory:{self.path}"
+    def leaf_urls(self) -> tuple[str, ...]:
+        return (f"memory:{self.path}",)
 
     async def read_copies(self, child: str, first: int) -> CopiesPage:
         return await self.bus.read_copies(child, first)

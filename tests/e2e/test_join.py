@@ -151,7 +151,7 @@ def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
     assert site.process.poll() is None
 
     refused = tree.run("node", "add", "/region-1/new-2", code=1)
-    assert refused.startswith('Error from server (AlreadyExists): node "/region-1/new-2"')
+    assert refused.startswith('error: node "/region-1/new-2" already exists; --replace makes')
     again = tree.add("/region-1/new-2", "--replace")
     assert not tree.reached()["/region-1/new-2"] or tree.node("/region-1/new-2")["state"] == "up"
     site.until("does not know this bundle's key")
@@ -238,7 +238,7 @@ def test_a_site_moves_with_the_folder_it_has(tree):
     said = tree.run("node", "move", "/region-1/new-4", "/new-5", "-o", bundle)
     assert "Moved /region-1/new-4 to /new-5" in said
     assert "env=prod, id=region-1-new-4, region=new-5" in said
-    site.until("the node was removed or moved")
+    site.until("the node was removed, moved or revoked")
     site.end()
     site = tree.join(bundle, "new-4")
     site.until("in session with its parent")

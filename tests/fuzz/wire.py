@@ -303,7 +303,7 @@ TARGETS = {
         chosen=1,
     ),
     "body": Target(body, lambda: [golden.BODY.encode()], Form.MSGPACK),
-    "keys message": Target(keys_message, keys_seeds, Form.MSGPACK),
+    "keys-message": Target(keys_message, keys_seeds, Form.MSGPACK),
     "report": Target(
         report, lambda: [encode(golden.UNSIGNED[it]) for it in ("report", "part")], Form.MSGPACK
     ),

@@ -20,7 +20,7 @@ WAYS = {"alter": "Forged", "forge": "UnknownKey", "redirect": "WrongKey"}
 
 
 SOON_WITHHELD = {
-    "relay.core.destination.destination.WITHHELD_AFTER_SECONDS": 5.0,
+    "relay.core.destination.withheld.WITHHELD_AFTER_SECONDS": 5.0,
     "relay.core.records.judge.REACH_SECONDS_MAX": 5.0,
     "relay.core.upstream.REACH_SECONDS_MAX": 5.0,
 }
