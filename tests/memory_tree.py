@@ -61,6 +61,13 @@ class Asked:
     def leaf_urls(self) -> tuple[str, ...]:
         return (f"memory:{self.path}",)
 
+    @property
+    def authorities(self) -> str:
+        return ""
+
+    def certificate_request(self) -> str:
+        return ""
+
     async def read_copies(self, child: str, first: int) -> CopiesPage:
         return await self.bus.read_copies(child, first)
 

@@ -90,7 +90,7 @@ async def test_an_edge_moves_during_changes_and_is_killed_on_its_way(tree):
         group.create_task(change())
         moved = await tree.move(EDGES[0], "/r2/e1")
         # What runs with the old bundle is refused, says so, and keeps what it has.
-        await until(lambda: "removed or moved" in old.said, lambda: old.said)
+        await until(lambda: "removed, moved or revoked" in old.said, lambda: old.said)
         assert (await old.look()).values.keys() == before.values.keys()
         await old.stop()
         for batch in (2, 8):
