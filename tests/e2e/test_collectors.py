@@ -154,7 +154,7 @@ def test_destinations_are_told_of_which_an_expression_is_true(tree, apply):
     assert listed(tree, first, "--limit", "1") == (["/region-1/site-1"], True)
     assert listed(tree, 'state != "synced" || !complete || object.size() > 9') == ([], False)
     wrong = did(tree, "status", "shop", "--destinations", "--filter", "helth", code=2).stderr
-    assert 'unknown variable "helth"; there are path, state, health, complete' in wrong
+    assert 'unknown variable "helth"; there are path, state, health, wave, complete' in wrong
 
 
 def test_collectors_say_what_all_copies_say(tree, apply):
