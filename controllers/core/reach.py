@@ -22,15 +22,7 @@ _ASKED = MailKey("")
 
 def count_destinations(records: Iterable[Record], alternatives: Iterable[Alternative]) -> int:
     """How many destinations in force these alternatives select."""
-    reach = _Reach(records)
-    return reach.count(tuple(alternatives))
-
-
-def destinations_of(
-    records: Iterable[Record], alternatives: Iterable[Alternative]
-) -> frozenset[MailKey]:
-    """Which destinations in force these alternatives select, by the keys of their profiles."""
-    return _Reach(records).destinations(tuple(alternatives))
+    return Reach(records).count(tuple(alternatives))
 
 
 def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey]) -> Held[MailKey]:
@@ -48,8 +40,8 @@ def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey])
     few = len(lost) <= removals_max(0)
     if few and not left:
         return Held(frozenset())
-    whole = _Reach(records)
-    still = _Reach(record for record in records if record.source.key not in unseen)
+    whole = Reach(records)
+    still = Reach(record for record in records if record.source.key not in unseen)
     held: set[MailKey] = set()
     reason = ""
     for alternatives, name in _placements(records).items():
@@ -77,7 +69,7 @@ def _placements(records: Iterable[Record]) -> Mapping[_Alternatives, str]:
     }
 
 
-class _Reach:
+class Reach:
     """Whom one list of alternatives after the other selects of an inventory."""
 
     def __init__(self, records: Iterable[Record]) -> None:

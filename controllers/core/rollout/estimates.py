@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from controllers.core.reach import destinations_of
+from controllers.core.reach import Reach
+from controllers.core.rollout.waves import labels_of
 from schemas.api.rollout_spec import Wave
 from schemas.identity import MailKey
 from schemas.records import (
     BUCKETS,
-    OVER_LOCATION,
-    OVER_SYNC_TARGET,
     Alternative,
     DeltaHead,
     Profile,
@@ -24,37 +23,37 @@ def members(records: Mapping[MailKey, Record], placement: MailKey, wave: Wave) -
     head = records.get(placement)
     if not isinstance(head, DeltaHead):
         return 0
-    meant = destinations_of(records.values(), head.alternatives)
-    selector, over = wave.selector, OVER_SYNC_TARGET
-    if wave.location_selector is not None:
-        selector, over = wave.location_selector, OVER_LOCATION
-    if selector is not None:
-        meant &= destinations_of(records.values(), (Alternative(over, selector),))
+    reach = Reach(records.values())
+    among = _among(reach, reach.destinations(head.alternatives), wave)
     share = 100 if wave.percent is None else wave.percent
-    return len(meant) * share // 100
+    return len(among) * share // 100
 
 
 def wave_members(
     records: Mapping[MailKey, Record],
-    meant: Iterable[Alternative],
+    meant: tuple[Alternative, ...],
     waves: Iterable[Wave],
     salt: str,
 ) -> tuple[int, ...]:
     """How many destinations each wave admits: the first that does counts."""
-    left = set(destinations_of(records.values(), meant))
+    reach = Reach(records.values())
+    left = reach.destinations(meant)
     found = []
     for wave in waves:
-        among: Collection[MailKey] = left
-        selector, over = wave.selector, OVER_SYNC_TARGET
-        if wave.location_selector is not None:
-            selector, over = wave.location_selector, OVER_LOCATION
-        if selector is not None:
-            among = left & destinations_of(records.values(), (Alternative(over, selector),))
         below = BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100
+        among = _among(reach, left, wave)
         admitted = {key for key in among if _bucket(records[key], salt) < below}
         left -= admitted
         found.append(len(admitted))
     return tuple(found)
+
+
+def _among(reach: Reach, destinations: frozenset[MailKey], wave: Wave) -> frozenset[MailKey]:
+    """Those that the wave's labels take."""
+    over, selector = labels_of(wave)
+    if selector is None:
+        return destinations
+    return destinations & reach.destinations((Alternative(over, selector),))
 
 
 def _bucket(record: Record, salt: str) -> int:

@@ -99,7 +99,7 @@ class Rollouts:
 
     def gates(self, placement: str) -> tuple[Gate, ...]:
         """Who gets what of a placement that is steered; nothing is known yet if there are none."""
-        state = self.states.get(self.of(placement) or "")
+        state = self._state(placement)
         # Before its first revision there is nothing to be said of it.
         return layers.gates_of(state) if state is not None and state.revision else ()
 
@@ -119,12 +119,16 @@ class Rollouts:
 
     def waits_for(self, placement: str) -> str:
         """What the rollout of a placement waits for, as a sentence; "" if there is none."""
-        state = self.states.get(self.of(placement) or "")
+        state = self._state(placement)
         return state.message if state is not None else ""
+
+    def _state(self, placement: str) -> RolloutStatus | None:
+        """What is written of the Rollout that steers a placement."""
+        return self.states.get(self.of(placement) or "")
 
     def _ended(self, placement: str) -> str:
         """How what the placement wants now ended, or what it is at; "" if it has not begun."""
-        state = self.states.get(self.of(placement) or "")
+        state = self._state(placement)
         if state is None or self.targets.get(placement) != target_of(state):
             return ""
         return state.phase

@@ -110,16 +110,23 @@ def gate_of(
     """The gate of a wave, opened as far as the wave is."""
     status = waves[at]
     wave = status.definition
-    by_location = wave.location_selector is not None
+    over, selector = labels_of(wave)
     below = status.steps[status.step - 1].below if status.step else 0
     return LayerGate(
         name=gate_name(revision, at),
         below=below,
         salt=salt if 0 < below < BUCKETS else "",
-        over=OVER_LOCATION if by_location else OVER_SYNC_TARGET,
-        selector=wave.location_selector if by_location else wave.selector,
+        over=over,
+        selector=selector,
         windows=tuple(map(_window, wave.windows or spec.windows)),
     )
+
+
+def labels_of(wave: Wave) -> tuple[str, LabelSelector | None]:
+    """Whose labels a wave goes by, and by which; None takes any."""
+    if wave.location_selector is not None:
+        return OVER_LOCATION, wave.location_selector
+    return OVER_SYNC_TARGET, wave.selector
 
 
 def _window(window: RolloutWindow) -> StatusWindow:

@@ -83,7 +83,7 @@ def history(name: str, *, output: str | None, data_dir: Path | None) -> None:
 @data_dir_option
 def pause(name: str, data_dir: Path | None) -> None:
     """Open no further gate. Who has begun goes on."""
-    _ask(data_dir, name, "pause", "paused")
+    _ask(data_dir, name, "pause")
 
 
 @rollout.command()
@@ -91,7 +91,7 @@ def pause(name: str, data_dir: Path | None) -> None:
 @data_dir_option
 def resume(name: str, data_dir: Path | None) -> None:
     """Go on where it paused, failed or was held."""
-    _ask(data_dir, name, "resume", "resumed")
+    _ask(data_dir, name, "resume")
 
 
 @rollout.command()
@@ -100,7 +100,7 @@ def resume(name: str, data_dir: Path | None) -> None:
 @data_dir_option
 def promote(name: str, data_dir: Path | None, *, all_waves: bool) -> None:
     """Skip what the present wave waits for, and begin the next."""
-    _ask(data_dir, name, "promote", "promoted", all=all_waves)
+    _ask(data_dir, name, "promote", all=all_waves)
 
 
 @rollout.command()
@@ -109,7 +109,7 @@ def promote(name: str, data_dir: Path | None, *, all_waves: bool) -> None:
 @data_dir_option
 def approve(name: str, wave: str, data_dir: Path | None) -> None:
     """Approve a wave that waits for it."""
-    _ask(data_dir, name, "approve", f"wave {wave} approved", wave=wave)
+    _ask(data_dir, name, "approve", wave=wave)
 
 
 @rollout.command()
@@ -118,7 +118,7 @@ def approve(name: str, wave: str, data_dir: Path | None) -> None:
 @data_dir_option
 def abort(name: str, data_dir: Path | None, *, keep: bool) -> None:
     """End the rollout. All go back to the former content."""
-    _ask(data_dir, name, "abort", "aborted", keep=keep)
+    _ask(data_dir, name, "abort", keep=keep)
 
 
 @rollout.command()
@@ -128,7 +128,7 @@ def abort(name: str, data_dir: Path | None, *, keep: bool) -> None:
 @data_dir_option
 def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool) -> None:
     """Roll out what an earlier revision was, as a new revision."""
-    _ask(data_dir, name, "undo", "going back", revision=to, now=now)
+    _ask(data_dir, name, "undo", revision=to, now=now)
 
 
 @rollout.command()
@@ -138,8 +138,7 @@ def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool) -> None
 @data_dir_option
 def pin(name: str, at: str, revision: int, data_dir: Path | None) -> None:
     """Keep a destination at one revision, whatever else is rolled out."""
-    said = f"{at} pinned to revision {revision}"
-    _ask(data_dir, name, "pin", said, path=at, revision=revision)
+    _ask(data_dir, name, "pin", path=at, revision=revision)
 
 
 @rollout.command()
@@ -148,7 +147,7 @@ def pin(name: str, at: str, revision: int, data_dir: Path | None) -> None:
 @data_dir_option
 def unpin(name: str, at: str, data_dir: Path | None) -> None:
     """Let a pinned destination follow the waves again."""
-    _ask(data_dir, name, "unpin", f"{at} unpinned", path=at)
+    _ask(data_dir, name, "unpin", path=at)
 
 
 @rollout.command()
@@ -157,7 +156,7 @@ def unpin(name: str, at: str, data_dir: Path | None) -> None:
 @data_dir_option
 def freeze(name: str, at: str, data_dir: Path | None) -> None:
     """Let nothing new go to a node and all below it."""
-    _ask(data_dir, name, "freeze", f"{at} frozen", path=at)
+    _ask(data_dir, name, "freeze", path=at)
 
 
 @rollout.command()
@@ -166,17 +165,17 @@ def freeze(name: str, at: str, data_dir: Path | None) -> None:
 @data_dir_option
 def unfreeze(name: str, at: str, data_dir: Path | None) -> None:
     """Let what is new go there again."""
-    _ask(data_dir, name, "unfreeze", f"{at} no longer frozen", path=at)
+    _ask(data_dir, name, "unfreeze", path=at)
 
 
 def _finder(name: str) -> Callable[[Session], Any]:
     return lambda session: rollout_named(session, name)
 
 
-def _ask(data_dir: Path | None, name: str, action: str, done: str, **arguments: Any) -> None:
+def _ask(data_dir: Path | None, name: str, action: str, **arguments: Any) -> None:
     """Have the centre do it; say what became of it."""
     given = {key: value for key, value in arguments.items() if value is not None}
     handled = in_session(data_dir, lambda session: ask_of(session, name, action, **given))
     if handled.outcome != "Done":
         refuse([f"rollout/{name}: {sanitize(handled.message)}"])
-    click.echo(f"rollout.leafcast.io/{name} {sanitize(handled.message) or done}")
+    click.echo(f"rollout.leafcast.io/{name} {sanitize(handled.message)}")
