@@ -11,6 +11,7 @@ from relay.core.destination.judging import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.objects.health import assess, terminating
 from relay.objects.merge import SERVER_METADATA
+from relay.ports import number_of
 from relay.syncer.ownership import Hold, hold_of
 from relay.syncer.wish import MANAGER
 from schemas import codec
@@ -76,6 +77,17 @@ class Observations:
             self._sights.pop(key, None)
         else:
             self._sights[key] = sight
+
+    def is_older(self, key: ObjectKey, obj: Mapping[str, Any] | None) -> bool:
+        """Whether this is what the object was before it was seen last: an apply outruns a watch.
+
+        Not asked of what a list shows: in a space that was restored it is the present, however old.
+        """
+        sight = self._sights.get(key)
+        if sight is None or obj is None or obj["metadata"].get("uid", "") != sight.uid:
+            return False
+        revision = str(obj["metadata"].get("resourceVersion", ""))
+        return number_of(revision) < number_of(sight.revision)
 
     def news(
         self, key: ObjectKey, address: str, error: str, reason: str, waits: str = ""

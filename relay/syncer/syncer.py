@@ -234,7 +234,9 @@ class Syncer:
         self._busy.discard(key)
         self._reconsider(key)
         if key in self._seen_meanwhile:
-            await self._saw(key, self._seen_meanwhile.pop(key))
+            meanwhile = self._seen_meanwhile.pop(key)
+            if not self._observed.is_older(key, meanwhile):
+                await self._saw(key, meanwhile)
         await self._tell(key)
 
     # One object.
@@ -330,10 +332,10 @@ class Syncer:
                 pass
 
     async def _changed(self, how: str, key: ObjectKey, obj: Object) -> None:
-        if how != "deleted":
-            await self._saw(key, obj)
-        else:
+        if how == "deleted":
             self._doubt(key)
+        elif not self._observed.is_older(key, obj):
+            await self._saw(key, obj)
 
     async def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
         back = self._followed.listed(kind)

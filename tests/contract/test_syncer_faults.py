@@ -6,7 +6,7 @@ import re
 import pytest
 
 from relay.core.destination.judging import REASON_MAX_CHARACTERS
-from relay.ports import Interest, Listed, SpaceError, Unserved
+from relay.ports import Change, Interest, Listed, SpaceError, Unserved
 from relay.syncer import pending
 from relay.syncer.wish import ours
 from schemas.objects import ObjectKey
@@ -51,6 +51,24 @@ async def test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_agai
         await until_object(space, CONFIG, lambda live: live is not None)
         await bench.settled()
         assert bench.done.of(CONFIG).made
+
+
+async def test_what_an_object_was_before_it_was_applied_is_no_drift(bench, space):
+    """A watch may tell of it late: an apply's own answer is newer."""
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        former = await space.get(CONFIG)
+        bench.want(config_map(a="2"))
+        await bench.settled()
+        bench.space.applied.clear()
+        await bench.space.tell(Change("modified", CONFIG, former))
+        await bench.settled()
+        assert bench.space.applied == []
+        # What a list shows is the present, also in a space that went back.
+        await bench.space.tell(Listed(CONFIG_MAPS, {CONFIG: former}))
+        await bench.settled()
+        assert bench.space.applied == ["settings"]
 
 
 async def test_an_object_out_of_reach_waits_and_is_said_once(bench, space):
