@@ -31,6 +31,7 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import Reach
+from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
@@ -78,6 +79,7 @@ class World:
     dice: Dice
     tree: TreeId
     roots: Roots
+    store_key: StoreKey | None = None
 
 
 class NodeRuntime:
@@ -335,6 +337,7 @@ class NodeRuntime:
             children=children,
             reach=self._reach if self._certificate is None or self._certificate.there else None,
             entrance=self._entrance_nkey(),
+            store_key=self._world.store_key,
         )
 
     def _entrance_nkey(self) -> str:

@@ -43,6 +43,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.store_key import StoreKey
 from relay.adapters.tls.authority import Authority
 from relay.core.effects import Noted
 from relay.driver import Driver
@@ -65,7 +66,7 @@ class LocalTree:
 
     The folder outlives it, unless it is `temporary`: then it goes however the program ends.
     `external` says where the centre's server is if someone else runs it; `clusters` are those of
-    edges whose clusters are not simulated.
+    edges whose clusters are not simulated, and `store_key` that of all stores here.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class LocalTree:
         temporary: bool = False,
         external: ServerPlace | None = None,
         clusters: Mapping[NodePath, SpaceSetting] | None = None,
+        store_key: StoreKey | None = None,
     ) -> None:
+        self._store_key = store_key
         self.shape = shape
         self.up = asyncio.Event()
         self._place = DataDir(folder)
@@ -107,7 +110,9 @@ class LocalTree:
             if self._temporary:
                 guard.remove_at_end(self._place.folder)
             keys = load_or_make_keys(self._place.keys, self._dice)
-            world = self.world = World(guard, self._clock, self._dice, keys.tree, keys.roots)
+            world = self.world = World(
+                guard, self._clock, self._dice, keys.tree, keys.roots, self._store_key
+            )
             self._listening = self._listens(keys.tree)
             async with asyncio.TaskGroup() as group:
                 if self._listening is not None:

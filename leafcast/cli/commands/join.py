@@ -14,6 +14,7 @@ from leafcast.cli.health_options import health_options
 from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
 from leafcast.cli.listen_options import listen_options
 from leafcast.cli.options import NodeAt
+from leafcast.cli.store_key_option import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.join.asking import Asking
@@ -64,6 +65,7 @@ T = TypeVar("T")
     help=f"An HTTP proxy to go out through, to a wss:// address.  [environment: {PROXY_VARIABLE}]",
 )
 @listen_options
+@store_key_option
 @log_format_option
 @health_options
 def join(  # noqa: PLR0913, PLR0917 - click passes options by name
@@ -76,6 +78,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     simulated: bool,  # noqa: FBT001 - click
     proxy: str,
     listens: Listening | None,
+    store_key: StoreKeyFile | None,
     log_format: str,
     health: HealthAddress | None,
 ) -> None:
@@ -89,6 +92,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
 
     A relay whose children are elsewhere says with --listen where they dial in. It gets its
     certificate from the centre when the first of them is added.
+
+    With --store-key-file what the node stores is encrypted; each start needs it then.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
@@ -121,7 +126,16 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         if listens is not None and not found.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
         node = JoinedNode(
-            found, place, clock, dice, say, attached, health, proxy=proxy, listens=listens
+            found,
+            place,
+            clock,
+            dice,
+            say,
+            attached,
+            health,
+            proxy=proxy,
+            listens=listens,
+            store_key=store_key.key if store_key is not None else None,
         )
         _until_ended(node.run(), again)
 
