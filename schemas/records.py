@@ -283,12 +283,13 @@ class KeysRecord(Record, frozen=True):
 
 
 class AskRecord(Record, frozen=True):
-    """A question to the node at `path`, valid until `expires_ms`."""
+    """A question to the node at `path`, valid until `expires_ms`; its answer is sealed to a key."""
 
     verb: str
     path: NodePath
     expires_ms: Natural
     arguments: Mapping[str, str]
+    answer_key: bytes = b""
 
 
 RECORDS: Mapping[str, type[Record]] = {
