@@ -38,7 +38,6 @@ from leafcast.data_dir import DataDir
 from leafcast.errors import said
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.local.store_key import kept_store_key
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
@@ -78,12 +77,7 @@ class Daemon:
         self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
         clusters = self._kube.spaces if self._kube else {}
         self.tree = LocalTree(
-            shape,
-            place.folder,
-            self._doing,
-            external=external,
-            clusters=clusters,
-            store_key=None if external is not None else kept_store_key(place.folder),
+            shape, place.folder, self._doing, external=external, clusters=clusters
         )
         self.events = EventLog(random_id(dice.entropy(16)))
         self.tree.noted = lambda path, noted: self.events.noted(

@@ -31,6 +31,7 @@ from leafcast.local.listening import kept_listening
 from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
+from leafcast.local.store_key import kept_store_key
 from leafcast.local.views import TreeShape, TreeView
 from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
@@ -43,7 +44,6 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.server.store_key import StoreKey
 from relay.adapters.tls.authority import Authority
 from relay.core.effects import Noted
 from relay.driver import Driver
@@ -66,7 +66,7 @@ class LocalTree:
 
     The folder outlives it, unless it is `temporary`: then it goes however the program ends.
     `external` says where the centre's server is if someone else runs it; `clusters` are those of
-    edges whose clusters are not simulated, and `store_key` that of all stores here.
+    edges whose clusters are not simulated.
     """
 
     def __init__(
@@ -78,9 +78,7 @@ class LocalTree:
         temporary: bool = False,
         external: ServerPlace | None = None,
         clusters: Mapping[NodePath, SpaceSetting] | None = None,
-        store_key: StoreKey | None = None,
     ) -> None:
-        self._store_key = store_key
         self.shape = shape
         self.up = asyncio.Event()
         self._place = DataDir(folder)
@@ -110,8 +108,9 @@ class LocalTree:
             if self._temporary:
                 guard.remove_at_end(self._place.folder)
             keys = load_or_make_keys(self._place.keys, self._dice)
+            store_key = None if self._external else kept_store_key(self._place.folder)
             world = self.world = World(
-                guard, self._clock, self._dice, keys.tree, keys.roots, self._store_key
+                guard, self._clock, self._dice, keys.tree, keys.roots, store_key
             )
             self._listening = self._listens(keys.tree)
             async with asyncio.TaskGroup() as group:

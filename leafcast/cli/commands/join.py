@@ -18,7 +18,7 @@ from leafcast.cli.store_key_option import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.join.asking import Asking
-from leafcast.join.bundle import read_bundle
+from leafcast.join.bundle import Bundle, read_bundle
 from leafcast.join.folder import (
     BUNDLE_FILE,
     cluster_of,
@@ -118,26 +118,22 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
         say(f"Joining as {role} {found.path}{on}; its state is in {folder}. Ctrl-C ends it.")
         if found.former and not (place.former or place.admitted):
-            say(
-                f"It begins anew: what it kept as {found.former[-1]} is in another folder. To take "
-                "that along, end this, and name that folder with --data-dir."
-            )
+            say(_anew(found))
         attached = attachment(cluster) if cluster is not None else None
         if listens is not None and not found.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
-        node = JoinedNode(
-            found,
-            place,
-            clock,
-            dice,
-            say,
-            attached,
-            health,
-            proxy=proxy,
-            listens=listens,
-            store_key=store_key.key if store_key is not None else None,
-        )
+        key = store_key.key if store_key is not None else None
+        more: dict[str, Any] = {"proxy": proxy, "listens": listens, "store_key": key}
+        node = JoinedNode(found, place, clock, dice, say, attached, health, **more)
         _until_ended(node.run(), again)
+
+
+def _anew(bundle: Bundle) -> str:
+    """That a node that was moved does not find what it had."""
+    return (
+        f"It begins anew: what it kept as {bundle.former[-1]} is in another folder. To take that "
+        "along, end this, and name that folder with --data-dir."
+    )
 
 
 def _until_ended(work: Coroutine[Any, Any, T], again: str) -> T:

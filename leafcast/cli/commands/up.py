@@ -122,38 +122,27 @@ def up(  # noqa: PLR0913 - its options
     install`; the next `up` goes on with it.
     """
     place = DataDir.at(data_dir)
-    asked = {"--regions": regions, "--sites": sites, "--depth": depth}
     kept = place.tree() if place.folder.is_dir() else None
-    shape = _shape(place, kept, asked)
+    shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
     running = place.in_use()
     if kube and not running:
         binaries_for(kube)
     if spaces is not None:
         _check_spaces(place, kube, spaces, running=running)
-    if running and listens is not None and kept_listening(place.folder) != listens:
-        said = f"the tree in {place.folder} runs with other addresses; run `leafcast down` first"
-        raise click.ClickException(said)
-    if running and store_key is not None and kept_file(place.folder) != store_key.file:
-        said = f"the tree in {place.folder} runs with another store key; run `leafcast down` first"
-        raise click.ClickException(said)
+    if running:
+        _check_running(place, listens, store_key)
     if not running:
         prepare_folder(place)
-        if store_key is not None:
-            check_key(place.node(NodePath()), store_key.key)
-            keep_file(place.folder, store_key.file)
-        if listens is not None:
-            keep_listening(place.folder, listens)
-        if spaces is not None:
-            place.write_spaces(spaces)
+        _keep(place, spaces, listens, store_key)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
         click.echo(_next_steps(place, shape, kube, data_dir))
         return
     clock = SystemClock()
     began = clock.now().seconds
-    start = partial(start_daemon, place, shape, kube)
-    _wait(place, shape, clock, timeout_seconds, None if running else start)
+    start = None if running else partial(start_daemon, place, shape, kube)
+    _wait(place, shape, clock, timeout_seconds, start)
     said = "The tree is up again, with its data" if kept else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
     click.echo(_next_steps(place, shape, kube, data_dir))
@@ -246,6 +235,36 @@ def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> 
             "with --data-dir"
         )
     return had
+
+
+def _check_running(
+    place: DataDir, listens: Listening | None, store_key: StoreKeyFile | None
+) -> None:
+    """Refuse what a tree that runs cannot be told."""
+    other = ""
+    if listens is not None and kept_listening(place.folder) != listens:
+        other = "other addresses"
+    if store_key is not None and kept_file(place.folder) != store_key.file:
+        other = "another store key"
+    if other:
+        said = f"the tree in {place.folder} runs with {other}; run `leafcast down` first"
+        raise click.ClickException(said)
+
+
+def _keep(
+    place: DataDir,
+    spaces: CentreSpaces | None,
+    listens: Listening | None,
+    store_key: StoreKeyFile | None,
+) -> None:
+    """Remember what was said for the next start; raises StoreKeyRefused."""
+    if store_key is not None:
+        check_key(place.node(NodePath()), store_key.key)
+        keep_file(place.folder, store_key.file)
+    if listens is not None:
+        keep_listening(place.folder, listens)
+    if spaces is not None:
+        place.write_spaces(spaces)
 
 
 def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, running: bool) -> None:

@@ -102,6 +102,6 @@ def check_key(folder: Path, key: StoreKey | None) -> None:
 def _kept(folder: Path) -> str:
     """What tells the key of the store; "" if the store is in clear, or not there yet."""
     try:
-        return (folder / CHECK_FILE).read_text(encoding="ascii").strip()
+        return (folder / CHECK_FILE).read_text(encoding="ascii", errors="replace").strip()
     except FileNotFoundError:
         return ""
