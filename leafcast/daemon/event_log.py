@@ -186,20 +186,21 @@ def _seen_as(state: str) -> str:
     return "up" if state == CATCHING_UP else state
 
 
-async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
+async def follow_conditions(space: Space, events: EventLog, clock: Clock, *, since_ms: int) -> None:
     """Tell how placements fare: created, delivered, working, failing and why; and other conditions.
 
-    Counts that are still open and steps on the way are no events: people would read flips.
+    Of what is there already, what came to be from `since_ms` on is news. Counts that are still open
+    and steps on the way are no events: people would read flips.
     """
-    await space.follow(Interests(PLACEMENTS), _Conditions(events, clock).tell)
+    await space.follow(Interests(PLACEMENTS), _Conditions(events, clock, since_ms).tell)
 
 
 class _Conditions:
     """What is known of placements: what changed while nobody could look is news all the same."""
 
-    def __init__(self, events: EventLog, clock: Clock) -> None:
+    def __init__(self, events: EventLog, clock: Clock, since_ms: int) -> None:
         self._events, self._clock = events, clock
-        self._since = timestamp(clock.now().wall_ms)
+        self._since = timestamp(since_ms)
         self._listed = set[Interest | None]()
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}
