@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from nacl.exceptions import CryptoError
 from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 
 from schemas import blobs
+from schemas.blobs import StoredBlob
 from schemas.identity import MailKey, TreeId
 from schemas.refusals import BlobRefused, RecordRefused
 
@@ -27,9 +29,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 KEY_BYTES, KEY_ID_BYTES, DIGEST_BYTES = 32, 8, 16
-SIV1 = "siv1"
-"""AES-256-SIV over what `blobs.compress` makes of the plain bytes."""
 FLEET_KEYS_MAX, PLACEMENT_KEYS_MAX = 2, 16
+SIZES_MAX = {blobs.OBJECT: blobs.OBJECT_MAX_BYTES, blobs.TEMPLATE: blobs.OBJECT_MAX_BYTES}
 _TAG_BYTES = 16
 _WRAPPED = "key"
 
@@ -39,9 +40,6 @@ class NotOpened(BlobRefused):
 
     def __init__(self, reason: str) -> None:
         super().__init__("", reason)
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class FleetKeyMissing(NotOpened):
@@ -100,6 +98,38 @@ def unseal(
     return plain
 
 
+@dataclass(frozen=True, slots=True)
+class SealingKey:
+    """A key of one placement in one tree."""
+
+    tree: TreeId
+    key: bytes = field(repr=False)
+
+    @property
+    def id(self) -> bytes:
+        return key_id(self.key)
+
+    def store(self, kind: str, plain: bytes) -> StoredBlob:
+        """The blob of what is sealed: its address and its size are those of the sealed bytes."""
+        return blobs.store_sealed(kind, seal(self.key, kind, self.tree, plain))
+
+    def seal(self, kind: str, plain: bytes, bound: bytes = b"") -> bytes:
+        return seal(self.key, kind, self.tree, plain, bound)
+
+    def unseal(self, kind: str, sealed: bytes, bound: bytes = b"") -> bytes:
+        """The plain bytes; raises NotOpened, or BlobRefused of what is too large."""
+        size_max = SIZES_MAX.get(kind, blobs.BLOB_MAX_BYTES)
+        return unseal(self.key, kind, self.tree, sealed, size_max, bound)
+
+
+def named(keys: Iterable[SealingKey], key_id: bytes) -> SealingKey:
+    """The key of this id; raises NotOpened."""
+    for key in keys:
+        if key.id == key_id:
+            return key
+    raise NotOpened(f"it is sealed under key {key_id.hex()}, which is not here")
+
+
 # How keys travel.
 
 
@@ -127,6 +157,38 @@ def open_fleet_box(private_key: bytes, box: bytes) -> tuple[bytes, ...]:
     except (CryptoError, ValueError, TypeError):
         raise NotOpened("the fleet keys are sealed to another node's key") from None
     return _parted(plain, FLEET_KEYS_MAX)
+
+
+def fleet_boxes(master: bytes, nkeys: Iterable[str], keys: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """What a profile says to who holds one of these nkeys: X25519 keys, and a box for each.
+
+    An nkey to which nothing can be sealed gets none.
+    """
+    publics, boxes = [], []
+    for nkey in nkeys:
+        try:
+            public = sealing_public(nkey)
+            boxes.append(fleet_box(master, public, keys))
+        except RecordRefused:
+            continue
+        publics.append(public)
+    return b"".join(publics), b"".join(boxes)
+
+
+def fleet_keys_for(
+    private_keys: Iterable[bytes], public_keys: bytes, boxes: bytes
+) -> tuple[bytes, ...]:
+    """The fleet keys that a profile brings who has these X25519 keys; none if it brings none."""
+    count = len(public_keys) // KEY_BYTES
+    if not count or len(public_keys) % KEY_BYTES or len(boxes) % count:
+        return ()
+    size = len(boxes) // count
+    for private in private_keys:
+        mine = bytes(PrivateKey(private).public_key)
+        for at in range(count):
+            if public_keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] == mine:
+                return open_fleet_box(private, boxes[at * size : (at + 1) * size])
+    return ()
 
 
 def wrap_keys(fleet: bytes, tree: TreeId, source: MailKey, keys: Iterable[bytes]) -> bytes:
