@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from controllers.core.acting import acting, acting_text
 from controllers.core.collectors import collectors_among
+from controllers.core.keyring import PlacementKeys
 from controllers.core.placements import Placements, Work, read_arm, read_issued
 from controllers.core.rollout.rollouts import ROLLOUTS
 from controllers.core.rollout.state import target_of
@@ -130,12 +131,16 @@ class PlacementTranslator:
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
         holds = self._issuer.ledger.holds
-        self._placements = Placements(identity, known, self._issuer.records, holds)
+        self._placements = Placements(identity, known, self._issuer.records, holds, self.keys_of)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
             group.create_task(self._informer.run(), name="workloads")
             group.create_task(self._queue.work(self.reconcile), name="translate")
+
+    def keys_of(self, placement: MailKey) -> PlacementKeys:
+        """Under which keys a placement's content is sealed now."""
+        return self._issuer.keys.sealing.ring.keys(placement)
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
@@ -357,7 +362,8 @@ class PlacementTranslator:
             target = target_of(state) if state is not None else None
             if target is None:
                 continue
-            read = await read_all(self._relay, read_arm(target))
+            keys = self.keys_of(self.source(name).key)
+            read = await read_all(self._relay, read_arm(target, keys))
             if read is not None:
                 self._placements.put_target(name, read)
 
@@ -414,7 +420,8 @@ class PlacementTranslator:
 
     async def _read(self, head: DeltaHead) -> Issued:
         body = self._issuer.ledger.bodies[head.source.key]
-        issued = await read_all(self._relay, read_issued(head, body))
+        keys = self.keys_of(head.source.key)
+        issued = await read_all(self._relay, read_issued(head, body, keys))
         entries = (issued.entries or {}).values()
         addresses = [it.address for entry in entries for it in entry.references]
         return replace(issued, lost=self._relay.lacks(addresses))

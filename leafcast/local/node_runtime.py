@@ -28,7 +28,7 @@ from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey, private_key
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import Reach
 from relay.adapters.server.store_key import StoreKey
@@ -426,6 +426,7 @@ class NodeRuntime:
             self._home,
             self._former,
             customize=customized_address,
+            private_keys=self._private_keys,
         )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
@@ -458,6 +459,12 @@ class NodeRuntime:
             raise
         finally:
             await bus.close()
+
+    def _private_keys(self) -> tuple[bytes, ...]:
+        """What opens what is sealed to this node: they follow from its key at its parent."""
+        if self._own_key is not None:
+            return self._own_key.private_keys()
+        return (private_key(self._parent.seed),) if self._parent is not None else ()
 
     async def _let_in(self) -> None:
         """Take the requests of those who ask to be let in below this node."""
