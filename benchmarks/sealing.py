@@ -11,6 +11,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ from benchmarks.cost import Meter, silent
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
 from controllers.keyrings import KEYRING_FILE
+from controllers.resealing import rotate_fleet
+from schemas.reports import Count
 from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 
 REGIONS, EDGES = 2, 10
@@ -79,7 +82,7 @@ async def both(report: Report) -> None:
             meter = Meter()
             made = memory_tree(folder, _paths(REGIONS, EDGES), meter.bus, prepare)
             ways.append(Way(name, await stack.enter_async_context(made), meter))
-        dice = random.Random(7)  # noqa: S311 - a load, not a key
+        dice = random.Random(7)
         first = _objects(dice, OBJECTS)
         for way in ways:
             await way.change(first, placement("shop", "shop"))
@@ -101,6 +104,10 @@ async def both(report: Report) -> None:
     report.goal("bytes of one object", median(a / b for a, b in sizes), BYTES_MOST)
 
 
+def _again(edges: int, former: Count) -> Callable[[Count], bool]:
+    return lambda count: is_synced(count, edges, former)
+
+
 async def fleet(edges: int, report: Report) -> None:
     """Another fleet key for many edges, until all have taken it and nothing is on its way."""
     meter = Meter()
@@ -116,14 +123,9 @@ async def fleet(edges: int, report: Report) -> None:
             }
             await silent(meter)
             began, used = time.perf_counter(), time.process_time()
-            await tree.controllers.rotate_fleet(tree.dice)
+            await rotate_fleet(tree.controllers, tree.dice)
             for name in names:
-                before = former[name]
-                await tree.until(
-                    name,
-                    lambda c, before=before: is_synced(c, edges, before),
-                    seconds=SYNCED_SECONDS,
-                )
+                await tree.until(name, _again(edges, former[name]), seconds=SYNCED_SECONDS)
             await silent(meter, clear=False)
             used, seconds = time.process_time() - used, time.perf_counter() - began
     for link in ("centre", "edges"):

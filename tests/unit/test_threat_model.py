@@ -1,4 +1,4 @@
-"""Each test that the threat model names is there, and each line says whether it is one of refusal."""
+"""Each test that the threat model names is there, and what is not given away is tried."""
 
 import re
 from pathlib import Path

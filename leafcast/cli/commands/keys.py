@@ -62,12 +62,15 @@ def list_keys(data_dir: Path | None) -> None:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo(sanitize("   ".join(cells).rstrip()))
     roots = sum(key["kind"] == "root" for key in found["keys"])
+    if not found["seals"]:
+        click.echo(NOT_SEALED)
     needed = f"{found['threshold']} of {many(roots, 'root')} must sign a change of keys"
     click.echo(f"{needed}; the roots are at version {found['version']}")
 
 
 @keys.command()
-@click.argument("what", type=click.Choice(["signing", "root"]))
+@click.argument("what", type=click.Choice(["signing", "root", "fleet", "placement"]))
+@click.argument("name", required=False)
 @click.option(
     "--root", "roots", type=_path, multiple=True, help="A public root key; name all new ones."
 )
@@ -76,18 +79,30 @@ def list_keys(data_dir: Path | None) -> None:
 @data_dir_option
 def rotate(
     what: str,
+    name: str | None,
     roots: tuple[Path, ...],
     threshold: int | None,
     request: Path | None,
     data_dir: Path | None,
 ) -> None:
-    """Put a new signing key in force, or new roots.
+    """Put a new signing key in force, or new roots; or other keys that content is sealed with.
 
     What is in force stays so, and is not signed anew. Without --root each root that the centre has
     itself is made anew. Roots change by the word of those before and of their own.
+
+    `fleet` is the key that all edges have: with it each placement gets another key, too, and all
+    content goes out anew, sealed with that. Clusters notice nothing. `placement NAME` does it for
+    one.
     """
-    if what == "signing" and (roots or threshold):
+    if what != "root" and (roots or threshold):
         raise click.UsageError("--root and --threshold are of `keys rotate root`")
+    if (what == "placement") is not bool(name):
+        raise click.UsageError("`keys rotate placement` is of one: name it, and nothing else")
+    if what in ("fleet", "placement"):
+        if request is not None:
+            raise click.UsageError("--request is for what roots sign; these keys nobody signs")
+        _rotate_content(data_dir, name)
+        return
     named = {key: public.hex() for key, public in map(read_public, roots)}
     said = {"what": what, "roots": named, "threshold": threshold or 0}
     _change(data_dir, request, f"the {what} key is rotated", **said)
@@ -145,7 +160,19 @@ def publish(request: Path, data_dir: Path | None) -> None:
     click.echo("The keys are in force. " + BACKUP)
 
 
+NOT_SEALED = "Content is not sealed: leafcast keys seal"
 BACKUP = "Write a new backup: an older one brings the old keys back."
+
+
+def _rotate_content(data_dir: Path | None, name: str | None) -> None:
+    if name is None:
+        found = _call(data_dir, "keys-rotate-fleet")
+        who = many(found["destinations"], "destination")
+        what = many(found["placements"], "placement")
+        click.echo(f"The fleet key is rotated: {who} and {what} get other keys. {BACKUP}")
+    else:
+        found = _call(data_dir, "keys-rotate-placement", placement=name)
+        click.echo(f"The key of {found['placement']} is rotated. {BACKUP}")
 
 
 def _change(data_dir: Path | None, request: Path | None, done: str, **said: Any) -> None:

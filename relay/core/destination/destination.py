@@ -55,6 +55,7 @@ from schemas.reports import (
     State,
     Summary,
 )
+from schemas.returned_states import sealed_state
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"
@@ -437,7 +438,9 @@ class Destination:
         who = self.profile.destination if self.profile else ""
         booked = sorted(self._ownership.booked.get(key, ()))
         seen = ((obj, self._observed.get(obj)) for obj in booked)
-        return [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
+        said = [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
+        key_of_content = assignment.key
+        return said if key_of_content is None else [sealed_state(it, key_of_content) for it in said]
 
     def returned(self, key: MailKey, obj: ObjectKey) -> bytes | None:
         """The status that its copy of an object has, for a placement that lists it; b"" is none.

@@ -1,0 +1,70 @@
+"""The verbs about keys that content is sealed with: what there is, and other ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.centre import Controllers
+from controllers.core.keyring import Keyring
+from controllers.resealing import rotate_fleet, rotate_placement
+from leafcast.ask.api import ApiError
+from leafcast.daemon.running_centre import RunningCentre
+from relay.ports import Dice
+from schemas.placements import meant, short_title
+from schemas.records import DeltaHead, Profile
+from schemas.sealing import FLEET_KEYS_MAX, fleet_key, key_id
+
+Json = dict[str, Any]
+
+
+class ContentKeys:
+    """The verbs of a daemon about these; each raises BusBroken while the centre starts."""
+
+    def __init__(self, centre: RunningCentre, dice: Dice) -> None:
+        self._centre = centre
+        self._dice = dice
+
+    async def rotate_fleet(self) -> Json:
+        """Another fleet key: `{destinations, placements}`, how many get keys; raises ApiError."""
+        controllers = self._sealing()
+        await rotate_fleet(controllers, self._dice)
+        records = [*controllers.issuer.records.values()]
+        return {
+            "destinations": sum(isinstance(record, Profile) for record in records),
+            "placements": sum(isinstance(record, DeltaHead) for record in records),
+        }
+
+    async def rotate_placement(self, placement: str) -> Json:
+        """Another key of one placement: `{placement: its title}`; raises ApiError."""
+        controllers = self._sealing()
+        known = {
+            name for one in controllers.workload_spaces for name in one.translator.workloads.objects
+        }
+        name = meant(placement, known)
+        if rotate_placement(controllers, name) is None:
+            message = f'there is no placement "{placement}"'
+            raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
+        return {"placement": short_title(name)}
+
+    def _sealing(self) -> Controllers:
+        controllers = self._centre.controllers()
+        if not controllers.keys.sealing.seals:
+            raise ApiError("NotSealed", "content is not sealed", "run `leafcast keys seal`")
+        return controllers
+
+
+def fleet_keys(ring: Keyring) -> list[Json]:
+    """The fleet keys that edges have, newest first, in the form of the other keys."""
+    return [
+        {
+            "id": key_id(fleet_key(master)).hex(),
+            "kind": "fleet",
+            "scope": "-",
+            "first": 0,
+            "last": 0,
+            "state": "ended" if at else "in use",
+            "here": True,
+            "records": 0,
+        }
+        for at, master in enumerate(ring.masters[:FLEET_KEYS_MAX])
+    ]
