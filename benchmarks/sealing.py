@@ -22,7 +22,6 @@ from benchmarks.cost import Meter, silent
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
 from controllers.keyrings import KEYRING_FILE
-from controllers.resealing import rotate_fleet
 from schemas.reports import Count
 from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 
@@ -123,7 +122,7 @@ async def fleet(edges: int, report: Report) -> None:
             }
             await silent(meter)
             began, used = time.perf_counter(), time.process_time()
-            await rotate_fleet(tree.controllers, tree.dice)
+            await tree.controllers.rotate_fleet(tree.dice)
             for name in names:
                 await tree.until(name, _again(edges, former[name]), seconds=SYNCED_SECONDS)
             await silent(meter, clear=False)

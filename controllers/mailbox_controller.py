@@ -157,11 +157,6 @@ class MailboxController:
         """Look again at every SyncTarget: places may have become free."""
         self._queue.add(self._registry.all_targets())
 
-    async def registered_anew(self) -> None:
-        """Look again at every SyncTarget, and wait until the ledger says what follows."""
-        self.look_at_all()
-        await self._queue.worked_off()
-
     async def reconcile(self, keys: frozenset[InventoryKey]) -> list[InventoryKey]:
         """Register these, and say in conditions what is wrong; those to be tried again."""
         objects = {key for key in keys if isinstance(key, ObjectKey)}

@@ -181,6 +181,13 @@ class PlacementTranslator:
         """Have the ledger say what is let out now."""
         self._queue.add(names)
 
+    def rotate_key(self, name: str) -> MailKey:
+        """Seal a placement of the space with another key from now on; its mail key."""
+        key = self.source(name).key
+        self._issuer.keys.sealing.renew(key)
+        self._queue.add([name])
+        return key
+
     @property
     def gone(self) -> AbstractSet[str]:
         """Placements that stay as they are, as the Rollout is gone that steered them."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.keyring import Keyring
-from controllers.resealing import rotate_fleet, rotate_placement
 from leafcast.ask.api import ApiError
 from leafcast.daemon.running_centre import RunningCentre
 from relay.ports import Dice
@@ -27,7 +26,7 @@ class ContentKeys:
     async def rotate_fleet(self) -> Json:
         """Another fleet key: `{destinations, placements}`, how many get keys; raises ApiError."""
         controllers = self._sealing()
-        await rotate_fleet(controllers, self._dice)
+        await controllers.rotate_fleet(self._dice)
         records = [*controllers.issuer.records.values()]
         return {
             "destinations": sum(isinstance(record, Profile) for record in records),
@@ -37,14 +36,13 @@ class ContentKeys:
     async def rotate_placement(self, placement: str) -> Json:
         """Another key of one placement: `{placement: its title}`; raises ApiError."""
         controllers = self._sealing()
-        known = {
-            name for one in controllers.workload_spaces for name in one.translator.workloads.objects
-        }
-        name = meant(placement, known)
-        if rotate_placement(controllers, name) is None:
-            message = f'there is no placement "{placement}"'
-            raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
-        return {"placement": short_title(name)}
+        for one in controllers.workload_spaces:
+            known = one.translator.workloads.placements
+            if (name := meant(placement, known)) in known:
+                one.translator.rotate_key(name)
+                return {"placement": short_title(name)}
+        message = f'there is no placement "{placement}"'
+        raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
 
     def _sealing(self) -> Controllers:
         controllers = self._centre.controllers()

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from controllers.resealing import rotate_fleet, rotate_placement
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import decode_body
@@ -42,7 +41,7 @@ async def test_who_was_away_for_three_rotations_follows_and_nothing_is_written_a
         await tree.stop(AWAY)
         for _ in range(3):
             old = wrapped(tree, key)
-            await rotate_fleet(tree.controllers, tree.dice)
+            await tree.controllers.rotate_fleet(tree.dice)
             await brought_anew(tree, key, old)
         await tree.start(AWAY, tree.group, attached=True)
         await tree.until("shop", synced(2))
@@ -63,7 +62,7 @@ async def test_a_centre_that_ends_as_it_rotates_goes_on_with_it_at_its_next_star
         key = await tree.placement_key("shop")
         old, profiles = wrapped(tree, key), boxes(tree)
         # It ends as soon as the ring says it, before anything is issued.
-        tree.controllers.keys.sealing.rotate(tree.dice)
+        tree.controllers.keys.sealing.announce(tree.dice)
         await tree.stop_controllers()
         await tree.control(tree.group)
         await brought_anew(tree, key, old)
@@ -87,8 +86,7 @@ async def test_another_key_of_a_placement_changes_that_one_alone(tmp_path):
         keys = {name: await tree.placement_key(name) for name in ("shop", "bank")}
         before = {name: wrapped(tree, key) for name, key in keys.items()}
         profiles = boxes(tree)
-        assert rotate_placement(tree.controllers, "shop") == keys["shop"]
-        assert rotate_placement(tree.controllers, "none") is None
+        assert tree.controllers.translator.rotate_key("shop") == keys["shop"]
         await brought_anew(tree, keys["shop"], before["shop"])
         await tree.until("shop", synced(2))
         assert wrapped(tree, keys["bank"]) == before["bank"]
