@@ -181,6 +181,10 @@ class PlacementTranslator:
         """Have the ledger say what is let out now."""
         self._queue.add(names)
 
+    def look_at_all(self) -> None:
+        """Have the ledger say all with the keys that there are now."""
+        self._queue.add(self.workloads.placements)
+
     @property
     def gone(self) -> AbstractSet[str]:
         """Placements that stay as they are, as the Rollout is gone that steered them."""
