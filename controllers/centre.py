@@ -152,6 +152,21 @@ class Controllers:
             mailboxes.look_at_all()
         return len(records)
 
+    async def rotate_fleet(self, dice: Dice) -> None:
+        """Seal all content with new keys; raises SpaceError, BusBroken.
+
+        Profiles bring the fleet key before deltas need it. Whatever ends this, the next start goes
+        on: an edge that lacks a key keeps what it has until the key comes.
+        """
+        self.keys.sealing.announce(dice)
+        for mailboxes in self.inventories:
+            mailboxes.look_at_all()
+            await mailboxes.caught_up()
+        self.keys.sealing.use_announced()
+        for one in self.workload_spaces:
+            one.translator.look_at_all()
+            await one.translator.caught_up()
+
     async def caught_up(self) -> None:
         """Wait until what all spaces hold now is in the ledger; raises SpaceError."""
         for mailboxes in self.inventories:

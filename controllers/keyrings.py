@@ -24,6 +24,8 @@ class CentreKeyring:
 
     def __init__(self, ring: Keyring, path: Path) -> None:
         self.ring = ring
+        # What profiles bring: ahead of what content is sealed with while that changes.
+        self.announced = ring
         self.path = path
 
     @property
@@ -31,22 +33,29 @@ class CentreKeyring:
         """Whether content is sealed."""
         return bool(self.ring.masters)
 
-    def rotate(self, dice: Dice) -> None:
-        """Make a new master; the first one turns a tree that sealed nothing."""
-        self.keep(self.ring.rotated(dice.entropy(KEY_BYTES)))
+    def announce(self, dice: Dice) -> None:
+        """Make a new master; the first one turns a tree that sealed nothing.
+
+        Profiles bring its fleet key from now on, and content follows with `use_announced`.
+        """
+        self._keep(self.announced.rotated(dice.entropy(KEY_BYTES)))
+
+    def use_announced(self) -> None:
+        """Seal with what was announced."""
+        self.ring = self.announced
 
     def renew(self, source: MailKey) -> None:
         """Give one placement another key."""
-        self.keep(self.ring.renewed(source))
+        self._keep(self.announced.renewed(source))
+        self.ring = self.ring.renewed(source)
 
-    def keep(self, ring: Keyring) -> None:
-        """Use this ring from now on; the file holds it when this returns."""
+    def _keep(self, ring: Keyring) -> None:
         form = {
             "masters": [master.hex() for master in ring.masters],
             "counts": dict(sorted(ring.counts.items())),
         }
         atomic_write(self.path, json.dumps(form, indent=2) + "\n")
-        self.ring = ring
+        self.announced = ring
 
 
 def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:

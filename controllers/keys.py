@@ -70,7 +70,8 @@ def load_or_make_keys(folder: Path, dice: Dice) -> CentreKeys:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     # First: a new tree seals from its beginning, whatever ends this.
     sealing = _keyring(folder, tree)
-    sealing.rotate(dice)
+    sealing.announce(dice)
+    sealing.use_announced()
     _write(path, ring)
     return CentreKeys(ring, path, sealing)
 

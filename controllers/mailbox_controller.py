@@ -174,7 +174,7 @@ class MailboxController:
     def _registry_of(self, identity: str) -> Registry:
         keys = self._issuer.keys.sealing
         return Registry(
-            identity, self._issuer.tree, self._issuer.records, self._spaces, lambda: keys.ring
+            identity, self._issuer.tree, self._issuer.records, self._spaces, lambda: keys.announced
         )
 
     def _look_at_slices(self) -> None:

@@ -188,6 +188,10 @@ class PlacementTranslator:
         self._queue.add([name])
         return key
 
+    def look_at_all(self) -> None:
+        """Have the ledger say all with the keys that there are now."""
+        self._queue.add(self.workloads.placements)
+
     @property
     def gone(self) -> AbstractSet[str]:
         """Placements that stay as they are, as the Rollout is gone that steered them."""

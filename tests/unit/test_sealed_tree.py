@@ -1,0 +1,85 @@
+"""What travels through a tree is cipher text: the centre seals it, and edges alone open it."""
+
+import json
+from contextlib import suppress
+
+from schemas.compression import decompress
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
+from schemas.sealing import fleet_key
+from tests.memory_tree import config_map, memory_tree, placement
+from tests.unit.test_approvals import synced
+
+REGION, SITE = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
+PATHS = ["/emea", "/emea/s1", "/emea/s2"]
+WORD = "YS1rbm93bi1wbGFpbi10ZXh0"
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "vault", "namespace": "shop"},
+    "data": {"password": WORD},
+}
+KEY = ObjectKey("", "secrets", "shop", "vault")
+POLICY = placement("shop", "shop")
+
+
+def holds_word(data):
+    """Whether bytes, opened as far as anyone can, hold the word."""
+    texts = [data]
+    with suppress(CodecError):
+        texts.append(decompress(data[1:], 1 << 24))
+    return any(WORD.encode() in text for text in texts)
+
+
+def stored(streams):
+    """All values that a node keeps."""
+    yield from streams.blobs.values()
+    yield from (record.data for record in streams.own.values())
+    yield from (kept.data for _, kept in streams.mail.items())
+
+
+async def applied(tree, path, key=KEY):
+    obj = await tree.clusters[path].get(key)
+    return (obj or {}).get("data", {}).get("password")
+
+
+async def test_a_relay_holds_nothing_of_what_it_carries(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", synced(2))
+        assert await applied(tree, SITE) == WORD
+        for path in (NodePath(), REGION, SITE):
+            assert not any(holds_word(value) for value in stored(tree.network.streams(path)))
+        masters = json.loads((tmp_path / "sealing.json").read_text())["masters"]
+        fleet = fleet_key(bytes.fromhex(masters[0]))
+        assert not any(fleet in value for value in stored(tree.network.streams(REGION)))
+
+
+async def test_a_new_fleet_key_changes_all_content_and_nothing_that_is_applied(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, config_map("web", "shop", at="1"), POLICY)
+        await tree.until("shop", synced(2))
+        uid = (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"]
+        former = tree.controllers.translator.entries("shop")[KEY]
+        await tree.controllers.rotate_fleet(tree.dice)
+        generation = tree.controllers.issuer.records[await tree.placement_key("shop")].generation
+        await tree.until("shop", lambda it: it.generation == generation and synced(2)(it))
+        entry = tree.controllers.translator.entries("shop")[KEY]
+        assert entry.identity == former.identity
+        assert entry.address != former.address
+        assert (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"] == uid
+        await tree.apply(config_map("web", "shop", at="2"))
+        await tree.until("shop", lambda it: it.generation > generation and synced(2)(it))
+
+
+async def test_a_restarted_centre_issues_nothing_anew(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", synced(2))
+        await tree.stop_controllers()
+        before = {key: it.generation for key, it in tree.controllers.issuer.records.items()}
+        await tree.control(tree.group)
+        await tree.controllers.caught_up()
+        after = {key: it.generation for key, it in tree.controllers.issuer.records.items()}
+        assert after == before
