@@ -51,6 +51,7 @@ class CentreKeyring:
 
     def _keep(self, ring: Keyring) -> None:
         form = {
+            "tree": ring.tree,
             "masters": [master.hex() for master in ring.masters],
             "counts": dict(sorted(ring.counts.items())),
         }
@@ -67,10 +68,13 @@ def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:
         raise KeyringUnusable("others may read it")
     try:
         form = from_json(path.read_bytes())
+        whose = form["tree"]
         masters = tuple(bytes.fromhex(text) for text in form["masters"])
         counts = {check_mail_key(key): int(count) for key, count in form["counts"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KeyringUnusable(f"it holds no masters ({error!r})") from error
+    if whose != tree:
+        raise KeyringUnusable("it is another tree's")
     if any(len(master) != KEY_BYTES for master in masters):
         raise KeyringUnusable(f"a master has {KEY_BYTES} bytes")
     return CentreKeyring(Keyring(tree, masters, counts), path)
