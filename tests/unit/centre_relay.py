@@ -12,6 +12,7 @@ from schemas.chunks import read_manifest, read_root
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
 from schemas.records import DeltaHead, decode_body, decode_payload
 from schemas.reports import Count
+from schemas.returned_states import sealed_state
 from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
 
 WAIT_SECONDS = 20
@@ -90,7 +91,9 @@ class LedgerRelay:
         return self.counts.get(key)
 
     def results(self, key):
-        return self.returned.get(key, ())
+        """As edges say them, which have the placement's key."""
+        sealed_under, said = self.ring().keys(key).newest, self.returned.get(key, ())
+        return [sealed_state(it, sealed_under) for it in said] if sealed_under else said
 
     def collected(self, key):
         return self.rows.get(key, ())
