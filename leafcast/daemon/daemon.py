@@ -72,7 +72,6 @@ class Daemon:
         self.api = Api()
         self._place = place
         self._clock = SystemClock()
-        self._since_ms = self._clock.now().wall_ms
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
         dice = self._dice = SystemDice()
         self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
@@ -80,7 +79,7 @@ class Daemon:
         self.tree = LocalTree(
             shape, place.folder, self._doing, external=external, clusters=clusters
         )
-        self.events = EventLog(random_id(dice.entropy(16)))
+        self.events = EventLog(random_id(dice.entropy(16)), self._clock.now().wall_ms)
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
         )
@@ -161,9 +160,7 @@ class Daemon:
             client = await centre.client(stack, "api")
             group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
             space = await self._workloads(stack)
-            # The centre's space is open to people before anyone follows it.
-            told = follow_conditions(space, self.events, self._clock, since_ms=self._since_ms)
-            group.create_task(told, name="events")
+            group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)
             group.create_task(rollouts, name="rollout events")
 

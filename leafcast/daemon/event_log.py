@@ -95,11 +95,12 @@ class Happening:
 class EventLog:
     """The last `EVENTS_MAX` different events, the one that happened last at the end.
 
-    `run` names this log: another one counts its events from the beginning again.
+    `run` names this log: another one counts its events from the beginning again. `began_ms` is when
+    its run began (ms since 1970): what is older belongs to a former one.
     """
 
-    def __init__(self, run: str = "", most: int = EVENTS_MAX) -> None:
-        self.run = run
+    def __init__(self, run: str = "", began_ms: int = 0, *, most: int = EVENTS_MAX) -> None:
+        self.run, self.began_ms = run, began_ms
         self._most = most
         self._sequence = 0
         self._found: OrderedDict[tuple[str, str, str, str], Happening] = OrderedDict()
@@ -186,21 +187,21 @@ def _seen_as(state: str) -> str:
     return "up" if state == CATCHING_UP else state
 
 
-async def follow_conditions(space: Space, events: EventLog, clock: Clock, *, since_ms: int) -> None:
+async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
     """Tell how placements fare: created, delivered, working, failing and why; and other conditions.
 
-    Of what is there already, what came to be from `since_ms` on is news. Counts that are still open
-    and steps on the way are no events: people would read flips.
+    Of what is there already, what came to be since the log began is news. Counts that are still
+    open and steps on the way are no events: people would read flips.
     """
-    await space.follow(Interests(PLACEMENTS), _Conditions(events, clock, since_ms).tell)
+    await space.follow(Interests(PLACEMENTS), _Conditions(events, clock).tell)
 
 
 class _Conditions:
     """What is known of placements: what changed while nobody could look is news all the same."""
 
-    def __init__(self, events: EventLog, clock: Clock, since_ms: int) -> None:
+    def __init__(self, events: EventLog, clock: Clock) -> None:
         self._events, self._clock = events, clock
-        self._since = timestamp(since_ms)
+        self._since = timestamp(events.began_ms)
         self._listed = set[Interest | None]()
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}

@@ -188,8 +188,8 @@ def synced(reason, status, message="", type_="Synced"):
 
 
 async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
-    clock, log = SystemClock(), EventLog()
-    since = clock.now().wall_ms
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
     space = MemorySpace(clock, SystemDice())
     key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
     figures = {"destinations": 6, "synced": 6, "healthy": 6, "neverJoined": 1}
@@ -205,7 +205,7 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
             await clock.sleep(0.01)
 
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(follow_conditions(space, log, clock, since_ms=since))
+        following = group.create_task(follow_conditions(space, log, clock))
         async with asyncio.timeout(60):
             await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
             await told(1)
@@ -231,9 +231,10 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
 
 async def test_a_placement_is_told_that_was_made_before_its_events_are_followed():
     """As the centre starts, commands are let in first."""
-    clock, log = SystemClock(), EventLog()
-    space = MemorySpace(clock, SystemDice())
+    clock = SystemClock()
     began = clock.now().wall_ms
+    log = EventLog(began_ms=began)
+    space = MemorySpace(clock, SystemDice())
     kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
     await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
     key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
@@ -242,7 +243,7 @@ async def test_a_placement_is_told_that_was_made_before_its_events_are_followed(
     figures = {"destinations": 2, "synced": 2}
     await space.set_status(key, {**figures, "conditions": [delivered]})
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(follow_conditions(space, log, clock, since_ms=began))
+        following = group.create_task(follow_conditions(space, log, clock))
         async with asyncio.timeout(60):
             while len(log.since(0)) < 2:
                 await clock.sleep(0.01)
@@ -254,8 +255,8 @@ async def test_a_placement_is_told_that_was_made_before_its_events_are_followed(
 
 
 async def test_why_an_object_is_stuck_is_an_event_and_told_once():
-    clock, log = SystemClock(), EventLog()
-    since = clock.now().wall_ms
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
     space = MemorySpace(clock, SystemDice())
     placement = {
         "apiVersion": "edge.kubestellar.io/v2alpha1",
@@ -275,7 +276,7 @@ async def test_why_an_object_is_stuck_is_an_event_and_told_once():
         await clock.sleep(0.01)
 
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(follow_conditions(space, log, clock, since_ms=since))
+        following = group.create_task(follow_conditions(space, log, clock))
         async with asyncio.timeout(60):
             number = 0
             while not any(item["reason"].startswith("Turn") for item in log.since(0)):
@@ -310,8 +311,8 @@ class Interrupted(MemorySpace):
 
 
 async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_came():
-    clock, log = SystemClock(), EventLog()
-    since = clock.now().wall_ms
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
     space = Interrupted(clock, SystemDice())
     names = ("before", "early", "one", "two", "three")
     past, now = "2026-01-31T12:00:00Z", timestamp(clock.now().wall_ms + 1000)
@@ -329,7 +330,7 @@ async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_ca
     await say("before", past)
     await say("early", now)
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(follow_conditions(space, log, clock, since_ms=since))
+        following = group.create_task(follow_conditions(space, log, clock))
         async with asyncio.timeout(60):
             while not told_of(log):
                 await clock.sleep(0.01)
