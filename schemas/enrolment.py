@@ -37,7 +37,8 @@ PLAIN_WORDS = frozenset({"", UNKNOWN_TOKEN, NO_WAY_UP, UNREADABLE})
 class JoinRequest(WireRecord, frozen=True):
     """Who wants to be the node at a path; all of it is public, the private halves never travel.
 
-    `certificate_request` is a PKCS#10 request (DER), or empty. `said` is what the machine calls itself, for people.
+    `certificate_request` is a PKCS#10 request (DER), or empty. `said` is what the machine calls
+    itself, for people.
     """
 
     path: NodePath

@@ -221,7 +221,7 @@ class Oracle(Watcher):
             mine = [arm_for(placed, t) for t in targets if is_meant(self.centre.model, placed, t)]
             meant = last or not self._concerns(host, name)
             for arm in mine if meant else arms_of(placed):
-                if gone & {arm.root.address, *(c.reference.address for _, c in arm.contents)}:
+                if gone & {arm.root.address, *(c.sealed.address for _, c in arm.contents)}:
                     what = f"{host.path} drops content of {name}, which is in force"
                     raise LawBroken(NO_IGNORANCE, what)
 
