@@ -10,7 +10,6 @@ from leafcast.ask.api import ApiError
 from leafcast.daemon.running_centre import RunningCentre
 from relay.ports import Dice
 from schemas.placements import meant, short_title
-from schemas.records import DeltaHead, Profile
 from schemas.sealing import FLEET_KEYS_MAX, fleet_key, key_id
 
 Json = dict[str, Any]
@@ -24,14 +23,9 @@ class ContentKeys:
         self._dice = dice
 
     async def rotate_fleet(self) -> Json:
-        """Another fleet key: `{destinations, placements}`, how many get keys; raises ApiError."""
-        controllers = self._sealing()
-        await controllers.rotate_fleet(self._dice)
-        records = [*controllers.issuer.records.values()]
-        return {
-            "destinations": sum(isinstance(record, Profile) for record in records),
-            "placements": sum(isinstance(record, DeltaHead) for record in records),
-        }
+        """Put another fleet key in force, and other keys of all placements; raises ApiError."""
+        await self._sealing().rotate_fleet(self._dice)
+        return {}
 
     async def rotate_placement(self, placement: str) -> Json:
         """Another key of one placement: `{placement: its title}`; raises ApiError."""

@@ -166,10 +166,8 @@ BACKUP = "Write a new backup: an older one brings the old keys back."
 
 def _rotate_content(data_dir: Path | None, name: str | None) -> None:
     if name is None:
-        found = _call(data_dir, "keys-rotate-fleet")
-        who = many(found["destinations"], "destination")
-        what = many(found["placements"], "placement")
-        click.echo(f"The fleet key is rotated: {who} and {what} get other keys. {BACKUP}")
+        _call(data_dir, "keys-rotate-fleet")
+        click.echo(f"The fleet key is rotated, and all content is sealed anew. {BACKUP}")
     else:
         found = _call(data_dir, "keys-rotate-placement", placement=name)
         click.echo(f"The key of {found['placement']} is rotated. {BACKUP}")
