@@ -22,6 +22,9 @@ def fleet_rotated(one: Run) -> None:
         one.settle()
         for host in edges_of(one):
             require(host.space.objects == held[host.path], SEALED, "it is applied again")
+    one.centre.rotate_fleet()
+    everywhere(one, "p1", A, B)
+    until(one, lambda: _has_newest(one), CONVERGENCE, "what is new does not come", 60.0)
 
 
 def rotated_while_away(one: Run) -> None:
