@@ -76,8 +76,6 @@ class ManifestEntry(WireRecord, frozen=True):
 
     def __post_init__(self) -> None:
         check_hash(self.address)
-        if self.enc:
-            check_hash(self.enc)
 
     @property
     def identity(self) -> ContentHash:
@@ -191,7 +189,10 @@ def chunk_references(plain: bytes) -> tuple[Reference, ...]:
 def read_manifest_chunk(plain: bytes, key: SealingKey | None = None) -> tuple[ManifestEntry, ...]:
     """The entries of a manifest chunk; raises RecordRefused, or NotOpened."""
     if key is None:
-        return decode(ManifestChunk, plain, blobs.BLOB_MAX_BYTES, "chunk").entries
+        entries = decode(ManifestChunk, plain, blobs.BLOB_MAX_BYTES, "chunk").entries
+        if any(entry.enc for entry in entries):
+            raise RecordRefused("chunk: an entry is sealed, and the list is not")
+        return entries
     chunk = _sealed_chunk(plain)
     bound = encode(chunk.references)
     opened = key.unseal(blobs.MANIFEST_CHUNK, chunk.sealed, bound)
@@ -263,7 +264,7 @@ def _joined(rest: SealedEntry, references: Iterator[ClearReference]) -> Manifest
         revision=rest.revision,
         flags=rest.flags,
         order=rest.order,
-        enc=rest.plain.hex(),
+        enc=check_hash(rest.plain.hex()),
         customizer=customizer,
     )
     if entry.reference != own:

@@ -175,7 +175,11 @@ class CleanObjects:
         return reference
 
     def blob(
-        self, key: ObjectKey, obj: Mapping[str, Any], kind: str, sealed_under: SealingKey | None
+        self,
+        key: ObjectKey,
+        obj: Mapping[str, Any],
+        kind: str,
+        sealed_under: SealingKey | None = None,
     ) -> StoredBlob:
         """The blob itself; raises ObjectRefused."""
         plain = self._bytes(key, obj)

@@ -17,6 +17,7 @@ from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.content_keys import ContentKeys, fleet_keys
 from leafcast.daemon.running_centre import RunningCentre
+from leafcast.daemon.sealing import register_sealing
 from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.root_walk import RootsRefused
 from relay.ports import Dice
@@ -191,6 +192,7 @@ def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
     content = ContentKeys(centre, dice)
     api.register("keys-rotate-fleet", content.rotate_fleet)
     api.register("keys-rotate-placement", content.rotate_placement)
+    register_sealing(api, centre, dice)
     api.register("keys", verbs.keys)
     api.register("keys-change", verbs.change)
     api.register("keys-publish", verbs.publish)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relay.core.content.opening import PrivateKeys
 from relay.core.destination.customizing import Customize, customizes_nothing
-from relay.core.destination.opening import PrivateKeys
 from schemas.identity import NodePath, TreeId
 from schemas.roots import Roots
 

@@ -14,10 +14,10 @@ from relay.core.collecting.collecting import CollectingRoom
 from relay.core.collecting.ports import Evaluator, Seen, Surroundings
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
+from relay.core.content.opening import Opening
 from relay.core.content.sweeping import Sweeper
 from relay.core.destination.destination import Destination
 from relay.core.destination.given import Inventory, Past
-from relay.core.destination.opening import Opening
 from relay.core.downstream import Downstream
 from relay.core.effects import (
     CountChanged,

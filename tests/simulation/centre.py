@@ -71,6 +71,7 @@ from tests.simulation.sealing import CONTENT_KEY, nkey_of
 from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
+ANNOUNCED_SECONDS = 5.0
 NOTES = (CURSOR_KEY, TAKEN_KEY)
 """What a node keeps in OWN of its own."""
 
@@ -218,7 +219,7 @@ class Centre(Books):
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
         """A destination, or none any more; where it hung with all, its node goes in the same."""
-        draft = target_draft(target, self.model.announced)
+        draft = target_draft(target, self.model)
         before = self.model.targets.pop(target.name, None)
         if deleted:
             self._delete(draft.slot)
@@ -375,6 +376,33 @@ class Centre(Books):
         root.streams.own[key] = OwnRecord(key, data, "", 0)
         root.tell(Issued(data, (), frozenset(self._fresh)))
         self._fresh.clear()
+
+    # Sealing.
+
+    def rotate_fleet(self) -> None:
+        """People change the fleet key: profiles bring it, and then deltas need it."""
+        self.model.announced += 1
+        if self.world.ports.announces_first():
+            self._say_targets()
+            self.world.run(ANNOUNCED_SECONDS)
+        else:
+            self.world.after(ANNOUNCED_SECONDS, self._say_targets)
+        self.model.rotations = self.model.announced
+        for name, placed in self.model.placements.items():
+            held = self._issuer.ledger.records[placement_key(name)]
+            last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
+            self._issue([placement_draft(name, placed, self.model.rotations, last_loss=last_loss)])
+
+    def forget_key(self, path: NodePath, *, known: bool = False) -> None:
+        """The key of who hangs at a path is not known, or is again."""
+        self.model.keyless.pop(path, None)
+        if not known:
+            self.model.keyless[path] = None
+        self._say_targets()
+
+    def _say_targets(self) -> None:
+        for target in self.model.targets.values():
+            self._issue([target_draft(target, self.model)])
 
     # Keys.
 

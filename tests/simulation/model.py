@@ -145,6 +145,8 @@ class Model:
     # How often the fleet key changed: as profiles bring it, and as deltas need it.
     announced: int = 0
     rotations: int = 0
+    # Places of which the nkey is not known.
+    keyless: dict[NodePath, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -177,8 +179,9 @@ def node_draft(path: NodePath, nkey: str) -> Draft:
     return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
 
 
-def target_draft(target: Target, rotations: int) -> Draft:
-    public_key, fleet_key = boxes_for(target.path, rotations)
+def target_draft(target: Target, model: Model) -> Draft:
+    known = target.path not in model.keyless
+    public_key, fleet_key = boxes_for(target.path, model.announced) if known else (b"", b"")
     record = Profile(
         *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name)),
         destination=target.destination,
@@ -212,7 +215,7 @@ def placement_draft(
 def all_drafts(model: Model) -> Iterator[Draft]:
     """All that a model wants in force."""
     yield from (node_draft(path, nkey) for path, nkey in model.nodes.items())
-    yield from (target_draft(target, model.announced) for target in model.targets.values())
+    yield from (target_draft(target, model) for target in model.targets.values())
     yield from (location_draft(name, at) for name, at in model.locations.items())
     for name, placed in model.placements.items():
         yield placement_draft(name, placed, model.rotations)

@@ -1,9 +1,9 @@
-"""Sealed content in small: one key seals it all, and each delta brings that key for its placement."""
+"""Sealed content in small: one key seals it all, and each delta brings it to its placement."""
 
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from controllers.core.keyring import Keyring
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
@@ -15,11 +15,16 @@ MASTERS = tuple(bytes([number]) * 32 for number in range(1, 9))
 CONTENT_KEY = SealingKey(TREE, placement_key(MASTERS[0], MailKey("content"), 0))
 
 
+PLAIN_MARK = b"\xa4text"
+"""In the plain bytes of each content."""
+
+
 def ring_of(rotations: int) -> Keyring:
     """The ring after so many rotations."""
     return Keyring(TREE, tuple(reversed(MASTERS[: rotations + 1])))
 
 
+@cache
 def all_fleet_keys() -> tuple[bytes, ...]:
     return tuple(fleet_key(master) for master in MASTERS)
 

@@ -109,6 +109,26 @@ def rotate(
 
 
 @keys.command()
+@data_dir_option
+def seal(data_dir: Path | None) -> None:
+    """Seal all content of a tree that was made before content was sealed.
+
+    It goes out anew, and nothing is applied again. What a rollout lets out follows with its next
+    revision.
+    """
+    made = _call(data_dir, "keys-seal")
+    placements, destinations = made["placements"], made["destinations"]
+    click.echo(
+        f"{many(placements, 'placement')} sealed for {many(destinations, 'destination')}; "
+        "write a new backup: it holds the keys"
+    )
+    for name in made["later"]:
+        click.echo(sanitize(f"{name} stays in clear until its rollout has another revision"))
+    for name in made["keyless"]:
+        click.echo(sanitize(f"{name} can open nothing: its node did not join yet"))
+
+
+@keys.command()
 @click.argument("key", metavar="ID")
 @_request_option
 @data_dir_option

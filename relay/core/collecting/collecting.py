@@ -22,7 +22,7 @@ from relay.core.collecting.ports import (
     Surroundings,
 )
 from relay.core.content.content import Content, manifest_of
-from relay.core.destination.opening import Opening
+from relay.core.content.opening import Opening
 from schemas.blobs import Reference
 from schemas.collectors import (
     SCOPE_PLACEMENT,

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from relay.core.content.content import Content, manifest_of
+from relay.core.content.opening import Opening
 from relay.core.destination.admissions import Admissions, in_wave
 from relay.core.destination.assignment import Assignment, Rank, following, rank_of
 from relay.core.destination.claim_history import ClaimHistory
@@ -25,7 +26,6 @@ from relay.core.destination.customizing import (
 )
 from relay.core.destination.given import Inventory, OwnProfiles, Past
 from relay.core.destination.judging import WAITING, judge, sample, waiting_sample
-from relay.core.destination.opening import Opening
 from relay.core.destination.order import Order, Ready, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
