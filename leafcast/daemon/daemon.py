@@ -31,7 +31,6 @@ from leafcast.daemon.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.orphans import register_orphans
 from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
-from leafcast.daemon.sealing import register_sealing
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.tree_verbs import register_tree_verbs
 from leafcast.daemon.unclaimed import UnclaimedBundles
@@ -92,7 +91,6 @@ class Daemon:
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)
-        register_sealing(self.api, centre, dice)
         members = Membership(centre, asks, verbs, self._clock, dice)
         register_membership(self.api, members)
         self._certifying = Certifying(centre, asks, place, self._clock)

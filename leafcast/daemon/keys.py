@@ -16,6 +16,7 @@ from controllers.core.keys import (
 from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import RunningCentre
+from leafcast.daemon.sealing import register_sealing
 from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.root_walk import RootsRefused
 from relay.ports import Dice
@@ -182,6 +183,7 @@ def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
     api.register("keys", verbs.keys)
     api.register("keys-change", verbs.change)
     api.register("keys-publish", verbs.publish)
+    register_sealing(api, centre, dice)
 
 
 def _scope(grant: KeyGrant) -> str:
