@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from controllers.core.acting import acting, acting_text
 from controllers.core.collectors import collectors_among
+from controllers.core.keyless import Keyless
 from controllers.core.keyring import PlacementKeys
 from controllers.core.placements import Placements, Work, read_arm, read_issued
 from controllers.core.rollout.rollouts import ROLLOUTS
@@ -48,6 +49,7 @@ READS_AT_ONCE = 64
 LISTED_MIN = 32
 """So many objects are read by one list rather than one by one."""
 NOT_FOUND = "NotFound"
+_SECRETS = ("", "secrets")
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 _EVERYTHING = Reach(None, frozenset(), "", by_labels=False)
@@ -76,6 +78,8 @@ class PlacementTranslator:
         self._queue = queues.translations
         self._note = note
         issuer.listen(self._ledger_changed)
+        self._keyless = Keyless(issuer.records)
+        issuer.listen(self._keyless.changed)
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
@@ -168,6 +172,16 @@ class PlacementTranslator:
         if not isinstance(self._space, FinalizingSpace):
             return ""
         return acting_text(acting(self.workloads, name))
+
+    def keyless(self, name: str) -> tuple[str, ...]:
+        """The destinations that can open none of the Secrets that a placement sends them."""
+        record = self._issuer.records.get(self.source(name).key)
+        if not self._issuer.keys.sealing.seals or not isinstance(record, DeltaHead):
+            return ()
+        selected = self.workloads.resolver.selection(name)
+        if not any((key.group, key.resource) == _SECRETS for key in selected):
+            return ()
+        return self._keyless.of(record.alternatives)
 
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement."""

@@ -146,6 +146,7 @@ class StatusSummarizer:
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),
             keeping=len(self._holds.of(self._translator.source(name).key)),
+            keyless=self._translator.keyless(name),
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

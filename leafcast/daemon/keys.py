@@ -196,6 +196,7 @@ def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
     api.register("keys", verbs.keys)
     api.register("keys-change", verbs.change)
     api.register("keys-publish", verbs.publish)
+    register_sealing(api, centre, dice)
 
 
 def _scope(grant: KeyGrant) -> str:

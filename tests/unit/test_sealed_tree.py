@@ -8,7 +8,8 @@ from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 from schemas.sealing import fleet_key
-from tests.memory_tree import config_map, memory_tree, placement
+from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
+from tests.unit.centre_world import condition, placement_key
 from tests.unit.test_approvals import synced
 
 REGION, SITE = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
@@ -83,3 +84,75 @@ async def test_a_restarted_centre_issues_nothing_anew(tmp_path):
         await tree.controllers.caught_up()
         after = {key: it.generation for key, it in tree.controllers.issuer.records.items()}
         assert after == before
+
+
+def in_clear(tree):
+    """As a tree that was made before content was sealed."""
+    (tree.folder / "sealing.json").unlink()
+
+
+async def test_an_old_tree_is_sealed_and_nothing_is_applied_again(tmp_path):
+    async with memory_tree(tmp_path, PATHS, prepare=in_clear) as tree:
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", synced(2))
+        former = tree.controllers.translator.entries("shop")[KEY]
+        assert not former.enc
+        assert any(holds_word(value) for value in stored(tree.network.streams(REGION)))
+        version = (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"]
+        await tree.controllers.rotate_fleet(tree.dice)
+        key = await tree.placement_key("shop")
+        generation = tree.controllers.issuer.records[key].generation
+        await tree.until("shop", lambda it: it.generation == generation and synced(2)(it))
+        entry = tree.controllers.translator.entries("shop")[KEY]
+        assert (entry.enc, entry.identity) == (former.address, former.identity)
+        assert (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"] == version
+
+
+async def test_an_edge_whose_key_is_another_keeps_what_it_has_until_it_has_its_own(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, config_map("web", "shop", at="1"), POLICY)
+        await tree.until("shop", synced(2))
+        seed, tree.seeds[SITE] = tree.seeds[SITE], tree.seeds[NodePath.parse("/emea/s2")]
+        await tree.stop(SITE)
+        await tree.start(SITE, tree.group, attached=True)
+        await tree.workloads.delete(ObjectKey("", "configmaps", "shop", "web"))
+        found = await tree.until("shop", lambda it: bool(it.summary.exceptions))
+        assert found.summary.states == {"synced": 1, "pending": 1}
+        assert found.summary.exceptions[0].reason.startswith("Sealed: ")
+        cluster = tree.clusters[SITE]
+        assert await cluster.get(ObjectKey("", "configmaps", "shop", "web")) is not None
+        assert await applied(tree, SITE) == WORD
+        tree.seeds[SITE] = seed
+        await tree.stop(SITE)
+        await tree.start(SITE, tree.group, attached=True)
+        await tree.until("shop", synced(2))
+        assert await cluster.get(ObjectKey("", "configmaps", "shop", "web")) is None
+
+
+async def test_a_placement_of_secrets_names_destinations_without_a_key(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        for obj in inventory([NodePath.parse("/emea/s3")]):
+            await tree.inventory.apply(obj, MANAGER)
+        await tree.controllers.caught_up()
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", lambda it: it.summary.states.get("synced") == 2)
+        await tree.controllers.written(["shop"])
+        said = condition(await tree.workloads.get(placement_key("shop")), "SecretsUnopened")
+        assert '"emea-s3"' in said["message"]
+
+
+async def test_without_its_masters_a_centre_says_so_and_lets_nothing_go(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", synced(2))
+        await tree.stop_controllers()
+        (tmp_path / "sealing.json").unlink()
+        await tree.control(tree.group)
+        await tree.controllers.caught_up()
+        assert any(reason == "MastersLost" for reason, *_ in tree.noted)
+        assert "shop" in tree.controllers.translator.held
+        assert await applied(tree, SITE) == WORD
+        tree.controllers.translator.accept_removals("shop")
+        await tree.controllers.caught_up()
+        generation = tree.controllers.issuer.records[await tree.placement_key("shop")].generation
+        await tree.until("shop", lambda it: it.generation == generation and synced(2)(it))
