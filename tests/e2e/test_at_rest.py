@@ -54,5 +54,24 @@ def test_a_store_is_encrypted_from_the_start_with_its_key_on_and_refused_without
         again = program.run("up")
         assert again.returncode == 0, again.stderr
         assert KNOWN in program.run("get", "configmap", "kept", "-o", "yaml").stdout
+        joins_with_its_key_alone(program, tmp_path, key)
     finally:
         program.run("down")
+
+
+def joins_with_its_key_alone(program, folder, key):
+    """A node elsewhere encrypts its store, too, and does not start without the key."""
+    bundle, place = folder / "late.json", folder / "late"
+    added = program.run("node", "add", "/region-1/late", "--bundle", "-o", str(bundle))
+    assert added.returncode == 0, added.stderr
+    join = ("join", str(bundle), "--data-dir", str(place))
+    node = program.start(*join, "--store-key-file", str(key))
+    try:
+        assert node.stdout is not None
+        assert any("is in session" in line for line in node.stdout)
+    finally:
+        node.terminate()
+        node.communicate(timeout=60)
+    refused = program.run(*join)
+    assert refused.returncode == 1
+    assert "its store is encrypted, and there is no key; name the file" in refused.stderr
