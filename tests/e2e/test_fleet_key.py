@@ -4,9 +4,12 @@ import asyncio
 
 import pytest
 
+from controllers.nodes import enrol_nodes
+from relay.adapters.server.nkey_pairs import private_key
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import decode_body
+from schemas.records import Profile, decode_body
+from schemas.sealing import FleetKeyMissing, fleet_keys_for, unwrap_keys
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_approvals import synced
@@ -93,3 +96,33 @@ async def test_another_key_of_a_placement_changes_that_one_alone(tmp_path):
         assert boxes(tree) == profiles
         async with asyncio.timeout(60):
             await tree.controllers.caught_up()
+
+
+async def test_who_was_revoked_opens_nothing_that_is_sealed_after_the_next_rotation(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(config_map("a", "shop", at="1"), placement("shop", "shop"))
+        await tree.until("shop", synced(2))
+        key, issuer = await tree.placement_key("shop"), tree.controllers.issuer
+        private = private_key(tree.seeds[AWAY])
+        profile = profile_of(tree, AWAY)
+        stolen = fleet_keys_for([private], profile.public_key, profile.fleet_key)
+        before = wrapped(tree, key)
+        assert unwrap_keys(stolen, issuer.tree, key, before)
+
+        await enrol_nodes(issuer, issuer.tree, {AWAY: ""})
+        await eventually(lambda: not profile_of(tree, AWAY).fleet_key, "it is given keys")
+        await tree.controllers.rotate_fleet(tree.dice)
+        await brought_anew(tree, key, before)
+        assert not profile_of(tree, AWAY).fleet_key
+        with pytest.raises(FleetKeyMissing):
+            unwrap_keys(stolen, issuer.tree, key, wrapped(tree, key))
+        # What it knew of keys opens nothing of what is sealed now.
+        known = set(unwrap_keys(stolen, issuer.tree, key, before))
+        assert tree.controllers.keys.sealing.ring.keys(key).newest.key not in known
+        await tree.apply(config_map("a", "shop", at="2"))
+        await eventually(lambda: says(tree, STAYS, "2"), f"{STAYS} lacks the change")
+
+
+def profile_of(tree, path):
+    records = tree.controllers.issuer.records.values()
+    return next(it for it in records if isinstance(it, Profile) and it.path == path)
