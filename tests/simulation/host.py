@@ -183,7 +183,7 @@ class Host:
         self._perform(made)
         self._busy = False
         if self.node is node:
-            if world.checked:
+            if world.checks:
                 node.check()
             world.watcher.handled(self)
             self._wake()
