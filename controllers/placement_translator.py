@@ -106,11 +106,6 @@ class PlacementTranslator:
         return self._placements
 
     @property
-    def identified(self) -> bool:
-        """Whether it is known who the space is: an API server that is away has not said it."""
-        return bool(self._placements.identity)
-
-    @property
     def known(self) -> bool:
         """Whether the space was listed."""
         return self._placements.known
