@@ -13,6 +13,7 @@ from controllers.core.rollout.state import (
     Change,
     changed,
     is_under_way,
+    paced,
     present,
     reference,
     with_wave,
@@ -135,7 +136,8 @@ class _Asked:
             raise Refused("it is not paused")
         if wave is not None and failed:
             again = "Progressing" if wave.step else "Pending"
-            state = with_wave(state, changed(wave, phase=again, reason="", lasted=0, soaked=0))
+            lasted = paced(wave)
+            state = with_wave(state, changed(wave, phase=again, reason="", lasted=lasted, soaked=0))
         return changed(state, paused=False, phase="Progressing"), "it goes on"
 
     def _promote(self) -> _Answer:

@@ -60,10 +60,34 @@ def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
     return changed(state, phase="Aborted", paused=False, layers=left)
 
 
+def settled(state: RolloutStatus) -> RolloutStatus:
+    """The state after an abort, once the space wants what everyone went back to."""
+    number = state.layers[0].revision
+    return changed(
+        state,
+        revision=number,
+        over_revision=None,
+        phase="Complete",
+        waves=(),
+        wave=0,
+        wave_name="",
+    )
+
+
 def _left(state: RolloutStatus) -> tuple[Layer, ...]:
-    """What a new revision lies over: of one that is complete no more than its content."""
-    if state.phase == "Complete" and state.layers:
-        newest = state.layers[0]
-        return (changed(newest, gates=(layers.ALL,)),)
+    """What a new revision lies over: of one that everyone has no more than its content."""
     # What was superseded before its first gate opened nobody has.
-    return layers.pruned([layer for layer in state.layers if layer.gates])
+    listed = [layer for layer in state.layers if layer.gates]
+    kept = layers.pruned(listed)
+    ended = state.phase in ("Complete", "Partial")
+    # Who waits for a window goes on waiting, as long as there is room for what they have.
+    crowded = len(layers.contents(kept)) >= layers.CONTENTS_MAX
+    if listed and ended and (crowded or _nobody_waits(state)):
+        kept = layers.pruned([layers.without_windows(listed[0]), *listed[1:]])
+    if ended and kept and layers.admits_all(kept[0].gates):
+        return (changed(kept[0], gates=(layers.ALL,)),)
+    return kept
+
+
+def _nobody_waits(state: RolloutStatus) -> bool:
+    return bool(state.complete) and not any(wave.waiting for wave in state.waves)
