@@ -11,7 +11,15 @@ from controllers.core.rollout import history, judging, layers, recovery, waves
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.judging import Tally
 from controllers.core.rollout.requests import handle, ignored
-from controllers.core.rollout.revisions import TOO_MANY, aborted, begun, finished, has_room, settled
+from controllers.core.rollout.revisions import (
+    TOO_MANY,
+    aborted,
+    begun,
+    emptied,
+    finished,
+    has_room,
+    settled,
+)
 from controllers.core.rollout.state import (
     changed,
     is_under_way,
@@ -71,6 +79,8 @@ def decide(
         # A request of a state that is lost is not taken for one of this.
         state = ignored(recovery.begin(spec, facts, now.wall_ms), facts.request)
         run = begin_run(state, now)
+    if facts.is_gone and state.revision:
+        state = emptied(state)
     state = recovery.read_across(spec, facts, state)
     passed = max(now.seconds - run.at, 0.0)
     run = replace(

@@ -46,14 +46,15 @@ def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -
         request = read_rollout_request(text)
     except Faulty as refused:
         mark = text[:_MARK_CHARACTERS]
-        return state if known == mark else _told(state, mark, "", "Refused", str(refused))
+        told = RequestStatus(id=mark, outcome="Refused", message=str(refused))
+        return state if known == mark else changed(state, request=told)
     if request.id == known:
         return state
     try:
         done, message = _Asked(spec, facts, state, request, now_ms).answer()
     except Refused as refused:
-        return _told(state, request.id, request.action, "Refused", str(refused))
-    return _told(done, request.id, request.action, "Done", message)
+        return changed(state, request=answered(text, "Refused", str(refused)))
+    return changed(done, request=answered(text, "Done", message))
 
 
 def is_news(state: RolloutStatus, text: str) -> bool:
@@ -69,20 +70,17 @@ def ignored(state: RolloutStatus, text: str) -> RolloutStatus:
     """The state that takes a request for one that was handled: it was made of a state now lost."""
     if not text:
         return state
-    action = ""
+    said = answered(text, "Ignored", "it was made before this status began")
+    return changed(state, request=said)
+
+
+def answered(text: str, outcome: Outcome, message: str) -> RequestStatus:
+    """What became of the request that the annotation says."""
     try:
         request = read_rollout_request(text)
-        mark, action = request.id, str(request.action)
     except Faulty:
-        mark = text[:_MARK_CHARACTERS]
-    return _told(state, mark, action, "Ignored", "it was made before this status began")
-
-
-def _told(
-    state: RolloutStatus, mark: str, action: str, outcome: Outcome, message: str
-) -> RolloutStatus:
-    said = RequestStatus(id=mark, action=action, outcome=outcome, message=message)
-    return changed(state, request=said)
+        return RequestStatus(id=text[:_MARK_CHARACTERS], outcome=outcome, message=message)
+    return RequestStatus(id=request.id, action=request.action, outcome=outcome, message=message)
 
 
 _Answer = tuple[RolloutStatus, str]

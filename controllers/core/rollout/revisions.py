@@ -60,6 +60,22 @@ def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
     return changed(state, phase="Aborted", paused=False, layers=left)
 
 
+def emptied(state: RolloutStatus) -> RolloutStatus:
+    """The state once the placement was deleted: nobody has anything, and it would begin anew."""
+    if is_under_way(state):
+        state = history.ended(state, state.revision, "Aborted")
+    nothing = (layers.base(0, None),)
+    return RolloutStatus(
+        phase="Waiting",
+        history=state.history,
+        pins=state.pins,
+        freezes=tuple(changed(freeze, layers=nothing) for freeze in state.freezes),
+        layers=nothing,
+        salt=state.salt,
+        request=state.request,
+    )
+
+
 def settled(state: RolloutStatus) -> RolloutStatus:
     """The state after an abort, once the space wants what everyone went back to."""
     number = state.layers[0].revision
