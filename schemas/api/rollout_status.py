@@ -130,7 +130,8 @@ class RequestStatus(Value):
 class RolloutStatus(Value):
     """How far a Rollout is. `layers` are what the placement's delta says, newest first.
 
-    `placement` is the one that all of this is of, as `schemas.placements` names it. `target` is the content that its space wants, whatever revision is rolled out.
+    `placement` is the one that all of this is of. `target` is the content that its space wants,
+    whatever revision is rolled out.
     """
 
     observed_generation: Int32 = 0
