@@ -119,3 +119,21 @@ def test_after_an_abort_a_content_that_some_have_goes_on_by_waves():
     assert fleet.want(V2).phase == "AwaitingApproval"
     fleet.ask("approve")
     assert (fleet.state.phase, fleet.having(V2)) == ("Complete", set(fleet.labels))
+
+
+def test_what_fails_after_an_undo_to_everyone_at_once_is_late():
+    fleet = Fleet()
+    fleet.turn()
+    fleet.want(V2)
+    fleet.ask("undo", now=True)
+    assert fleet.having(V1) == set(fleet.labels)
+    assert [(wave.name, wave.members) for wave in fleet.state.waves] == [("all", 100)]
+    fleet.health = dict.fromkeys(sorted(fleet.labels)[:3], "degraded")
+    assert fleet.turn().late == 3
+    # Nor does a centre that lost the status go through waves again.
+    fleet.health.clear()
+    fleet.want(V1)
+    deltas = len(fleet.deltas)
+    fleet.restart(status=False)
+    state = fleet.turn()
+    assert (state.phase, state.revision, len(fleet.deltas)) == ("Complete", 3, deltas)

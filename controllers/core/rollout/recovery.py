@@ -104,6 +104,8 @@ def _resumed(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutSt
     """The newest revision as far as its gates say: it is judged again, from the last one on."""
     newest = state.layers[0]
     found, together = waves.expanded(spec, facts.label_values)
+    if len(newest.gates) == 1 and layers.reaches_all(state.layers):
+        found, together = (found if len(found) == 1 else (waves.EVERYONE,)), 0
     last = max(min(max(layers.wave_of(gate.name) for gate in newest.gates), len(found) - 1), 0)
     statuses = waves.wave_statuses(found)
     listed = []

@@ -8,7 +8,7 @@ from typing import Literal
 
 from controllers.core.rollout import history, layers, recovery, waves
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.revisions import aborted, begun, finished, has_room
+from controllers.core.rollout.revisions import aborted, at_once, begun, finished, has_room
 from controllers.core.rollout.state import (
     Change,
     changed,
@@ -204,17 +204,13 @@ class _Asked:
             raise Refused("that content is what goes out already")
         change = Change(self.request.user or USER, f"undo to revision {found.number}")
         facts = replace(self.facts, change=change)
-        if not self.request.now:
-            if not has_room(state, arm):
-                most = layers.CONTENTS_MAX
-                raise Refused(f"{most} contents are out at once; abort, or undo with now")
-            done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
-            return done, f"revision {done.revision} goes out by waves"
+        if not self.request.now and not has_room(state, arm):
+            most = layers.CONTENTS_MAX
+            raise Refused(f"{most} contents are out at once; abort, or undo with now")
         done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
-        base = layers.base(done.revision, arm)
-        done = history.ended(done, done.revision, "Complete")
-        done = changed(done, layers=(base,), waves=(), wave=0, wave_name="", phase="Complete")
-        return done, f"revision {done.revision} goes to everyone now"
+        if self.request.now:
+            return at_once(done), f"revision {done.revision} goes to everyone now"
+        return done, f"revision {done.revision} goes out by waves"
 
     def _arm(self, found: Revision | None, number: int) -> Reference:
         """The content of a revision that is kept."""

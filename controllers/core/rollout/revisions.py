@@ -8,7 +8,7 @@ from controllers.core.rollout import history, layers, waves
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.state import changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec
-from schemas.api.rollout_status import Layer, Outcome, RolloutStatus
+from schemas.api.rollout_status import Layer, Outcome, RolloutStatus, RolloutStep
 from schemas.blobs import Reference
 
 TOO_MANY = f"{layers.CONTENTS_MAX} contents are out at once; the newest one waits"
@@ -58,6 +58,23 @@ def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
     state = history.ended(state, state.revision, "Aborted")
     left = state.layers if keep else state.layers[1:]
     return changed(state, phase="Aborted", paused=False, layers=left)
+
+
+def at_once(state: RolloutStatus) -> RolloutStatus:
+    """A revision that was just begun, let out to everyone, whatever they have and wait for."""
+    number = state.revision
+    gate = changed(layers.ALL, name=waves.gate_name(number, 0))
+    [wave] = waves.wave_statuses([waves.EVERYONE])
+    wave = changed(wave, phase="Promoted", steps=(RolloutStep(below=gate.below),), step=1)
+    return finished(
+        changed(
+            state,
+            layers=(changed(state.layers[0], gates=(gate,)),),
+            waves=(wave,),
+            wave_name=wave.name,
+            ungrouped=0,
+        )
+    )
 
 
 def emptied(state: RolloutStatus) -> RolloutStatus:

@@ -24,6 +24,8 @@ from schemas.selectors import EXISTS, IN, LabelSelector, Requirement
 LabelValues = Callable[[str], Sequence[str]]
 """The values that a label has among the SyncTargets, sorted."""
 MINUTE_SECONDS = 60
+EVERYONE = Wave(name="all", percent=100)
+"""The one wave of what goes to everyone at once."""
 _RAMP_MINUTES_MAX = 100_000
 
 
