@@ -48,6 +48,8 @@ class _Known:
 
     state: RolloutStatus | None
     run: Run
+    # Of which object, and of which placement, all of this is.
+    uid: str
     placement: str
     written_at: float = float("-inf")
     written: Mapping[str, Any] | None = None
@@ -110,12 +112,13 @@ class RolloutController:
         """Decide, write down what was decided, and only then let it out."""
         now, placement = self._clock.now(), spec.placement.placement
         known = self._known.get(name)
-        if known is not None and known.placement != placement:
+        uid = str((self._rollouts.objects[name].get("metadata") or {}).get("uid") or name)
+        if known is not None and (known.uid, known.placement) != (uid, placement):
             await self._forget(name)
             known = None
         if known is None:
             stored = self._rollouts.stored_status(name)
-            known = self._known[name] = _Known(stored, begin_run(stored, now), placement)
+            known = self._known[name] = _Known(stored, begin_run(stored, now), uid, placement)
         facts = self._facts(name, spec, await self._lost(name, known.state))
         decision = decide(spec, facts, known.state, known.run, now)
         state = told(spec, facts, decision.state, name)
@@ -152,7 +155,6 @@ class RolloutController:
     def _facts(self, name: str, spec: RolloutSpec, lost: frozenset[Reference]) -> Facts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
-        metadata = obj.get("metadata") or {}
         source = translator.source(placement).key
         head = self._issuer.records.get(source)
         gates = translator.gates(placement)
@@ -167,7 +169,7 @@ class RolloutController:
             count=count if fresh else None,
             is_lost=is_lost,
             is_gone=gates is None and not is_lost and self._is_deleted(placement),
-            uid=str(metadata.get("uid") or name),
+            uid=self._known[name].uid,
             request=_request(obj),
             members=lambda wave: members(self._issuer.records, source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),

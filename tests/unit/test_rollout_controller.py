@@ -153,6 +153,12 @@ async def test_a_deleted_rollout_leaves_its_placement_where_it_is(tmp_path):
         released["metadata"]["annotations"] = {"leafcast.io/release-rollout": "true"}
         await centre.apply(released)
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+        assert not centre.relay.kept_history().get(centre.relay.delta("shop").source.key)
+        # One that comes later knows nothing of the former one, whatever it is called.
+        await centre.apply(rollout())
+        obj = await centre.until_status(ROLLOUT, phase("Complete"))
+        assert len(obj["status"]["history"]) == 1
+        assert len(gates(centre.relay)) == 1
 
 
 async def test_a_request_is_done_once_and_a_wrong_one_is_refused(tmp_path):

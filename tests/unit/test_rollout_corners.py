@@ -137,3 +137,27 @@ def test_what_fails_after_an_undo_to_everyone_at_once_is_late():
     fleet.restart(status=False)
     state = fleet.turn()
     assert (state.phase, state.revision, len(fleet.deltas)) == ("Complete", 3, deltas)
+
+
+def test_a_rollout_with_other_waves_does_not_take_open_gates_for_its_own():
+    waves = (
+        {"name": "canary", "selector": {"matchLabels": {"ring": "canary"}}},
+        {"name": "b", "percent": 100, "approval": "before"},
+    )
+    fleet = Fleet(rollout(waves))
+    fleet.turn()
+    fleet.want(V2)
+    had = fleet.having(V2)
+    # It is deleted, and another one comes.
+    fleet.restart(status=False)
+    others = ({"name": "tenth", "percent": 10}, *waves[1:])
+    fleet.spec = rollout(others).spec
+    fleet.exact = False
+    state = fleet.turn()
+    assert (state.wave_name, state.revision) == ("tenth", 3)
+    assert had < fleet.having(V2)
+    assert len(fleet.having(V2)) < 40
+    fleet.exact = True
+    assert fleet.turn().phase == "AwaitingApproval"
+    fleet.ask("approve")
+    assert (fleet.state.phase, fleet.having(V2)) == ("Complete", set(fleet.labels))
