@@ -113,6 +113,8 @@ def _far(status: Form, wave: Form) -> RenderableType:
     phase = wave.get("phase", "Pending")
     if phase == "Pending" and status.get("phase") == "Aborted":
         return Text("not begun")
+    if phase in {"Progressing", "Soaking"} and status.get("phase") == "Aborted":
+        return Text("aborted", style="red")
     if phase == "AwaitingApproval" or _asks_before(wave):
         return Text("needs approval", style="yellow")
     if phase in {"Progressing", "Soaking"}:
