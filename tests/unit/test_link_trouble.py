@@ -13,7 +13,11 @@ REFUSED = f'{TRYING} "c:7422" (attempt 1): dial tcp 10.0.0.1:7422: connect: conn
     ("log", "cause"),
     [
         ([REFUSED], "nobody listens there"),
-        ([f'{TRYING} "c" (attempt 1): lookup c: no such host'], "its name is not known here"),
+        ([f'{TRYING} "c" (attempt 1): lookup c: no such host'], "its name cannot be looked up"),
+        (
+            [f'{TRYING} "c" (attempt 1): lookup c on 10.0.0.1:53: network is unreachable'],
+            "its name cannot be looked up",
+        ),
         ([f'{TRYING} "c" (attempt 1): dial tcp 10.0.0.1:443: i/o timeout'], "nothing answers"),
         ([FOREIGN, REFUSED], "none of the authorities signed"),
         ([REFUSED, FOREIGN], "none of the authorities signed"),

@@ -40,11 +40,14 @@ _CAUSES = {
 }
 # What has a cause of its own goes before these: another address may just be down.
 _NOT_THERE = {
+    "lookup ": (
+        "its name cannot be looked up here",
+        "see whether the name is right; where only a proxy knows it, add a line to /etc/hosts",
+    ),
     "connection refused": (
         "nobody listens there",
         "see whether it runs, and whether the port is right",
     ),
-    "no such host": ("its name is not known here", "see whether the name is right"),
     "i/o timeout": ("nothing answers there", "see whether a firewall lets this node out to it"),
     "no route to host": ("there is no way to it", "see to the network of this machine"),
     "network is unreachable": ("there is no way to it", "see to the network of this machine"),
