@@ -86,6 +86,7 @@ class JoinedNode:
                     former=self._place.former,
                     before=self._arrive,
                     keep_seed=self._keep_seed,
+                    keep_authorities=self._keep_authorities,
                     **self._reached(),
                 )
                 runtime.noted = self._tell
@@ -163,6 +164,11 @@ class JoinedNode:
     def _keep_seed(self, seed: str) -> None:
         """Start with another key next time; raises OSError."""
         self.bundle = replace(self.bundle, seed=seed)
+        write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
+
+    def _keep_authorities(self, authorities: str) -> None:
+        """Believe others at the parent next time; raises OSError."""
+        self.bundle = replace(self.bundle, authorities=authorities)
         write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
 
     def _keep(self, place: JoinedFolder) -> bool:
