@@ -36,8 +36,8 @@ from schemas.reports import NEVER_JOINED
 LOOK_SECONDS = 60.0
 ASKED_AT_ONCE = 32
 TOLD, RENEWED, LEFT, DONE = "told", "renewed", "left", "done"
-"""What a change is at: nodes are told of the new one, servers get certificates of it, nodes leave
-the former one; or nothing is."""
+"""What a change is at: all are told of the new one, servers get certificates of it, all leave the
+former one; or there is no change."""
 
 Json = dict[str, Any]
 Lacking = dict[str, str]
@@ -100,6 +100,11 @@ class AuthorityChange:
                 raise ApiError("Failed", str(error), "run the same command again") from error
         return {"doing": doing, "lacking": lacking, "void": void}
 
+    async def state(self) -> Json:
+        """Whether a change is under way: `{changing}`."""
+        found = load_authorities(self._folder)
+        return {"changing": found is not None and found.changing}
+
     async def _go_on(self, *, force: bool) -> tuple[str, Lacking, list[str]]:
         """As far as it goes now: what it waits with, for whom, and whose tokens became void."""
         found, void = load_authorities(self._folder), list[str]()
@@ -158,6 +163,7 @@ class AuthorityChange:
 def register_authority_change(api: Api, change: AuthorityChange) -> None:
     """Answer the verb about the certificate authority."""
     api.register("keys-authority", change.rotate)
+    api.register("keys-authority-state", change.state)
 
 
 async def _nothing_here() -> None:

@@ -22,6 +22,7 @@ from leafcast.daemon.authority_change import AuthorityChange, register_authority
 from leafcast.daemon.backups import register_backups
 from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
+from leafcast.daemon.enrolment import States
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.expiring import certificates
 from leafcast.daemon.handed_out import HandedOutFiles
@@ -117,15 +118,19 @@ class Daemon:
             self._clock,
             lambda: [*certificates(place), *self._admission.expiries()],
         )
-        register_node_keys(
-            self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
-        )
-        self._authority = AuthorityChange(
-            centre, asks, verbs, place, self._clock, self._certifying, self._admission.leave
-        )
-        self._authority.renew_here = self.tree.renew_certificates
-        register_authority_change(self.api, self._authority)
+        keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
+        register_node_keys(self.api, keys)
+        self._authority = self._changes_authority(centre, asks, verbs)
         self.tree.decide = self._admission.decide
+
+    def _changes_authority(
+        self, centre: RunningCentre, asks: CentreAsks, states: States
+    ) -> AuthorityChange:
+        place, leave = self._place, self._admission.leave
+        change = AuthorityChange(centre, asks, states, place, self._clock, self._certifying, leave)
+        change.renew_here = self.tree.renew_certificates
+        register_authority_change(self.api, change)
+        return change
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""

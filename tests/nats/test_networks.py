@@ -100,6 +100,20 @@ async def test_a_region_elsewhere_gets_its_certificate_with_its_first_child(tmp_
                 assert url == "tls://emea.example:9000"
                 with edge as below:
                     await until_said(below, "is in session")
+                    told = [file.read_text() for file in (said, below)]
+                    # Another authority, known to both before it signs, under the links there are.
+                    changed = centre.leafcast("keys", "rotate", "authority")
+                    assert "nodes believe that alone" in changed
+                    shown = centre.leafcast("tree")
+                    assert re.search(r"s1 +up", shown), shown
+                    assert told == [file.read_text() for file in (said, below)]
+                # While one is away it is not changed again.
+                waits = centre.leafcast("keys", "rotate", "authority")
+                assert "signs once it is known to 1 node" in waits, waits
+                assert "/emea/s1" in waits
+                assert "is on its way" in centre.leafcast("keys", "list")
+                forced = centre.leafcast("keys", "rotate", "authority", "--force")
+                assert "nodes believe that alone" in forced
             # It goes on with the certificate that it has.
             with leafcast(
                 emea,

@@ -70,6 +70,9 @@ def list_keys(data_dir: Path | None) -> None:
     roots = sum(key["kind"] == "root" for key in found["keys"])
     needed = f"{found['threshold']} of {many(roots, 'root')} must sign a change of keys"
     click.echo(f"{needed}; the roots are at version {found['version']}")
+    if _call(data_dir, "keys-authority-state")["changing"]:
+        hint = "leafcast keys rotate authority says what it waits for"
+        click.echo(f"another certificate authority is on its way: {hint}")
 
 
 @keys.command()
@@ -123,8 +126,8 @@ def _rotate_authority(data_dir: Path | None, *, force: bool) -> None:
     if len(lacking) > LACKING_MAX:
         click.echo(f"  and {len(lacking) - LACKING_MAX} more")
     click.echo(
-        "It goes on by itself when they are back; the same command says how far it is. With "
-        "--force it goes on now, and who does not know the new one has to be let in anew."
+        "It goes on by itself when they are back; `leafcast keys list` says whether it still does. "
+        "With --force it goes on now, and who does not know the new one has to be let in anew."
     )
     return None
 
