@@ -16,7 +16,7 @@ from controllers.nodes import nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.daemon.certifying import Certifying
-from leafcast.daemon.enrolment import States, Tree
+from leafcast.daemon.enrolment import Tree
 from leafcast.data_dir import DataDir
 from leafcast.local.authorities import (
     Authorities,
@@ -31,7 +31,6 @@ from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
 from schemas.asks import CERTIFY
 from schemas.identity import NodePath
-from schemas.reports import NEVER_JOINED
 
 LOOK_SECONDS = 60.0
 ASKED_AT_ONCE = 32
@@ -53,7 +52,6 @@ class AuthorityChange:
         self,
         tree: Tree,
         asks: CentreAsks,
-        states: States,
         place: DataDir,
         clock: Clock,
         certifying: Certifying,
@@ -61,7 +59,6 @@ class AuthorityChange:
     ) -> None:
         self._tree = tree
         self._asks = asks
-        self._states = states
         self._folder = place.folder
         self._clock = clock
         self._certifying = certifying
@@ -148,16 +145,14 @@ class AuthorityChange:
                     lacking[str(path)] = failed.fault.message
 
         async with asyncio.TaskGroup() as group:
-            for path in await self._concerned():
+            for path in self._concerned():
                 if self._told.get(path) != authorities:
                     group.create_task(tell(path))
         return dict(sorted(lacking.items()))
 
-    async def _concerned(self) -> list[NodePath]:
-        """The centre, and all nodes but those that have no key, or never came with theirs."""
-        states = {form["path"]: form["state"] for form in (await self._states.tree())["nodes"]}
-        known = [node.path for node in nodes(self._tree.issuer()) if node.nkey]
-        return [NodePath(), *(it for it in known if states.get(str(it)) != NEVER_JOINED)]
+    def _concerned(self) -> list[NodePath]:
+        """The centre, and all nodes that may come: whose key is void joins with a new token."""
+        return [NodePath(), *(node.path for node in nodes(self._tree.issuer()) if node.nkey)]
 
 
 def register_authority_change(api: Api, change: AuthorityChange) -> None:

@@ -22,7 +22,6 @@ from leafcast.daemon.authority_change import AuthorityChange, register_authority
 from leafcast.daemon.backups import register_backups
 from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
-from leafcast.daemon.enrolment import States
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.expiring import certificates
 from leafcast.daemon.handed_out import HandedOutFiles
@@ -120,14 +119,12 @@ class Daemon:
         )
         keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         register_node_keys(self.api, keys)
-        self._authority = self._changes_authority(centre, asks, verbs)
+        self._authority = self._changes_authority(centre, asks)
         self.tree.decide = self._admission.decide
 
-    def _changes_authority(
-        self, centre: RunningCentre, asks: CentreAsks, states: States
-    ) -> AuthorityChange:
+    def _changes_authority(self, centre: RunningCentre, asks: CentreAsks) -> AuthorityChange:
         place, leave = self._place, self._admission.leave
-        change = AuthorityChange(centre, asks, states, place, self._clock, self._certifying, leave)
+        change = AuthorityChange(centre, asks, place, self._clock, self._certifying, leave)
         change.renew_here = self.tree.renew_certificates
         register_authority_change(self.api, change)
         return change

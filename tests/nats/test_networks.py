@@ -202,6 +202,16 @@ async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_pat
                 leafcast(region, "run", "relay", "--config", folders[1] / "node.yaml") as said,
             ):
                 await until_said(said, "is in session")
-                shown = centre.leafcast("tree", "--data-dir", tree)
+                at = ("--data-dir", tree)
+                shown = centre.leafcast("tree", *at)
                 assert re.search(r"region-1 +up", shown), shown
+                files = list(tree.glob("*/tls/certificate.pem"))
+                before = {file: file.read_text() for file in files}
+                waits = centre.leafcast("keys", "rotate", "authority", *at)
+                assert "/region-1/site-1" in waits, "it was never started"
+                changed = centre.leafcast("keys", "rotate", "authority", "--force", *at)
+                assert "nodes believe that alone" in changed
+                again = {file for file, text in before.items() if file.read_text() != text}
+                assert again == {folder / "tls" / "certificate.pem" for folder in folders}
+                assert re.search(r"region-1 +up", centre.leafcast("tree", *at))
         assert b"INFO {" not in wire.read_bytes()

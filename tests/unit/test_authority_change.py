@@ -22,7 +22,6 @@ from relay.ports import Instant
 from schemas.asks import AskFault
 from schemas.identity import NodePath, TreeId
 from schemas.records import NodeRecord, Source
-from schemas.reports import NEVER_JOINED
 
 TREE, NOW_MS = TreeId("a" * 26), 1_800_000_000_000
 
@@ -33,7 +32,7 @@ class Nodes:
 
     believed: dict[str, str]
     away: set[str] = field(default_factory=set)
-    never: set[str] = field(default_factory=set)
+    void: set[str] = field(default_factory=set)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def tree_id(self):
@@ -45,12 +44,9 @@ class Nodes:
             if path != "/":
                 source = Source("leafcast.io/Node", TREE, "", path)
                 where = NodePath.parse(path)
-                records[path] = NodeRecord(source, 1, "", "", (), where, "U" + path.strip("/"))
+                nkey = "" if path in self.void else f"U{len(path)}"
+                records[path] = NodeRecord(source, 1, "", "", (), where, nkey)
         return SimpleNamespace(records=records)
-
-    async def tree(self):
-        state = {path: NEVER_JOINED if path in self.never else "up" for path in self.believed}
-        return {"nodes": [{"path": path, "state": it} for path, it in state.items()]}
 
     async def ask(self, path, verb, arguments):
         where = str(path)
@@ -78,7 +74,7 @@ class Voided:
 
 
 def change_of(tmp_path, nodes, leave=None):
-    return AuthorityChange(nodes, nodes, nodes, DataDir(tmp_path), nodes, nodes, leave or Voided())
+    return AuthorityChange(nodes, nodes, DataDir(tmp_path), nodes, nodes, leave or Voided())
 
 
 @pytest.fixture
@@ -101,7 +97,7 @@ async def test_all_know_the_new_one_before_it_signs_and_leave_the_old_one(tmp_pa
 
 async def test_it_waits_for_who_is_away_and_goes_on_where_it_was(tmp_path, nodes):
     former = load_authorities(tmp_path).signing
-    nodes.away, nodes.never = {"/a/b"}, {"/own"}
+    nodes.away, nodes.void = {"/a/b"}, {"/own"}
     done = await change_of(tmp_path, nodes).rotate()
     assert (done["doing"], done["lacking"]) == ("told", {"/a/b": "/a/b is away"})
     assert load_authorities(tmp_path).signing == former
