@@ -194,7 +194,7 @@ class JoinedNode:
 
 def _void(bundle: Bundle) -> JoinFailed:
     reason = (
-        f"its parent {bundle.path.parent} does not know this bundle's key: a newer one was made, "
+        f"its parent {bundle.path.parent} does not know this bundle's key: it expired, a newer one was made, "
         "the node was removed, moved or revoked, or the bundle is of another tree"
     )
     remedy = (

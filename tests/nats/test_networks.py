@@ -204,6 +204,7 @@ async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_pat
                 await until_said(said, "is in session")
                 at = ("--data-dir", tree)
                 shown = centre.leafcast("tree", *at)
+                assert shown.startswith("NODE"), "with no word of the libraries"
                 assert re.search(r"region-1 +up", shown), shown
                 files = list(tree.glob("*/tls/certificate.pem"))
                 before = {file: file.read_text() for file in files}
