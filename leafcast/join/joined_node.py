@@ -194,8 +194,8 @@ class JoinedNode:
 
 def _void(bundle: Bundle) -> JoinFailed:
     reason = (
-        f"its parent {bundle.path.parent} does not know this bundle's key: it expired, a newer one was made, "
-        "the node was removed, moved or revoked, or the bundle is of another tree"
+        f"its parent {bundle.path.parent} does not know this bundle's key: it expired, a newer "
+        "one was made, the node was removed, moved or revoked, or the bundle is of another tree"
     )
     remedy = (
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "
