@@ -28,6 +28,7 @@ from relay.core.effects import (
 )
 from relay.core.events import (
     BlobArrived,
+    CopyObserved,
     Ending,
     Event,
     HelloArrived,
@@ -229,6 +230,8 @@ class Node(NodeView):
                 self._observed(event)
             case UpsyncObserved():
                 self._upsync_observed(event)
+            case CopyObserved():
+                self._collecting.raised(event.key, event.copy)
             case Tick():
                 self._tick(now)
             case _:
@@ -441,6 +444,7 @@ class Node(NodeView):
             downstream.members,
             self._own,
             lambda key, obj: self._destination is not None and self._destination.books(key, obj),
+            lambda _source: (),
             self._reports.touch,
             lambda: self._now.wall_ms,
         )
