@@ -116,7 +116,7 @@ class Host:
         self.tree.perform(self, self.node.start())
 
     def tell(self, event: ev.Event) -> None:
-        self.tree.perform(self, self.node.handle(event, self.tree.instant()))
+        self.tree.perform(self, self.node.handle((event,), self.tree.instant()))
 
     def tick(self) -> None:
         due = self.node.deadline()

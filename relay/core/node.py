@@ -155,14 +155,17 @@ class Node(NodeView):
         started, self._started = self._started, ()
         return started
 
-    def handle(self, event: Event, now: Instant) -> tuple[Effect, ...]:
-        """What to do about an event, in this order."""
+    def handle(self, events: Iterable[Event], now: Instant) -> tuple[Effect, ...]:
+        """What to do about a batch of events, in this order."""
         self._now = now
-        self._dispatch(event)
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.begin_batch()
+        for event in events:
+            self._dispatch(event)
         self._after()
-        if isinstance(event, MailArrived) and event.carried and self._upstream is not None:
-            # By now all that the record led to has said what it lacks.
-            self._upstream.use_carried(event)
+        # By now all that the records led to has said what it lacks.
+        if upstream is not None and upstream.use_carried():
             self._after()
         return self._take_out()
 
@@ -263,12 +266,17 @@ class Node(NodeView):
                 self._reports.touch(key)
             if wants_changed:
                 self._out.append(WantsChanged())
-        if upstream is not None:
-            upstream.try_to_reach()
-        self._children.flush(self._now.seconds)
+        self._write_mail()
+        # By now it is known of all that was taken what content it lacks.
+        while upstream is not None and upstream.try_to_reach():
+            self._write_mail()
         self._report_in_time()
         if upstream is not None:
             upstream.say_hello_in_time()
+
+    def _write_mail(self) -> None:
+        self._propagation.spread()
+        self._children.flush(self._now.seconds)
 
     def _take_out(self) -> tuple[Effect, ...]:
         taken = tuple(self._out)

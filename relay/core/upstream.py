@@ -38,7 +38,7 @@ from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, Ve
 from relay.core.records.snapshot import Interest, Listed, Unread
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.link import WANTS_MAX, Cursor, Welcome, copies_word
 from schemas.records import LocationRecord
 from schemas.refusals import CodecError
@@ -98,6 +98,10 @@ class Upstream:
         self._interest_grew = False
         # Mail since the last acknowledgement.
         self._unacknowledged = 0
+        # Small blobs that came along with mail of this batch.
+        self._carried: dict[ContentHash, bytes] = {}
+        # Whether this batch of events has the mailbox read from elsewhere: its mail is void.
+        self._is_reset = False
         # When the cursor is kept, and mail acknowledged, as no more came.
         self._quiet_at: float | None = None
         now = rooms.clock().seconds
@@ -171,7 +175,7 @@ class Upstream:
                 self._reports.touch(accepted.key)
             self.may_advance = True
         if start is not None:
-            self._out.append(ResetMail(start))
+            self._read_from(start)
             self._at_end()
             self.may_advance = True
 
@@ -213,8 +217,9 @@ class Upstream:
 
     def take_mail(self, event: MailArrived) -> None:
         """Judge a message of the own mailbox, act on it, and say how far all is judged."""
-        if not self.welcomed:
+        if not self.welcomed or self._is_reset:
             return
+        self._carried.update(event.carried)
         self._quiet_at = self._clock().seconds + QUIET_SECONDS
         if event.key == SNAPSHOT_KEY:
             self._offer(event.data, event.sequence)
@@ -237,7 +242,11 @@ class Upstream:
             return
         self.judge_parked()
         if reader.parked.overflowed and reader.parked.roomy:
-            self._out.append(ResetMail(reader.reread()))
+            self._read_from(reader.reread())
+
+    def _read_from(self, sequence: int) -> None:
+        self._is_reset = True
+        self._out.append(ResetMail(sequence))
 
     def _acknowledge(self) -> None:
         """Say up to where mail is kept here: what is not said in time is only brought again."""
@@ -345,9 +354,13 @@ class Upstream:
         here = self._destination.profile if self._destination is not None else None
         return here is not None and self._audience.bears_on(here, key)
 
-    def use_carried(self, event: MailArrived) -> None:
-        """Take small blobs that came along instead of loading them."""
-        carried = dict(event.carried)
+    def begin_batch(self) -> None:
+        """Mail that comes now follows from what was said of the mailbox before."""
+        self._is_reset = False
+
+    def use_carried(self) -> bool:
+        """Take small blobs that came along instead of loading them; whether any came."""
+        carried, self._carried = self._carried, {}
         at = 0
         while carried and at < len(self._out):
             effect = self._out[at]
@@ -357,6 +370,7 @@ class Upstream:
                 self.content_arrived(BlobArrived(effect.reference, value, local=False))
             else:
                 at += 1
+        return bool(carried)
 
     def content_arrived(self, event: BlobArrived) -> None:
         """Take the answer to a LoadBlob; what it completes goes on."""
@@ -420,16 +434,19 @@ class Upstream:
         if not self._judge.read_more():
             self.judge_parked()
 
-    def try_to_reach(self) -> None:
-        """Reach the snapshot that is next, if all that it needs is here, or is long overdue."""
+    def try_to_reach(self) -> bool:
+        """Reach the snapshot that is next, if all that it needs is here, or is long overdue.
+
+        Whether it was reached: then another may be next.
+        """
         candidate = self._judge.candidate
         if candidate is not None and not self._may_rely_on(candidate.snapshot):
             candidate = self._judge.pass_over()
         if candidate is None or candidate.standings is None:
-            return
+            return False
         if not candidate.restored:
             if not self._has_all_for(candidate, candidate.standings):
-                return
+                return False
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()
         for key, generation in list(standings.dropped.items()):
@@ -439,6 +456,7 @@ class Upstream:
                 self.forget(key)
         standings.dropped.clear()
         self._reached(candidate.snapshot)
+        return True
 
     def _has_all_for(self, candidate: Judgement, standings: Standings) -> bool:
         """Whether the mailbox was read through it, and all that it needs is here, or overdue."""
@@ -461,7 +479,7 @@ class Upstream:
         """
         if self.caught_up and not candidate.looked_again:
             candidate.looked_again = True
-            self._out.append(ResetMail(self.link.reader.reread()))
+            self._read_from(self.link.reader.reread())
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
         standings = self._judge.standings
