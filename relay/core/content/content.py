@@ -99,8 +99,8 @@ class Content:
     ) -> bool:
         """Walk for an owner, in place of its former walk; whether all is here already.
 
-        A walk that is done is forgotten, unless it reads. With `read` the plain bytes of the
-        structure are kept for `plains`, with `objects` those of objects, too; without `expand` only
+        A walk that is done is forgotten, unless it reads: with `read` the plain bytes of the
+        structure are kept for `plains`, with `objects` those of objects, too. Without `expand` only
         the references themselves are fetched.
         """
         self.end(owner)
