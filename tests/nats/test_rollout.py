@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from leafcast.daemon.tree_facts import destination_forms
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
 from schemas.identity import NodePath
@@ -126,6 +127,8 @@ async def test_the_whole_story(tmp_path):
         status = await until(tree, phase("AwaitingApproval", 2))
         assert [wave["members"] for wave in status["waves"][:1]] == [1]
         assert (await images(tree))[CANARY] == "2"
+        told = destination_forms(tree, "shop")["destinations"]
+        assert {it["wave"] for it in told if it["path"] == str(CANARY)} == {"2.0"}
         assert "1" in (await images(tree)).values()
     async with running(tmp_path) as tree:
         status = await until(tree, phase("AwaitingApproval", 2))
