@@ -363,6 +363,9 @@ class Children:
         for key, flying in list(child.in_flight.items()):
             if flying.sequence is not None and flying.sequence <= child.through:
                 del child.in_flight[key]
+        if not child.in_flight:
+            # An empty table that was large takes long to look through.
+            child.in_flight.clear()
         if child.session.presence is Presence.CATCHING_UP and child.through >= child.catch_up_to:
             child.session.happened(PresenceEvent.CAUGHT_UP)
             self._changed(name)
