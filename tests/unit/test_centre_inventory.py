@@ -84,8 +84,9 @@ async def test_who_loses_its_path_to_an_older_one_is_no_destination_any_more(cen
         await centre.relay.until(lambda relay: len(_inventory(relay)) == 2)
         await centre.inventory.apply(target("s1", "/emea/s1"), USER)
         await centre.relay.until(
-            lambda relay: [(p.source.name, str(p.path)) for p in _inventory(relay)]
-            == [("s1", "/emea/s1")]
+            lambda relay: (
+                [(p.source.name, str(p.path)) for p in _inventory(relay)] == [("s1", "/emea/s1")]
+            )
         )
 
 
