@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collecting.merge_tree import MergeTree
-from relay.core.collecting.ports import HERE, Bound, Evaluator, Member, Seen, Surroundings
+from relay.core.collecting.ports import (
+    HERE,
+    MEMBERS_KNOWN,
+    Bound,
+    Evaluator,
+    Member,
+    Seen,
+    Surroundings,
+)
 from relay.core.collecting.raised import Raised
 from relay.core.collecting.tables import Outcome, Table, TableAlgebra
 from schemas.collectors import MEMBERS_BYTES, WHOLE, Collected, Program
@@ -303,6 +312,7 @@ class Item:
         return sum(member_hash(member.destination) for member in members) % DIGEST_MODULUS
 
 
+@lru_cache(MEMBERS_KNOWN)
 def member_hash(destination: DestinationId) -> int:
     """What a destination adds to the sum of who is counted."""
     return int.from_bytes(hashlib.sha256(destination.encode()).digest()[:MEMBERS_BYTES], "big")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from relay.core.collecting.raised import Raised
@@ -15,6 +16,7 @@ from schemas.upsync import UpsyncClause
 
 HERE = ""
 """The child that is the node itself."""
+MEMBERS_KNOWN = 4096
 
 
 class Member(NamedTuple):
@@ -26,7 +28,13 @@ class Member(NamedTuple):
     @property
     def who(self) -> bytes:
         """What its rows are ordered by."""
-        return pack_values([self.name, self.destination])
+        return _who(self.name, self.destination)
+
+
+@lru_cache(MEMBERS_KNOWN)
+def _who(name: str, destination: DestinationId) -> bytes:
+    """Each of an edge's rows is looked at for it."""
+    return pack_values([name, destination])
 
 
 class Seen(NamedTuple):
