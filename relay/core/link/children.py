@@ -360,12 +360,7 @@ class Children:
         child.answers.answered(child.through)
         self._is_behind(child, now)
         self._look_whether_open(name, child)
-        for key, flying in list(child.in_flight.items()):
-            if flying.sequence is not None and flying.sequence <= child.through:
-                del child.in_flight[key]
-        if not child.in_flight:
-            # An empty table that was large takes long to look through.
-            child.in_flight.clear()
+        _land(child)
         if child.session.presence is Presence.CATCHING_UP and child.through >= child.catch_up_to:
             child.session.happened(PresenceEvent.CAUGHT_UP)
             self._changed(name)
@@ -560,3 +555,13 @@ class Children:
     def _overdue_at(self, child: Child) -> float:
         assert child.overdue is not None
         return child.overdue[1] + REACH_SECONDS * (child.levels + 1)
+
+
+def _land(child: Child) -> None:
+    """Let go of what was written to the child and is answered."""
+    for key, flying in list(child.in_flight.items()):
+        if flying.sequence is not None and flying.sequence <= child.through:
+            del child.in_flight[key]
+    if not child.in_flight:
+        # An empty table that was large takes long to look through.
+        child.in_flight.clear()
