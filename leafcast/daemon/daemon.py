@@ -79,7 +79,7 @@ class Daemon:
         self.tree = LocalTree(
             shape, place.folder, self._doing, external=external, clusters=clusters
         )
-        self.events = EventLog(random_id(dice.entropy(16)))
+        self.events = EventLog(random_id(dice.entropy(16)), self._clock.now().wall_ms)
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
         )

@@ -95,11 +95,12 @@ class Happening:
 class EventLog:
     """The last `EVENTS_MAX` different events, the one that happened last at the end.
 
-    `run` names this log: another one counts its events from the beginning again.
+    `run` names this log: another one counts its events from the beginning again. `began_ms` is when
+    its run began (ms since 1970): what is older belongs to a former one.
     """
 
-    def __init__(self, run: str = "", most: int = EVENTS_MAX) -> None:
-        self.run = run
+    def __init__(self, run: str = "", began_ms: int = 0, *, most: int = EVENTS_MAX) -> None:
+        self.run, self.began_ms = run, began_ms
         self._most = most
         self._sequence = 0
         self._found: OrderedDict[tuple[str, str, str, str], Happening] = OrderedDict()
@@ -189,7 +190,8 @@ def _seen_as(state: str) -> str:
 async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
     """Tell how placements fare: created, delivered, working, failing and why; and other conditions.
 
-    Counts that are still open and steps on the way are no events: people would read flips.
+    Of what is there already, what came to be since the log began is news. Counts that are still
+    open and steps on the way are no events: people would read flips.
     """
     await space.follow(Interests(PLACEMENTS), _Conditions(events, clock).tell)
 
@@ -199,7 +201,7 @@ class _Conditions:
 
     def __init__(self, events: EventLog, clock: Clock) -> None:
         self._events, self._clock = events, clock
-        self._since = timestamp(clock.now().wall_ms)
+        self._since = timestamp(events.began_ms)
         self._listed = set[Interest | None]()
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}

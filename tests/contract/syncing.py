@@ -42,7 +42,9 @@ class MemoryDone:
 
 
 class CountingSpace:
-    """A space that counts and can refuse or delay applies by name.
+    """A space that counts, and can refuse or delay applies by name.
+
+    `applied` are all that were asked for, `deleted` those that it did not refuse.
 
     While it is `muted` it tells its follower nothing by itself, and once it is `replaced` it is
     another; what `tell` says, a test says in its place.
@@ -94,8 +96,9 @@ class CountingSpace:
         raise AnotherSpace("AnotherSpace", "another answers")
 
     async def delete(self, key, uid=""):
+        went = await self._space.delete(key, uid)
         self.deleted.append(key.name)
-        return await self._space.delete(key, uid)
+        return went
 
 
 class Bench:

@@ -188,7 +188,8 @@ def synced(reason, status, message="", type_="Synced"):
 
 
 async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
-    clock, log = SystemClock(), EventLog()
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
     space = MemorySpace(clock, SystemDice())
     key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
     figures = {"destinations": 6, "synced": 6, "healthy": 6, "neverJoined": 1}
@@ -228,8 +229,34 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
     ]
 
 
+async def test_a_placement_is_told_that_was_made_before_its_events_are_followed():
+    """As the centre starts, commands are let in first."""
+    clock = SystemClock()
+    began = clock.now().wall_ms
+    log = EventLog(began_ms=began)
+    space = MemorySpace(clock, SystemDice())
+    kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+    await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
+    key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+    condition = {"type": "Synced", "status": "True", "reason": "Synced"}
+    delivered = {**condition, "lastTransitionTime": timestamp(began)}
+    figures = {"destinations": 2, "synced": 2}
+    await space.set_status(key, {**figures, "conditions": [delivered]})
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(60):
+            while len(log.since(0)) < 2:
+                await clock.sleep(0.01)
+        following.cancel()
+    assert [item["message"] for item in log.since(0)] == [
+        "shop created",
+        "shop delivered to 2 of 2",
+    ]
+
+
 async def test_why_an_object_is_stuck_is_an_event_and_told_once():
-    clock, log = SystemClock(), EventLog()
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
     space = MemorySpace(clock, SystemDice())
     placement = {
         "apiVersion": "edge.kubestellar.io/v2alpha1",
@@ -284,7 +311,8 @@ class Interrupted(MemorySpace):
 
 
 async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_came():
-    clock, log = SystemClock(), EventLog()
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
     space = Interrupted(clock, SystemDice())
     names = ("before", "early", "one", "two", "three")
     past, now = "2026-01-31T12:00:00Z", timestamp(clock.now().wall_ms + 1000)
