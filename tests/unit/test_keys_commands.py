@@ -3,7 +3,15 @@
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.keys import KeyChange, KeyRing, Stamp, changed_record, completed, request_of
+from controllers.core.keys import (
+    KeyChange,
+    KeyRing,
+    KeysRefused,
+    Stamp,
+    changed_record,
+    completed,
+    request_of,
+)
 from controllers.keys import new_signer
 from leafcast.cli.commands.keys import keys
 from leafcast.key_files import (
@@ -53,6 +61,11 @@ def test_two_holders_sign_one_file_after_the_other(tmp_path, ring):
     assert found.roots == ()
 
 
+def test_a_tree_is_never_left_without_a_root(ring):
+    with pytest.raises(KeysRefused, match="no root would be left; name new ones"):
+        changed_record(ring, KeyChange(roots={}), Stamp(2000, "00" * 8), (), alone=False)
+
+
 def test_a_key_that_is_there_is_not_overwritten(tmp_path):
     file = tmp_path / "a.key"
     run("make", file)
@@ -65,10 +78,10 @@ def test_a_key_that_is_there_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["rotate", "all"], "'all' is not one of 'signing', 'root', 'fleet', 'placement'"),
+        (["rotate", "all"], "'all' is not one of 'signing', 'root', 'authority'"),
         (["rotate", "placement"], "is of one: name it"),
         (["rotate", "fleet", "shop"], "is of one: name it"),
-        (["rotate", "fleet", "--request", "r.json"], "these keys nobody signs"),
+        (["rotate", "fleet", "--request", "r.json"], "is for what roots sign"),
         (["rotate", "fleet", "--threshold", "2"], "are of `keys rotate root`"),
         (["rotate", "signing", "--threshold", "2"], "are of `keys rotate root`"),
         (["rotate", "root", "--threshold", "17"], "17 is not in the range"),

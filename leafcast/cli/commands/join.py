@@ -31,6 +31,7 @@ from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.health_endpoint import HealthAddress
 from leafcast.local.listening import Listening
+from leafcast.show.sanitize import sanitize
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
@@ -98,7 +99,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
     clock, dice = SystemClock(), SystemDice()
-    say = click.echo if log_format == "text" else _logging(log_format)
+    say = say_plainly if log_format == "text" else _logging(log_format)
     again = _again(source, path, data_dir)
     invited = invitation_of(source, token, path)
     if invited is None:
@@ -134,6 +135,11 @@ def _anew(bundle: Bundle) -> str:
         f"It begins anew: what it kept as {bundle.former[-1]} is in another folder. To take that "
         "along, end this, and name that folder with --data-dir."
     )
+
+
+def say_plainly(text: str) -> None:
+    """Print what a run says; the words of a proxy or a server in it cannot steer the terminal."""
+    click.echo(sanitize(text))
 
 
 def _until_ended(work: Coroutine[Any, Any, T], again: str) -> T:
