@@ -18,8 +18,8 @@ from relay.objects.customization import (
     Customizer,
     customize,
 )
+from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customizing import address_of
-from relay.syncer.wish import PolicyUnknown, policies_of
 from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.chunks import ManifestEntry

@@ -18,9 +18,9 @@ from relay.core.content.content import Content
 from relay.core.destination.destination import Destination, Inventory, Past, placement_of
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
+from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customizing import customized_address
 from relay.syncer.plan import with_namespaces
-from relay.syncer.wish import PolicyUnknown, policies_of
 from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
