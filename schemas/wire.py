@@ -35,7 +35,7 @@ _PLACE = re.compile(r" - at (?:`key` in )?`\$([][0-9.]*)`\Z")
 _STEP = re.compile(r"[0-9.]+")
 
 
-class WireRecord(msgspec.Struct, array_like=True, frozen=True):
+class WireRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The base of all records; a class of one says `frozen=True` again, for the type checker.
 
     Fields are of str, bytes, bool, Natural, NodePath, LabelSelector and other records, in optional

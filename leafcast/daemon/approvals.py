@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -148,8 +149,7 @@ async def _accept_lost_space(controllers: Controllers, space: str) -> str:
 
 
 def _named(records: Sequence[Record]) -> str:
-    kinds: Mapping[str, list[str]] = {}
-    kinds = {record.source.api.rpartition("/")[2]: [] for record in records}
+    kinds = defaultdict[str, list[str]](list)
     for record in records:
         kinds[record.source.api.rpartition("/")[2]].append(record.source.name)
     said = []

@@ -87,15 +87,6 @@ def admit(obj: Mapping[str, Any]) -> None:
         raise Refused(INVALID, str(error)) from error
 
 
-def check_values(obj: Mapping[str, Any]) -> None:
-    """Hold an object to what JSON can say; raises Refused (Invalid), naming the field."""
-    try:
-        codec.canonical(obj)
-    except CodecError as error:
-        said = f"{obj['kind']} {obj['metadata']['name']}: {error}"
-        raise Refused(INVALID, said) from error
-
-
 def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
     """Hold a caller to the resourceVersion it named, if it did; raises Refused (Conflict)."""
     version = wish["metadata"].get("resourceVersion")

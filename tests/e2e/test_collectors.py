@@ -8,8 +8,7 @@ import yaml
 
 from leafcast.client import CallFailed, connect
 from tests.awaiting import until
-from tests.e2e.test_object_commands import did
-from tests.e2e.test_up import Program
+from tests.e2e.program import Program, did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -102,16 +101,6 @@ def tree(tmp_path_factory):
     did(program, "up", *EDGES)
     yield program
     program.run("down")
-
-
-@pytest.fixture
-def apply(tree, tmp_path):
-    def applied(text, code=0):
-        file = tmp_path / "m.yaml"
-        file.write_text(text)
-        return did(tree, "apply", "-f", str(file), code=code)
-
-    return applied
 
 
 @pytest.fixture(autouse=True)

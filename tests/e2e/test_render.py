@@ -3,8 +3,7 @@
 import pytest
 import yaml
 
-from tests.e2e.test_object_commands import did
-from tests.e2e.test_up import SMALL, Program
+from tests.e2e.program import did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -68,24 +67,6 @@ spec:
   - {apiGroup: apps, namespaces: [shop]}
   - {apiGroup: rbac.authorization.k8s.io, resources: [clusterroles], objectNames: [shop-reader]}
 """
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("render"))
-    did(program, "up", *SMALL)
-    yield program
-    program.run("down")
-
-
-@pytest.fixture
-def apply(tree, tmp_path):
-    def applied(text):
-        file = tmp_path / "objects.yaml"
-        file.write_text(text)
-        return did(tree, "apply", "-f", str(file))
-
-    return applied
 
 
 def shown(tree, *words):
