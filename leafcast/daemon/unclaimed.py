@@ -22,7 +22,8 @@ from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
 
 FILE = "bundles.json"
-LOOK_SECONDS = 60.0
+LOOK_SECONDS = 2.0
+"""So much later than its end a bundle may still be joined with by who has a program of his own."""
 
 log = logging.getLogger("leafcast")
 

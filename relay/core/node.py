@@ -28,6 +28,7 @@ from relay.core.effects import (
 )
 from relay.core.events import (
     BlobArrived,
+    CopyObserved,
     Ending,
     Event,
     HelloArrived,
@@ -52,7 +53,7 @@ from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
 from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.book import RecordBook
-from relay.core.records.judge import SnapshotJudge
+from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
 from relay.core.records.trust import Trust
 from relay.core.reports.counting import ChildReports, Facts
@@ -154,14 +155,17 @@ class Node(NodeView):
         started, self._started = self._started, ()
         return started
 
-    def handle(self, event: Event, now: Instant) -> tuple[Effect, ...]:
-        """What to do about an event, in this order."""
+    def handle(self, events: Iterable[Event], now: Instant) -> tuple[Effect, ...]:
+        """What to do about a batch of events, in this order."""
         self._now = now
-        self._dispatch(event)
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.begin_batch()
+        for event in events:
+            self._dispatch(event)
         self._after()
-        if isinstance(event, MailArrived) and event.carried and self._upstream is not None:
-            # By now all that the record led to has said what it lacks.
-            self._upstream.use_carried(event)
+        # By now all that the records led to has said what it lacks.
+        if upstream is not None and upstream.use_carried():
             self._after()
         return self._take_out()
 
@@ -229,6 +233,8 @@ class Node(NodeView):
                 self._observed(event)
             case UpsyncObserved():
                 self._upsync_observed(event)
+            case CopyObserved():
+                self._collecting.raised(event.key, event.copy)
             case Tick():
                 self._tick(now)
             case _:
@@ -260,12 +266,17 @@ class Node(NodeView):
                 self._reports.touch(key)
             if wants_changed:
                 self._out.append(WantsChanged())
-        if upstream is not None:
-            upstream.try_to_reach()
-        self._children.flush(self._now.seconds)
+        self._write_mail()
+        # By now it is known of all that was taken what content it lacks.
+        while upstream is not None and upstream.try_to_reach():
+            self._write_mail()
         self._report_in_time()
         if upstream is not None:
             upstream.say_hello_in_time()
+
+    def _write_mail(self) -> None:
+        self._propagation.spread()
+        self._children.flush(self._now.seconds)
 
     def _take_out(self) -> tuple[Effect, ...]:
         taken = tuple(self._out)
@@ -297,9 +308,19 @@ class Node(NodeView):
             return
         if self._upstream is not None:
             self._upstream.shown_by_child(shown)
-        elif self._judge.newest is None or shown.generation > self._judge.newest.generation:
+        elif self._is_news(shown):
             said = shown.record
             self._out.append(SnapshotShown(shown.generation, said.term.hex(), said.time_ms))
+
+    def _is_news(self, shown: VerifiedSnapshot) -> bool:
+        """Whether it is newer than the centre's last, or of another term.
+
+        Of that even an older one tells something: another centre may have signed it just now.
+        """
+        newest = self._judge.newest
+        if newest is None or shown.generation > newest.generation:
+            return True
+        return shown.record.term != newest.record.term
 
     def _progressed(self) -> None:
         """A child's reports reach further: what waited for it may be exact, or be reported."""
@@ -441,6 +462,7 @@ class Node(NodeView):
             downstream.members,
             self._own,
             lambda key, obj: self._destination is not None and self._destination.books(key, obj),
+            lambda _source: (),
             self._reports.touch,
             lambda: self._now.wall_ms,
         )

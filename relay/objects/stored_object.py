@@ -179,7 +179,10 @@ def with_status(
     """The object with another status and nothing else changed; `held` itself if it is the same."""
     if same(held.object.get("status"), status):
         return held
-    changed = _canonical(key, {**held.object, "status": status})
+    # The rest was read from canonical bytes before.
+    said = _canonical(key, {"status": status})
+    changed = dict(sorted({**held.object, **said}.items()))
+    check_size(key, len(codec.pack(changed)), OBJECT_MAX_BYTES)
     return replace(held, object=changed, born=held.born or revision)
 
 

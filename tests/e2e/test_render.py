@@ -116,4 +116,6 @@ def test_render_compares_with_the_copy_and_needs_no_answer_but_for_that(tree, ap
     did(tree, "wait", "shop", "--for", "synced")
     nowhere = tree.run("render", "deploy/web", "-n", "shop", "--at", "/region-1")
     assert (nowhere.returncode, "no destination hangs at /region-1" in nowhere.stderr) == (1, True)
-    assert tree.run("render", "deploy/nothing", "-n", "shop", "--at", ONE).returncode == 1
+    missing = ("render", "deploy/nothing", "-n", "shop", "--at", ONE)
+    assert tree.run(*missing).returncode == 1
+    assert tree.run(*missing, "--live").returncode == 2
