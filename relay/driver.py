@@ -123,7 +123,7 @@ class Driver:
 
     async def leave(self) -> None:
         """Once the run is over: tell the parent that it ended, if it can be soon."""
-        effects = self._node.handle(Ending(), self._clock.now()) if self._node else ()
+        effects = self._node.handle((Ending(),), self._clock.now()) if self._node else ()
         with suppress(TimeoutError, BusBroken):
             async with asyncio.timeout(LEAVE_SECONDS):
                 for effect in effects:
@@ -159,25 +159,12 @@ class Driver:
             return None
 
     async def _loop(self, node: Node, group: asyncio.TaskGroup) -> None:
-        is_current = self._bus.inbox.is_current
         while True:
-            effects: list[Effect] = []
             batch = await self._next_batch(node)
-            handled: list[Event] = []
-            while batch:
-                event = batch.popleft()
-                if not is_current(event):
-                    continue
-                made = node.handle(event, self._clock.now())
-                handled.append(event)
-                effects += made
-                if any(isinstance(effect, ResetMail) for effect in made):
-                    self._back += batch
-                    break
-            if effects:
+            if effects := node.handle(batch, self._clock.now()):
                 await self._perform(still_meant(effects), group)
             if self._publisher is not None:
-                for event in handled:
+                for event in batch:
                     self._publisher.handled(event)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()

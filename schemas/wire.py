@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta as Meta
 from msgspec import field as field
 from msgspec.inspect import DictType, StructType, type_info
+from msgspec.structs import astuple as astuple
 from msgspec.structs import force_setattr as force_setattr
 from msgspec.structs import replace as replace
 
@@ -34,7 +35,7 @@ _PLACE = re.compile(r" - at (?:`key` in )?`\$([][0-9.]*)`\Z")
 _STEP = re.compile(r"[0-9.]+")
 
 
-class WireRecord(msgspec.Struct, array_like=True, frozen=True):
+class WireRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The base of all records; a class of one says `frozen=True` again, for the type checker.
 
     Fields are of str, bytes, bool, Natural, NodePath, LabelSelector and other records, in optional

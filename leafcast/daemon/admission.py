@@ -238,14 +238,15 @@ class Admission:
         now, found, void = self._clock.now().wall_ms, [], []
         self._files.forget(self._admissions.forget_old(now))
         try:
-            for wish, (token, one) in zip(wishes, made, strict=True):
-                old = self._admissions.hand_out(one, now)
-                void += old
-                url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
-                form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
-                found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
+            self._admissions.demand_room(len(made))
         except TooManyTokens as error:
             raise ApiError("TooMany", str(error), "ask fewer at a time") from error
+        for wish, (token, one) in zip(wishes, made, strict=True):
+            old = self._admissions.hand_out(one, now)
+            void += old
+            url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
+            form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
+            found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
         self._files.keep([one for _, one in made])
         self._files.keep([self._admissions.tokens[token] for token in void])
         return found

@@ -41,7 +41,10 @@ class UnclaimedBundles:
         self._clock = clock
         try:
             self._until = read_unclaimed(from_json(self._file.read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError, AttributeError, KeyError):
+        except FileNotFoundError:
+            self._until = {}
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            log.warning("%s is damaged: older bundles do not expire: %r", self._file, error)
             self._until = {}
 
     def handed_out(self, path: NodePath, nkey: str, until_ms: int) -> None:

@@ -208,6 +208,9 @@ Effect = (
 )
 
 
+_MAY_MAKE_VOID = frozenset({RemoveChild, ClearMail, DropBlobs})
+
+
 def still_meant(effects: Sequence[Effect]) -> list[Effect]:
     """The effects of a batch without what a later one of them makes void.
 
@@ -216,6 +219,8 @@ def still_meant(effects: Sequence[Effect]) -> list[Effect]:
     a slot that was to be cleared before is written over what is there. Blobs are dropped last, but
     not those that are kept again after it.
     """
+    if _MAY_MAKE_VOID.isdisjoint(map(type, effects)):
+        return list(effects)
     kept: list[Effect] = []
     blobs: set[ContentHash] = set()
     removed: set[str] = set()

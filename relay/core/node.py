@@ -28,6 +28,7 @@ from relay.core.effects import (
 )
 from relay.core.events import (
     BlobArrived,
+    CopyObserved,
     Ending,
     Event,
     HelloArrived,
@@ -154,14 +155,17 @@ class Node(NodeView):
         started, self._started = self._started, ()
         return started
 
-    def handle(self, event: Event, now: Instant) -> tuple[Effect, ...]:
-        """What to do about an event, in this order."""
+    def handle(self, events: Iterable[Event], now: Instant) -> tuple[Effect, ...]:
+        """What to do about a batch of events, in this order."""
         self._now = now
-        self._dispatch(event)
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.begin_batch()
+        for event in events:
+            self._dispatch(event)
         self._after()
-        if isinstance(event, MailArrived) and event.carried and self._upstream is not None:
-            # By now all that the record led to has said what it lacks.
-            self._upstream.use_carried(event)
+        # By now all that the records led to has said what it lacks.
+        if upstream is not None and upstream.use_carried():
             self._after()
         return self._take_out()
 
@@ -229,6 +233,8 @@ class Node(NodeView):
                 self._observed(event)
             case UpsyncObserved():
                 self._upsync_observed(event)
+            case CopyObserved():
+                self._collecting.raised(event.key, event.copy)
             case Tick():
                 self._tick(now)
             case _:
@@ -260,12 +266,17 @@ class Node(NodeView):
                 self._reports.touch(key)
             if wants_changed:
                 self._out.append(WantsChanged())
-        if upstream is not None:
-            upstream.try_to_reach()
-        self._children.flush(self._now.seconds)
+        self._write_mail()
+        # By now it is known of all that was taken what content it lacks.
+        while upstream is not None and upstream.try_to_reach():
+            self._write_mail()
         self._report_in_time()
         if upstream is not None:
             upstream.say_hello_in_time()
+
+    def _write_mail(self) -> None:
+        self._propagation.spread()
+        self._children.flush(self._now.seconds)
 
     def _take_out(self) -> tuple[Effect, ...]:
         taken = tuple(self._out)
@@ -451,6 +462,7 @@ class Node(NodeView):
             downstream.members,
             self._own,
             lambda key, obj: self._destination is not None and self._destination.books(key, obj),
+            lambda _source: (),
             self._reports.touch,
             lambda: self._now.wall_ms,
         )

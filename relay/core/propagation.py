@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from relay.core.audience import HERE
@@ -34,15 +34,21 @@ class Propagation:
         self._joined = rooms.joined
         self._out = rooms.out
         self._is_restored = False
+        # Deltas put in force since the last `spread`, each with its place in the own mail, and the
+        # first place in it of all that was put or dropped.
+        self._put: dict[MailKey, int] = {}
+        self._cause = 0
+        self._is_clean = True
 
     def put(self, accepted: Accepted, cause: int) -> None:
-        """Put a record in force; `cause` is its place in the own mail."""
+        """Put a record in force; `cause` is its place in the own mail. `spread` follows."""
         key, record = accepted.key, accepted.record
         former = self._book.get(key)
         self._book.hold(accepted)
         match record:
             case _ if is_delta(accepted):
-                self._put_delta(accepted, cause)
+                self._put_delta(accepted)
+                self._put[key] = min(cause, self._put.get(key, cause))
             case Profile():
                 self._audience.put_profile(key, record)
                 self._pass_through(accepted, former, cause)
@@ -62,14 +68,14 @@ class Propagation:
             case _:
                 pass
         self._children.answer_wants(key)
-        self.spread(cause)
+        self._note(cause)
         if isinstance(record, Profile):
             self._inventory_changed(key, record, accepted.generation)
         elif isinstance(record, LocationRecord):
             self._inventory_changed(key, None, accepted.generation)
 
     def drop(self, key: MailKey) -> None:
-        """A snapshot that was reached lists a record no more."""
+        """A snapshot that was reached lists a record no more. `spread` follows."""
         former = self._book.drop(key)
         if former is None:
             return
@@ -97,7 +103,7 @@ class Propagation:
                 pass
         for name in having:
             self._children.mark(name, key, 0)
-        self.spread(0)
+        self._note(0)
         if isinstance(record, Profile | LocationRecord):
             self._inventory_changed(key, None, DROPPED)
 
@@ -105,12 +111,33 @@ class Propagation:
         """All that the streams held is in force: look at each slot of each child."""
         for accepted in list(self._book.by_key.values()):
             self._mark_all_concerned(accepted, 0)
-        self.spread(0)
+        self._put.clear()
+        self.spread()
         self._is_restored = True
 
-    def spread(self, cause: int) -> None:
-        """Follow what changed in who is meant."""
-        for key, names in self._audience.drain().items():
+    def spread(self) -> None:
+        """Follow what changed in who is meant, and mark for whom deltas were put in force.
+
+        Once for a batch: a placement that comes is both, for the same children.
+        """
+        if self._is_clean:
+            return
+        put, self._put = self._put, {}
+        self._is_clean, changed = True, self._audience.drain()
+        for key, cause in put.items():
+            held = self._book.get(key)
+            if held is not None:
+                names = {**self._names(held), **dict.fromkeys(changed.pop(key, ()))}
+                names.pop(HERE, None)
+                self._mark_delta(names, key, cause)
+        self._spread_changes(changed, self._cause)
+
+    def _note(self, cause: int) -> None:
+        self._cause = cause if self._is_clean else min(self._cause, cause)
+        self._is_clean = False
+
+    def _spread_changes(self, changed: Mapping[MailKey, Iterable[str]], cause: int) -> None:
+        for key, names in changed.items():
             held = self._book.get(key)
             placement = is_delta(held) or self._reports.has_rows(key)
             having = set(self._children.having(key)) if _is_location(held) else set()
@@ -158,27 +185,33 @@ class Propagation:
                 accepted.key, accepted.record, accepted.body, cause=cause, now=self._clock()
             )
 
-    def _put_delta(self, accepted: Accepted, cause: int) -> None:
+    def _put_delta(self, accepted: Accepted) -> None:
         key, record = accepted.key, accepted.record
         alternatives = record.alternatives if isinstance(record, DeltaHead) else None
         self._content.end(mail_owner(key))
         self._audience.put_placement(key, alternatives)
-        self._mark_all_concerned(accepted, cause)
         self._evaluate(accepted, accepted.last_loss or accepted.generation)
         self._collecting.put(key, accepted.body)
         self._reports.touch(key)
 
     def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:
-        key = accepted.key
-        match accepted.record:
-            case _ if accepted.key == KEYS_KEY or accepted.opaque:
-                names: Iterable[str] = self._children.by_name
-            case _:
-                names = self._concerned(accepted)
+        key, names = accepted.key, self._names(accepted)
+        if is_delta(accepted):
+            self._mark_delta(names, key, cause)
+            return
         for name in names:
             self._children.mark(name, key, cause)
-            if is_delta(accepted):
-                self._reports.refresh(name, key)
+
+    def _mark_delta(self, names: Iterable[str], key: MailKey, cause: int) -> None:
+        for name in names:
+            self._children.mark(name, key, cause)
+            self._reports.refresh(name, key)
+
+    def _names(self, accepted: Accepted) -> dict[str, None]:
+        """The children that a record in force is looked at for."""
+        if accepted.key == KEYS_KEY:
+            return dict.fromkeys(self._children.by_name)
+        return self._concerned(accepted)
 
     def _pass_through(self, accepted: Accepted, former: Accepted | None, cause: int) -> None:
         """Mark a profile for the child it goes to, and for the one it went to."""

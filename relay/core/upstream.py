@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from itertools import islice
 
 from relay.core.audience import HERE
 from relay.core.config import NodeConfig
@@ -22,6 +20,7 @@ from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
 from relay.core.link.reader import Reading
 from relay.core.link.target import mail_owner
+from relay.core.link.wants import Wants
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import (
     UNKNOWN_KEY,
@@ -35,15 +34,14 @@ from relay.core.records.acceptance import (
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
 from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, VerifiedSnapshot
-from relay.core.records.snapshot import Interest, Listed, Unread
+from relay.core.records.snapshot import Interest
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.link import WANTS_MAX, Cursor, Welcome, copies_word
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.link import Cursor, Welcome, copies_word
 from schemas.records import LocationRecord
-from schemas.refusals import CodecError
 from schemas.reports import encode
-from schemas.snapshots import EntryKey, SnapshotRefused, mail_entry_key
+from schemas.snapshots import SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
@@ -85,6 +83,7 @@ class Upstream:
         self._destination = rooms.destination
         self._collecting = rooms.collecting
         self._out = rooms.out
+        self._wants = Wants(self._book, self._judge, self._children)
         self._watermark = Watermark()
         # Whether reports may reflect more of the mailbox than was said last.
         self.may_advance = False
@@ -98,6 +97,10 @@ class Upstream:
         self._interest_grew = False
         # Mail since the last acknowledgement.
         self._unacknowledged = 0
+        # Small blobs that came along with mail of this batch.
+        self._carried: dict[ContentHash, bytes] = {}
+        # Whether this batch of events has the mailbox read from elsewhere: its mail is void.
+        self._is_reset = False
         # When the cursor is kept, and mail acknowledged, as no more came.
         self._quiet_at: float | None = None
         now = rooms.clock().seconds
@@ -137,7 +140,7 @@ class Upstream:
             self._quiet_at = None
             self._acknowledge()
             self._store_cursor()
-            if self.caught_up and self._wants():
+            if self.caught_up and self._wants.now():
                 self.link.session.hurry(now)
         if self._view_at <= now:
             self._view_at = now + VIEW_LOOK_SECONDS
@@ -171,7 +174,7 @@ class Upstream:
                 self._reports.touch(accepted.key)
             self.may_advance = True
         if start is not None:
-            self._out.append(ResetMail(start))
+            self._read_from(start)
             self._at_end()
             self.may_advance = True
 
@@ -213,8 +216,9 @@ class Upstream:
 
     def take_mail(self, event: MailArrived) -> None:
         """Judge a message of the own mailbox, act on it, and say how far all is judged."""
-        if not self.welcomed:
+        if not self.welcomed or self._is_reset:
             return
+        self._carried.update(event.carried)
         self._quiet_at = self._clock().seconds + QUIET_SECONDS
         if event.key == SNAPSHOT_KEY:
             self._offer(event.data, event.sequence)
@@ -237,7 +241,11 @@ class Upstream:
             return
         self.judge_parked()
         if reader.parked.overflowed and reader.parked.roomy:
-            self._out.append(ResetMail(reader.reread()))
+            self._read_from(reader.reread())
+
+    def _read_from(self, sequence: int) -> None:
+        self._is_reset = True
+        self._out.append(ResetMail(sequence))
 
     def _acknowledge(self) -> None:
         """Say up to where mail is kept here: what is not said in time is only brought again."""
@@ -345,9 +353,13 @@ class Upstream:
         here = self._destination.profile if self._destination is not None else None
         return here is not None and self._audience.bears_on(here, key)
 
-    def use_carried(self, event: MailArrived) -> None:
-        """Take small blobs that came along instead of loading them."""
-        carried = dict(event.carried)
+    def begin_batch(self) -> None:
+        """Mail that comes now follows from what was said of the mailbox before."""
+        self._is_reset = False
+
+    def use_carried(self) -> bool:
+        """Take small blobs that came along instead of loading them; whether any came."""
+        carried, self._carried = self._carried, {}
         at = 0
         while carried and at < len(self._out):
             effect = self._out[at]
@@ -357,6 +369,7 @@ class Upstream:
                 self.content_arrived(BlobArrived(effect.reference, value, local=False))
             else:
                 at += 1
+        return bool(carried)
 
     def content_arrived(self, event: BlobArrived) -> None:
         """Take the answer to a LoadBlob; what it completes goes on."""
@@ -420,16 +433,19 @@ class Upstream:
         if not self._judge.read_more():
             self.judge_parked()
 
-    def try_to_reach(self) -> None:
-        """Reach the snapshot that is next, if all that it needs is here, or is long overdue."""
+    def try_to_reach(self) -> bool:
+        """Reach the snapshot that is next, if all that it needs is here, or is long overdue.
+
+        Whether it was reached: then another may be next.
+        """
         candidate = self._judge.candidate
         if candidate is not None and not self._may_rely_on(candidate.snapshot):
             candidate = self._judge.pass_over()
         if candidate is None or candidate.standings is None:
-            return
+            return False
         if not candidate.restored:
             if not self._has_all_for(candidate, candidate.standings):
-                return
+                return False
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()
         for key, generation in list(standings.dropped.items()):
@@ -439,6 +455,7 @@ class Upstream:
                 self.forget(key)
         standings.dropped.clear()
         self._reached(candidate.snapshot)
+        return True
 
     def _has_all_for(self, candidate: Judgement, standings: Standings) -> bool:
         """Whether the mailbox was read through it, and all that it needs is here, or overdue."""
@@ -461,7 +478,7 @@ class Upstream:
         """
         if self.caught_up and not candidate.looked_again:
             candidate.looked_again = True
-            self._out.append(ResetMail(self.link.reader.reread()))
+            self._read_from(self.link.reader.reread())
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
         standings = self._judge.standings
@@ -497,8 +514,7 @@ class Upstream:
         ]
         waiting = (event.key for event in self.link.reader.parked)
         keys += [mail_entry_key(key) for key in waiting if key != KEYS_KEY]
-        keys += filter(None, map(_place_of, self._wanted_below()))
-        return Interest(keys, self._config.path)
+        return Interest([*keys, *self._wants.places_below()], self._config.path)
 
     # What is said upward.
 
@@ -521,7 +537,7 @@ class Upstream:
         hello = self.link.hello(
             self._generation_reached,
             max(self._shown_below, own),
-            self._wants() if self.caught_up else (),
+            self._wants.now() if self.caught_up else (),
             levels=self._children.levels(),
             refused=self.refused,
             orphaned=len(self._judge.standings.orphaned),
@@ -539,33 +555,9 @@ class Upstream:
         behind = 0.0 if seen.behind_since is None else now - seen.behind_since
         return copies_word(stated=seen.stated, behind_seconds=behind)
 
-    def _wants(self) -> set[MailKey]:
-        """Deltas and Locations in force that are missing here, or to a child that is there."""
-        outdated = dict(self._judge.standings.outdated)
-        candidate = self._judge.candidate
-        if candidate is not None and candidate.standings is not None:
-            outdated |= candidate.standings.outdated
-        held = ((key, self._book.get(key)) for key in outdated)
-        wanted = {k for k, a in held if a is not None and _may_be_wanted(a)}
-        return wanted.union(key for key in self._wanted_below() if self._lacks(key))
-
     def look_at_wants(self) -> None:
         """A child may want what no one here had an interest in: have that part read."""
-        places = map(_place_of, self._wanted_below())
-        if any(isinstance(self._judge.listing(place), Unread) for place in places if place):
-            self._interest_grew = True
-
-    def _wanted_below(self) -> Iterator[MailKey]:
-        """What children in session want, as much as one hello may name."""
-        there = (c for c in self._children.by_name.values() if c.session.is_there)
-        return islice((key for child in there for key in child.wants), WANTS_MAX)
-
-    def _lacks(self, key: MailKey) -> bool:
-        """Whether the snapshot surely lists a newer version than is held."""
-        held, place = self._book.get(key), _place_of(key)
-        found = self._judge.listing(place) if place else None
-        above = held.generation if held is not None else 0
-        return isinstance(found, Listed) and found.generation > above
+        self._interest_grew = self._interest_grew or self._wants.are_unread()
 
     def _store_cursor(self) -> None:
         reader = self.link.reader
@@ -586,15 +578,3 @@ class Upstream:
         self._out.append(Noted(reason, "snapshot", detail))
         for accepted in self._book.deltas():
             self._reports.touch(accepted.key)
-
-
-def _place_of(key: MailKey) -> EntryKey | None:
-    """Where a snapshot would list what a child names; None if it names nothing."""
-    try:
-        return mail_entry_key(key)
-    except (CodecError, ValueError):
-        return None
-
-
-def _may_be_wanted(accepted: Accepted) -> bool:
-    return is_delta(accepted) or isinstance(accepted.record, LocationRecord)

@@ -174,8 +174,8 @@ def own(data: bytes) -> None:
     config = NodeConfig(PATH, ROOT.tree, Roots({ROOT.key_id: ROOT.public_key}), "run", home="here")
     node = Node(config, Remembered(tuple(records), tuple(slots)), [], NOW)
     node.check()
-    node.handle(LinkChanged(up=True), NOW)
-    node.handle(Tick(), replace(NOW, seconds=100.0))
+    node.handle((LinkChanged(up=True),), NOW)
+    node.handle((Tick(),), replace(NOW, seconds=100.0))
     node.check()
 
 

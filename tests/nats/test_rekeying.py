@@ -6,7 +6,7 @@ from leafcast.local.node_runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import rekeying
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher
+from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.reading import StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_streams
 from relay.adapters.server.guard import Guard
@@ -64,7 +64,10 @@ async def test_broken_off_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
             publisher = Publisher(connection)
             await publisher.start()
             await publisher.publish(
-                [Outgoing(subject, *said) for subject, said in kept_at(OLD).items()]
+                [
+                    Outgoing(subject, data, header_lines(headers))
+                    for subject, (data, headers) in kept_at(OLD).items()
+                ]
             )
             await connection.close()
         # Its server has another name and domain now.

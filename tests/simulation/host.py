@@ -167,23 +167,18 @@ class Host:
         node = self.node
         if run != self.run or node is None:
             return
-        made: list[fx.Effect] = []
         world, inbox = self.world, self._inbox
-        for _ in range(world.batch(BATCH_MAX)):
-            if not inbox:
-                break
-            event = inbox.popleft()
-            if world.traced:
+        batch = [inbox.popleft() for _ in range(min(len(inbox), world.batch(BATCH_MAX)))]
+        if world.traced:
+            for event in batch:
                 world.note(self.path, told_event(event))
-            new = node.handle(event, world.instant(self.skew_ms))
-            made.extend(new)
-            if fx.ResetMail in map(type, new):
-                self._inbox = inbox = deque(e for e in inbox if not isinstance(e, MailArrived))
-                break
-        self._perform(made)
+        made = node.handle(batch, world.instant(self.skew_ms))
+        if fx.ResetMail in map(type, made):
+            self._inbox = deque(e for e in inbox if not isinstance(e, MailArrived))
+        self._perform(list(made))
         self._busy = False
         if self.node is node:
-            if world.checked:
+            if world.checks:
                 node.check()
             world.watcher.handled(self)
             self._wake()

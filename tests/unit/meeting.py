@@ -129,13 +129,13 @@ class Meeting:
 
     def tell(self, node: Node, event: Event) -> list[Effect]:
         """Tell a node something, and let it load what is stored; what it does about that."""
-        effects = list(node.handle(event, self.instant))
+        effects = list(node.handle((event,), self.instant))
         for effect in effects:
             if isinstance(effect, LoadBlob):
                 value = self.stored.get(effect.reference.address)
                 if value is not None:
                     arrived = BlobArrived(effect.reference, value, local=False)
-                    effects += node.handle(arrived, self.instant)
+                    effects += node.handle((arrived,), self.instant)
         return effects
 
     def centre_hears(self, event: Event) -> list[Effect]:

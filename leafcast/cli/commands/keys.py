@@ -21,6 +21,7 @@ from leafcast.key_files import (
     write_request,
     write_root,
 )
+from leafcast.show.object_tables import laid_out
 from leafcast.show.plurals import many
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemDice
@@ -62,11 +63,9 @@ def list_keys(data_dir: Path | None) -> None:
     """List root keys and signing keys, and how much in force each has signed."""
     found = _call(data_dir, "keys")
     rows = [_row(key) for key in found["keys"]]
-    listed = [("ID", "KIND", "SIGNS", "FROM", "TO", "STATE", "RECORDS", "HERE"), *rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    for row in listed:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(sanitize("   ".join(cells).rstrip()))
+    header = ("ID", "KIND", "SIGNS", "FROM", "TO", "STATE", "RECORDS", "HERE")
+    for line in laid_out([header, *rows]):
+        click.echo(sanitize(line))
     roots = sum(key["kind"] == "root" for key in found["keys"])
     needed = f"{found['threshold']} of {many(roots, 'root')} must sign a change of keys"
     click.echo(f"{needed}; the roots are at version {found['version']}")

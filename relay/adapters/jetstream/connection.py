@@ -96,6 +96,8 @@ class Connection:
 
     async def ready(self) -> None:
         """Wait for the connection, as long as a request may take; raises BusBroken."""
+        if self._connected.is_set():
+            return
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 await self._connected.wait()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nats.aio.msg import Msg
@@ -24,6 +24,7 @@ from relay.adapters.jetstream.connection import (
     status_of,
 )
 from relay.adapters.jetstream.delivery import count_of
+from relay.adapters.jetstream.reconnecting_client import command
 from relay.ports import BusBroken, MailConflict
 
 WINDOW_MESSAGES = 512
@@ -55,7 +56,17 @@ class Outgoing:
 
     subject: str
     data: bytes
-    headers: dict[str, str] | None = None
+    # As `header_lines` makes them.
+    headers: str = ""
+
+
+def header_lines(headers: Mapping[str, str]) -> str:
+    """Headers as they go over the wire; what could end one too early is left out."""
+    return "".join(f"{name}: {_printable(value)}\r\n" for name, value in headers.items())
+
+
+def _printable(value: str) -> str:
+    return value if value.isprintable() else "".join(filter(str.isprintable, value))
 
 
 class _Window:
@@ -64,11 +75,12 @@ class _Window:
     def __init__(self, name: str, messages: Sequence[Outgoing]) -> None:
         self.name = name
         self.messages = messages
-        self.answers: list[Msg | None] = [None] * len(messages)
+        # The sequence that the stream said, or an answer that says something else.
+        self.answers: list[int | Msg | None] = [None] * len(messages)
         self.missing = len(messages)
         self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def take(self, place: int, answer: Msg) -> None:
+    def take(self, place: int, answer: int | Msg) -> None:
         if not 0 <= place < len(self.answers) or self.answers[place] is not None:
             return
         self.answers[place] = answer
@@ -96,12 +108,13 @@ class Publisher:
     async def start(self) -> None:
         client = self._connection.client
         self._inbox = client.new_inbox()
-        await client.subscribe(
+        subscription = await client.subscribe(
             f"{self._inbox}.*.*",
             cb=self._answered,
             pending_msgs_limit=PENDING_MESSAGES_MAX,
             pending_bytes_limit=PENDING_BYTES_MAX,
         )
+        client.take_plain(subscription, self._take_sequence)
         self._connection.when_lost.append(self.give_up)
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[int]:
@@ -132,13 +145,14 @@ class Publisher:
 
     async def _send(self, window: _Window) -> None:
         await self._connection.ready()
-        publish, inbox = self._connection.client.publish, f"{self._inbox}.{window.name}"
+        inbox = f"{self._inbox}.{window.name}"
+        commands = [
+            command(message.subject, f"{inbox}.{place}", message.headers, message.data)
+            for place, message in enumerate(window.messages)
+        ]
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                for place, message in enumerate(window.messages):
-                    await publish(
-                        message.subject, message.data, f"{inbox}.{place}", message.headers
-                    )
+                await self._connection.client.publish_all(commands)
         except (NatsError, OSError, TimeoutError) as error:
             raise BusBroken(f"the messages could not be sent: {error}") from error
 
@@ -151,12 +165,27 @@ class Publisher:
         except OSError as error:
             raise BusBroken(f"the messages could not be sent: {error}") from error
         answered = zip(window.messages, window.answers, strict=True)
-        return [sequence_of(message.subject, answer) for message, answer in answered if answer]
+        return [
+            answer if isinstance(answer, int) else sequence_of(message.subject, answer)
+            for message, answer in answered
+            if answer is not None
+        ]
 
     def _end(self, window: _Window) -> None:
         del self._windows[window.name]
         if not window.complete.cancel() and not window.complete.cancelled():
             window.complete.exception()  # Else the loop complains that nobody looked.
+
+    def _take_sequence(self, subject: bytes, data: bytes) -> bool:
+        """Take a plain answer as it comes in; whether it is one."""
+        found = _SEQUENCE.search(data)
+        if found is None or b'"error"' in data:
+            return False
+        _, name, place = subject.decode().rsplit(".", 2)
+        window = self._windows.get(name)
+        if window is not None:
+            window.take(count_of(place), int(found[1]))
+        return True
 
     async def _answered(self, answer: Msg) -> None:
         _, name, place = answer.subject.rsplit(".", 2)

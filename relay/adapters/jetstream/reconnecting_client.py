@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.subscription import Subscription
+from nats.errors import ConnectionClosedError, MaxPayloadError
 from nats.errors import Error as NatsError
 from nats.protocol.parser import PERMISSIONS_ERR
 
 PING_SECONDS = 20
 """How often it asks the server for a sign of life; after three without one it connects anew."""
 PINGS_UNANSWERED_MAX = 2
+
+
+COMMAND_MAX_BYTES = 4096
+"""Of subject, reply and headers."""
+
+TakePlain = Callable[[bytes, bytes], bool]
+
+
+def command(subject: str, reply: str, headers: str, data: bytes) -> bytes:
+    """What publishes a message; `headers` are lines that end with CR LF."""
+    if not headers:
+        return f"PUB {subject} {reply} {len(data)}\r\n".encode() + data + b"\r\n"
+    head = f"NATS/1.0\r\n{headers}\r\n".encode()
+    sizes = f"{len(head)} {len(head) + len(data)}"
+    return f"HPUB {subject} {reply} {sizes}\r\n".encode() + head + data + b"\r\n"
 
 
 class ReconnectingClient(Client):
@@ -30,6 +48,34 @@ class ReconnectingClient(Client):
             if colon and name.isascii() and len(name.split()) == 1:
                 headers[name.decode()] = value.strip().decode(errors="replace")
         return headers
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._plain: dict[int, TakePlain] = {}
+
+    def take_plain(self, subscription: Subscription, take: TakePlain) -> None:
+        """Have what comes without headers taken as it is read, before the subscription's queue.
+
+        `take` gets subject and data, and says whether that was all; else the message goes its way.
+        """
+        self._plain[subscription._id] = take  # noqa: SLF001
+
+    async def publish_all(self, commands: Sequence[bytes]) -> None:
+        """Send what `command` made, in one piece."""
+        if self.is_closed:
+            raise ConnectionClosedError
+        if max(map(len, commands), default=0) > self.max_payload + COMMAND_MAX_BYTES:
+            raise MaxPayloadError
+        await self._send_command(b"".join(commands))
+        if self._flush_queue is not None and self._flush_queue.empty():
+            await self._flush_pending()
+
+    async def _process_msg(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes
+    ) -> None:
+        take = None if headers else self._plain.get(sid)
+        if take is None or not take(subject, data):
+            await super()._process_msg(sid, subject, reply, data, headers)
 
     async def _process_err(self, err_msg: str) -> None:
         if PERMISSIONS_ERR in err_msg:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import lru_cache
 
 from relay.adapters.jetstream.delivery import count_of
-from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACES, Outgoing
+from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACES, Outgoing, header_lines
 from relay.adapters.jetstream.reading import Stored
 from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
@@ -21,21 +22,23 @@ from schemas.reports import Done, encode
 _YES, _NO = "1", "0"
 HOPS_MAX = 2 * DEPTH_MAX
 _HASH_BYTES = 32
+_REPLACES = header_lines(REPLACES)
 
 logger = logging.getLogger(__name__)
 
 
 def outgoing_own(path: NodePath, write: StoreOwn) -> Outgoing:
     """A record for OWN."""
-    headers = _told(write) | REPLACES | {subjects.HEADER_SEQUENCE: str(write.sequence)}
+    place = {subjects.HEADER_SEQUENCE: str(write.sequence)}
     if write.incarnation:
-        headers[subjects.HEADER_INCARNATION] = write.incarnation
+        place[subjects.HEADER_INCARNATION] = write.incarnation
+    headers = _told(write) + _REPLACES + header_lines(place)
     return Outgoing(subjects.own(path, write.key), write.data or b"", headers)
 
 
 def outgoing_done(path: NodePath, key: str, done: Done) -> Outgoing:
     """What became of an object, for DONE."""
-    return Outgoing(subjects.done(path, key), encode(done), REPLACES)
+    return Outgoing(subjects.done(path, key), encode(done), _REPLACES)
 
 
 def own_record(stored: Stored) -> OwnRecord:
@@ -51,25 +54,31 @@ def own_record(stored: Stored) -> OwnRecord:
 
 def outgoing_mail(path: NodePath, write: WriteMail) -> Outgoing:
     """A message for MAIL, that the stream takes only if the slot is as the writer believes."""
-    headers = _told(write) | {EXPECTED_SEQUENCE: str(write.expected)}
+    headers = f"{_told(write)}{EXPECTED_SEQUENCE}: {write.expected}\r\n"
     subject = subjects.mail(path.child(write.child), write.key)
     message = with_carried(write.data, write.carried)
     return Outgoing(subject, message if len(message) <= MAIL_MAX_BYTES else write.data, headers)
 
 
-def _told(write: StoreOwn | WriteMail) -> dict[str, str]:
-    """What is said of a record wherever it is kept."""
+def _told(write: StoreOwn | WriteMail) -> str:
+    """The header lines that say of a record what is the same wherever it is kept."""
+    return _lines((write.generation, write.payload_hash, write.has_body, write.trace, write.hops))
+
+
+@lru_cache(maxsize=1024)
+def _lines(said: tuple[int, bytes, bool, str, tuple[int, ...]]) -> str:
+    generation, payload_hash, has_body, trace, hops = said
     told = {
-        subjects.HEADER_GENERATION: str(write.generation),
-        subjects.HEADER_HASH: write.payload_hash.hex(),
-        subjects.HEADER_HAS_BODY: _YES if write.has_body else _NO,
+        subjects.HEADER_GENERATION: str(generation),
+        subjects.HEADER_HASH: payload_hash.hex(),
+        subjects.HEADER_HAS_BODY: _YES if has_body else _NO,
     }
-    if write.trace:
-        told[subjects.HEADER_TRACE] = write.trace
-    if write.hops:
-        told[subjects.HEADER_ORIGIN] = str(write.hops[0])
-        told[subjects.HEADER_HOPS] = ",".join(map(str, write.hops))
-    return told
+    if trace:
+        told[subjects.HEADER_TRACE] = trace
+    if hops:
+        told[subjects.HEADER_ORIGIN] = str(hops[0])
+        told[subjects.HEADER_HOPS] = ",".join(map(str, hops))
+    return header_lines(told)
 
 
 def hops_of(headers: Mapping[str, str]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from relay.adapters.jetstream.connection import ApiError, Connection
-from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher
+from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_stream, purge
 from relay.ports import Clock
@@ -66,7 +66,7 @@ class _Copy:
             return
         moved = subjects.Subject(self.new, subject.tail, subject.key)
         headers = dict(stored.headers) | (REPLACES if self.stream in REPLACING else {})
-        self.batch.append(Outgoing(str(moved), stored.data, headers or None))
+        self.batch.append(Outgoing(str(moved), stored.data, header_lines(headers)))
         self.size += len(stored.data)
         if len(self.batch) >= BATCH_MESSAGES or self.size >= BATCH_BYTES:
             await self.flush()

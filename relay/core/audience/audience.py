@@ -58,7 +58,7 @@ class Audience:
         # What changed since the last drain: selections; placements with other alternatives, and
         # what they counted; Locations, by how much by child index; children that became empty.
         self._changed: dict[Selection, None] = {}
-        self._reassigned: dict[MailKey, Counts] = {}
+        self._reassigned: dict[MailKey, Counts | None] = {}
         self._location_changes: dict[MailKey, dict[int, int]] = {}
         self._vacant: dict[str, None] = {}
         # Destinations judged alone since the last drain.
@@ -111,7 +111,7 @@ class Audience:
         if held is not None and held.alternatives == alternatives:
             return
         if key not in self._reassigned:
-            self._reassigned[key] = held.drained_counts() if held is not None else array("I")
+            self._reassigned[key] = held.drained_counts() if held is not None else None
         if held is not None:
             del self._placements[key], held.placements[key]
             if not held.placements:
@@ -135,11 +135,9 @@ class Audience:
     def concerned(self, key: MailKey) -> list[str]:
         """The children that a placement or Location concerns, without the node itself."""
         if key in self._placements:
-            counts = self._counted(self._placements[key]).counts
+            found: Iterable[str] = self._meant_at(self._placements[key])
         else:
-            counts = self._count(self._members(key))
-        children = self._children()
-        found = [children[index] for index, count in enumerate(counts) if count]
+            found = self._named(self._count(self._members(key)))
         return [child for child in found if child != HERE]
 
     def concerning(self, child: str) -> Iterator[MailKey]:
@@ -227,6 +225,9 @@ class Audience:
         drained: dict[MailKey, tuple[str, ...]] = {}
         for key, before in self._reassigned.items():
             now = self._placements.get(key)
+            if before is None:
+                drained[key] = self._meant_at(now) if now is not None else ()
+                continue
             after = now.counts if now is not None else array("I")
             drained[key] = tuple(children[index] for index in changed_indices(before, after))
         for selection in self._changed:
@@ -456,6 +457,18 @@ class Audience:
             counts[held.index], below = rank - below, rank
         return counts
 
+    def _meant_at(self, selection: Selection) -> tuple[str, ...]:
+        """The children that have destinations which it selects."""
+        counted = self._counted(selection)
+        if counted.children is None:
+            counted.children = self._named(counted.counts)
+        return counted.children
+
+    def _named(self, counts: Counts) -> tuple[str, ...]:
+        """The children that are counted."""
+        children = self._children()
+        return tuple(children[index] for index, count in enumerate(counts) if count)
+
     def _children(self) -> list[str]:
         """The children's names by index."""
         children = [HERE] * self._numbering.indices
@@ -499,6 +512,7 @@ class Audience:
                     meant = any(self._is_meant(number, item) for item in alternatives)
                     counts[self._numbering.range_at(number).index] += meant
                 assert not list(changed_indices(selection.counts, counts))
+                assert selection.children in (None, self._named(counts))
         assert sum(len(item.placements) for item in self._selections.values()) == len(
             self._placements
         )

@@ -23,7 +23,7 @@ def changed_indices(before: Counts, after: Counts) -> Iterator[int]:
 class Selection:
     """The alternatives of one or several placements, and their counts."""
 
-    __slots__ = ("_over_target", "alternatives", "before", "counts", "placements")
+    __slots__ = ("_over_target", "alternatives", "before", "children", "counts", "placements")
 
     def __init__(self, alternatives: tuple[Alternative, ...]) -> None:
         self.alternatives = alternatives
@@ -32,6 +32,8 @@ class Selection:
         # The placements that have these alternatives, in the order they came.
         self.placements: dict[MailKey, None] = {}
         self.counts: Counts = array("I")
+        # The children that are counted, once someone asked; None since the counts changed.
+        self.children: tuple[str, ...] | None = None
         # Child index to its count at the last drain, of those that changed since.
         self.before: dict[int, int] = {}
 
@@ -51,12 +53,13 @@ class Selection:
             self.counts.extend([0] * (index + 1 - len(self.counts)))
         self.before.setdefault(index, self.counts[index])
         self.counts[index] += number
+        self.children = None
 
     def set_counts(self, counts: Counts) -> None:
         """Replace all counts."""
         for index in changed_indices(self.counts, counts):
             self.before.setdefault(index, self.count(index))
-        self.counts = counts
+        self.counts, self.children = counts, None
 
     def drained_counts(self) -> Counts:
         """The counts as they were at the last drain."""

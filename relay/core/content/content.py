@@ -99,10 +99,13 @@ class Content:
     ) -> bool:
         """Walk for an owner, in place of its former walk; whether all is here already.
 
-        With `read` the plain bytes of the structure are kept for `plains`, with `objects` those of
-        objects, too; without `expand` only the references themselves are fetched.
+        A walk that is done is forgotten, unless it reads: with `read` the plain bytes of the
+        structure are kept for `plains`, with `objects` those of objects, too. Without `expand` only
+        the references themselves are fetched.
         """
         self.end(owner)
+        if not read and self._has_all(references, expand=expand):
+            return True
         walk = self._walks[owner] = Walk({}, set(), {} if read else None, expand, objects)
         for reference in references:
             self._visit(owner, walk, reference)
@@ -119,10 +122,6 @@ class Content:
 
     def knows(self, owner: str) -> bool:
         return owner in self._walks
-
-    def ready(self, owner: str) -> bool:
-        walk = self._walks.get(owner)
-        return walk is not None and not walk.missing
 
     def refused_since(self, owner: str) -> float | None:
         """Since when the owner's content cannot be had; None while nothing was refused."""
@@ -201,6 +200,15 @@ class Content:
                 want.retry_at, want.attempts = None, 0
                 self._out.append(LoadBlob(want.reference, want.fresh))
 
+    def _has_all(self, references: Iterable[Reference], *, expand: bool) -> bool:
+        """Whether these, and all that they lead to, are known to be here."""
+        known, held = self._whole, self._held
+        return all(
+            reference.address in held
+            and (reference.address in known or not (expand and reference.kind in _BRANCHING))
+            for reference in references
+        )
+
     def _visit(self, owner: str, walk: Walk, reference: Reference) -> None:
         address = reference.address
         if address in walk.seen:
@@ -232,6 +240,8 @@ class Content:
                 walk.refused_since = None
                 self._whole.update(walk.seen if walk.expand else ())
                 done.append(owner)
+                if walk.plains is None:
+                    del self._walks[owner]
         return done
 
     def _keep(self, event: BlobArrived, value: bytes, parts: dict[ContentHash, bytes]) -> None:

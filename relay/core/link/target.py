@@ -63,9 +63,7 @@ class Targets:
         if self._has_all_content or record is None or record.body is None:
             return Supply.HERE
         owner = mail_owner(key)
-        if not self._content.knows(owner):
-            self._content.begin(owner, record.body.content)
-        if self._content.ready(owner):
+        if not self._content.knows(owner) and self._content.begin(owner, record.body.content):
             return Supply.HERE
         since = self._content.refused_since(owner)
         if since is not None and self._clock() - since > CONTENT_REFUSED_SECONDS:

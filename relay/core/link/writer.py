@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Protocol
@@ -226,6 +226,9 @@ class MailboxWriter:
             slot.sequence = sequence
             self._end = None if self._end is None else max(self._end, sequence)
         _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
+        if not self._in_flight:
+            # An empty table that was large takes long to look through.
+            self._in_flight.clear()
         return cause
 
     def clear(self, key: MailKey, through: int) -> bool:
@@ -305,7 +308,7 @@ class MailboxWriter:
                 payload_hash=snapshot.payload_hash,
                 has_body=True,
                 trace="",
-                expected=0,
+                expected=self._sequence(SNAPSHOT_KEY),
             ),
             term,
             _NO_CAUSE,
@@ -429,7 +432,7 @@ class MailboxWriter:
                 payload_hash=record.payload_hash,
                 has_body=full,
                 trace=record.trace,
-                expected=0,
+                expected=self._sequence(key),
                 hops=record.hops,
                 carried=self._target.carried(key) if full else (),
             ),
@@ -438,11 +441,15 @@ class MailboxWriter:
         )
 
     def _put(self, write: WriteMail, term: int, cause: int) -> None:
-        former = self.slots.get(write.key)
-        expected = former.sequence if former is not None else 0
-        self._set(write.key, Slot(expected, write.generation, write.has_body, term))
+        slot = Slot(write.expected, write.generation, write.has_body, term)
+        self._set(write.key, slot)
         self._in_flight[write.key] = write.generation, cause
-        self._out.append(replace(write, expected=expected))
+        self._out.append(write)
+
+    def _sequence(self, key: MailKey) -> int:
+        """Where the slot's last message lies; 0 if there is none, or it is not confirmed."""
+        slot = self.slots.get(key)
+        return slot.sequence if slot is not None else 0
 
     def _set(self, key: MailKey, slot: Slot) -> None:
         former = self.slots.get(key)
