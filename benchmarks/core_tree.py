@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from controllers.core.drafts import Draft, values_of
 from controllers.core.keys import KeyChange, KeyRing, changed_record, completed, request_of
@@ -243,18 +244,31 @@ class CoreTree:
         self.arm = manifest.address
         collectors = tuple(blob.reference for blob in programs)
         gates = self.gates(manifest)
-        body = DeltaBody((manifest, text, *collectors), gates, collectors).encode()
+        body = DeltaBody((manifest, text, *collectors), gates, collectors)
+        self.issue_delta(body, values_of(*stored, *programs), loses=True)
+
+    def issue_delta(
+        self,
+        body: DeltaBody,
+        stored: Mapping[ContentHash, bytes] = MappingProxyType({}),
+        *,
+        steady: int = 0,
+        loses: bool = False,
+    ) -> None:
+        """A new generation of the placement, for everyone."""
+        said = body.encode()
         head = DeltaHead(
             self.source,
             Generation(0),
             "",
             "",
             (),
-            body_hash=hashlib.sha256(body).digest(),
+            body_hash=hashlib.sha256(said).digest(),
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
+            steady=steady,
         )
-        self.issue(Draft("delta", head, body, values_of(*stored, *programs), loses=True))
+        self.issue(Draft("delta", head, said, stored, loses=loses))
         self.generations[self.key] = self.issuer.ledger.records[self.key].generation
 
     def reports(

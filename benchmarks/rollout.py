@@ -7,7 +7,6 @@ say: one report for each step, with the counts of their waves.
 from __future__ import annotations
 
 import gc
-import hashlib
 import sys
 import time
 from collections.abc import Iterable
@@ -15,25 +14,16 @@ from collections.abc import Iterable
 from benchmarks.core_tree import CoreTree, Host
 from benchmarks.reduction import live_mb
 from benchmarks.report import Report, middle
-from controllers.core.drafts import Draft
 from relay.core import effects as fx
 from relay.core import events as ev
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from schemas import blobs
 from schemas.blobs import Reference
-from schemas.identity import ContentHash, Generation, NodePath
+from schemas.identity import ContentHash, NodePath
 from schemas.link import Hello, Progress
-from schemas.records import (
-    BUCKETS,
-    OVER_SYNC_TARGET,
-    Alternative,
-    DeltaBody,
-    DeltaHead,
-    Gate,
-)
+from schemas.records import BUCKETS, DeltaBody, Gate
 from schemas.reports import Report as WireReport
 from schemas.reports import Summary, encode
-from schemas.selectors import LabelSelector
 from schemas.subjects import PROGRESS_KEY
 
 REGIONS = 50
@@ -73,20 +63,7 @@ class Centre(CoreTree):
     def step(self, gates: tuple[Gate, ...], steady: int) -> None:
         """Issue the delta of a step."""
         arms = tuple(dict.fromkeys(gate.arm for gate in gates if gate.arm is not None))
-        body = DeltaBody(arms, gates).encode()
-        head = DeltaHead(
-            self.source,
-            Generation(0),
-            "",
-            "",
-            (),
-            body_hash=hashlib.sha256(body).digest(),
-            alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
-            last_loss=0,
-            steady=steady,
-        )
-        self.issue(Draft("delta", head, body))
-        self.generations[self.key] = self.issuer.ledger.records[self.key].generation
+        self.issue_delta(DeltaBody(arms, gates), steady=steady)
 
     def answer(self, below: int) -> None:
         """Each region says that its part of the step is healthy."""

@@ -22,6 +22,7 @@ from schemas.placements import placement_of
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 
 NOT_LISTED = "the space is not read yet"
+SEEN_SECONDS_MAX = 5.0
 
 
 def _note_nothing(_reason: str, _about: str, _why: str) -> None:
@@ -51,6 +52,10 @@ class Controllers:
         self.issuer = issuer
         # The identities of the inventory spaces that are followed.
         spaces = self._inventory_spaces = set[str]()
+        self._queues: Sequence[WorkQueue[str] | WorkQueue[InventoryKey]] = [
+            *(queues.translations for _, queues in wds),
+            *(queue for _, queue in inventory),
+        ]
         slices = [queues.slices for _, queues in wds]
         statuses = [queues.statuses for _, queues in wds]
         self.inventories = [
@@ -158,6 +163,32 @@ class Controllers:
             await mailboxes.caught_up()
         for one in self.workload_spaces:
             await one.translator.caught_up()
+
+    def hold(self, name: str) -> None:
+        """Issue nothing until `release`: objects come one by one that belong together.
+
+        It ends by itself 5 s after it was said last, and after a minute in any case; till then
+        removals wait that are under way.
+        """
+        self.issuer.hold(name)
+        for queue in self._queues:
+            queue.hold(name)
+
+    async def release(self, name: str) -> None:
+        """Go on once all that the spaces hold now is known.
+
+        Raises SpaceError or TimeoutError if that is not known: then it goes on, too.
+        """
+        try:
+            async with asyncio.timeout(SEEN_SECONDS_MAX):
+                for mailboxes in self.inventories:
+                    await mailboxes.seen()
+                for one in self.workload_spaces:
+                    await one.translator.seen()
+        finally:
+            self.issuer.release(name)
+            for queue in self._queues:
+                queue.release(name)
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""

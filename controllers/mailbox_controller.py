@@ -103,6 +103,10 @@ class MailboxController:
             group.create_task(informer.run(), name="inventory")
             group.create_task(self._queue.work(self.reconcile), name="register")
 
+    async def seen(self) -> None:
+        """Wait until what the space holds now is known; the ledger may not say it yet."""
+        await self._queue.read(await self._space.revision())
+
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
         await self._queue.worked_off(await self._space.revision())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from controllers.core.holding import GATHER_SECONDS, Holds, Unwell
+from controllers.core.holding import GATHER_SECONDS, Holds, Usual
 from controllers.mailbox_controller import MailboxController
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
@@ -14,7 +14,7 @@ from schemas.records import DeltaHead, Record
 
 
 class Moves:
-    """The reconciler of placements that move so, by mail key; what it decides is in `Unwell`."""
+    """The reconciler of placements that move so, by mail key; what it decides is in `Usual`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Moves:
         self._deadline_of = deadline_of
         self._clock = clock
         self._queue: WorkQueue[MailKey] = WorkQueue(clock)
-        self._unwell: dict[MailKey, Unwell] = {}
+        self._usual: dict[MailKey, Usual] = {}
 
     def ledger_changed(self, records: Sequence[Record]) -> None:
         """Take records that came into force, or left it."""
@@ -65,27 +65,32 @@ class Moves:
     def _look(self, key: MailKey, deadline: float | None) -> None:
         now, count = self._clock.now(), self._relay.count(key)
         held = self._holds.of(key)
-        unwell = None
+        seen = None
         if count is not None and count.exact:
-            summary = count.summary
-            unwell = summary.destinations - summary.health.get("healthy", 0)
+            healthy = count.summary.health.get("healthy", 0)
+            seen = count.summary.destinations - healthy, healthy
         if deadline is None:
-            self._unwell.pop(key, None)
+            self._usual.pop(key, None)
             self._release(key, held)
             return
-        usual = self._unwell.get(key)
+        usual = self._usual.get(key)
         if not held:
-            if unwell is not None:
-                usual = usual or Unwell(unwell, now.seconds)
-                self._unwell[key] = usual.seen(unwell, now.seconds, deadline)
+            if seen is not None:
+                usual = usual or Usual(seen[0], now.seconds, seen[1])
+                self._usual[key] = usual.seen(*seen, now.seconds, deadline)
             return
         late = [slot for slot, since in held.items() if now.wall_ms >= since + deadline * 1000]
         gathered = now.wall_ms >= max(held.values()) + GATHER_SECONDS * 1000
-        if gathered and unwell is not None and unwell <= (usual.least if usual else 0):
+        if gathered and seen is not None and self._may_end(key, *seen):
             late = list(held)
         self._release(key, late)
         if len(late) < len(held):
             self._queue.add_later(key, GATHER_SECONDS)
+
+    def _may_end(self, key: MailKey, unwell: int, healthy: int) -> bool:
+        """Whether those who keep it may lose it; who they are is looked up where it may matter."""
+        usual = self._usual.get(key, Usual(0, 0.0, 0))
+        return unwell <= usual.unwell and usual.allows(unwell, healthy, self._holds.keepers(key))
 
     def _release(self, key: MailKey, slots: Iterable[MailKey]) -> None:
         for slot in slots:

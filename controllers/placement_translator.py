@@ -12,7 +12,7 @@ from dataclasses import replace
 from controllers.core.acting import acting, acting_text
 from controllers.core.collectors import collectors_among
 from controllers.core.placements import Placements, Work, read_arm, read_issued
-from controllers.core.rollout.rollouts import ROLLOUTS
+from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
 from controllers.core.selection import Reach
 from controllers.core.transforms import TRANSFORMS
@@ -104,11 +104,6 @@ class PlacementTranslator:
     def placements(self) -> Placements:
         """What is decided of its placements."""
         return self._placements
-
-    @property
-    def identified(self) -> bool:
-        """Whether it is known who the space is: an API server that is away has not said it."""
-        return bool(self._placements.identity)
 
     @property
     def known(self) -> bool:
@@ -242,7 +237,8 @@ class PlacementTranslator:
 
     def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
         """Take all objects of the space, or all of one kind."""
-        unreadable = self.workloads.missing.unreadable
+        unreadable, rollouts = self.workloads.missing.unreadable, self.workloads.rollouts
+        before = set(rollouts.objects)
         if kind is not None:
             unreadable.pop(kind, None)
         names = self._placements.listed(objects, kind)
@@ -250,7 +246,7 @@ class PlacementTranslator:
         self._look(names, slices_among(objects))
         self._queues.collectors.add(collectors_among(objects))
         self._look_at_transforms(objects)
-        self._look_at_rollouts(objects)
+        self._look_at_rollouts([*objects, *map(rollout_key, before - rollouts.objects.keys())])
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
@@ -296,10 +292,10 @@ class PlacementTranslator:
             self._queues.transforms.add(self.workloads.transforms.objects)
 
     def _look_at_rollouts(self, changed: Iterable[ObjectKey]) -> None:
-        """Have Rollouts looked at if one changed: two may be of one placement."""
-        if any((key.group, key.resource) == ROLLOUTS for key in changed):
-            rollouts = self.workloads.rollouts
-            self._queues.rollouts.add({*rollouts.objects, *rollouts.states})
+        """Have Rollouts looked at if one changed, or is gone: two may be of one placement."""
+        names = {key.name for key in changed if (key.group, key.resource) == ROLLOUTS}
+        if names:
+            self._queues.rollouts.add({*names, *self.workloads.rollouts.objects})
 
     def _widen(self) -> bool:
         """Follow the kinds that placements may select now; whether some are still to be listed."""

@@ -16,7 +16,7 @@ from controllers.core.rollout import history, layers
 from controllers.core.rollout.decide import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.requests import is_news
+from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
 from controllers.core.rollout.telling import OWNED, conditions, told
@@ -48,6 +48,8 @@ class _Known:
 
     state: RolloutStatus | None
     run: Run
+    # Of which object, and of which placement, all of this is.
+    uid: str
     placement: str
     written_at: float = float("-inf")
     written: Mapping[str, Any] | None = None
@@ -108,13 +110,15 @@ class RolloutController:
 
     async def _go_on(self, name: str, spec: RolloutSpec) -> bool:
         """Decide, write down what was decided, and only then let it out."""
-        now = self._clock.now()
+        now, placement = self._clock.now(), spec.placement.placement
         known = self._known.get(name)
+        uid = str((self._rollouts.objects[name].get("metadata") or {}).get("uid") or name)
+        if known is not None and (known.uid, known.placement) != (uid, placement):
+            await self._forget(name)
+            known = None
         if known is None:
             stored = self._rollouts.stored_status(name)
-            known = self._known[name] = _Known(
-                stored, begin_run(stored, now), spec.placement.placement
-            )
+            known = self._known[name] = _Known(stored, begin_run(stored, now), uid, placement)
         facts = self._facts(name, spec, await self._lost(name, known.state))
         decision = decide(spec, facts, known.state, known.run, now)
         state = told(spec, facts, decision.state, name)
@@ -151,20 +155,21 @@ class RolloutController:
     def _facts(self, name: str, spec: RolloutSpec, lost: frozenset[Reference]) -> Facts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
-        metadata = obj.get("metadata") or {}
         source = translator.source(placement).key
         head = self._issuer.records.get(source)
         gates = translator.gates(placement)
         count = self._relay.count(source)
         fresh = head is not None and count is not None and count.generation == head.generation
         is_first = name not in self._rollouts.fresh and self._issuer.is_new
+        is_lost = gates is None and (is_first or source in self._issuer.lost)
         return Facts(
             target=self._rollouts.targets.get(placement),
             change=_change(translator.workloads.objects.get(placement)),
             gates=gates,
             count=count if fresh else None,
-            is_lost=gates is None and (is_first or source in self._issuer.lost),
-            uid=str(metadata.get("uid") or name),
+            is_lost=is_lost,
+            is_gone=gates is None and not is_lost and self._is_deleted(placement),
+            uid=self._known[name].uid,
             request=_request(obj),
             members=lambda wave: members(self._issuer.records, source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),
@@ -172,6 +177,9 @@ class RolloutController:
             lacks=lambda arm: arm in lost,
             is_place=self._is_place,
         )
+
+    def _is_deleted(self, placement: str) -> bool:
+        return placement not in self._translator.workloads.objects
 
     async def _lost(self, name: str, state: RolloutStatus | None) -> frozenset[Reference]:
         """Former contents of which something is not kept; looked for when a request comes."""
@@ -210,16 +218,23 @@ class RolloutController:
 
     async def _say_invalid(self, name: str) -> bool:
         said = condition("Valid", "False", "Invalid", self._rollouts.invalid[name])
-        return await self._say(name, [said])
+        return await self._say(name, [said], "it is not valid")
 
     async def _say_superfluous(self, name: str, placement: str) -> bool:
         older = self._rollouts.of(placement)
         text = f'rollout "{older}" has this placement already; delete one of them'
-        return await self._say(name, [condition("Superfluous", "True", "SecondRollout", text)])
+        return await self._say(
+            name, [condition("Superfluous", "True", "SecondRollout", text)], text
+        )
 
-    async def _say(self, name: str, said: Sequence[Condition]) -> bool:
+    async def _say(self, name: str, said: Sequence[Condition], why: str) -> bool:
+        """Say what is wrong with one that steers nothing, and refuse what is asked of it."""
         obj = self._rollouts.objects.get(name)
         status = dict((obj or {}).get("status") or {})
+        if text := _request(obj or {}):
+            refused = answered(text, "Refused", why)
+            if (status.get("request") or {}).get("id") != refused.id:
+                status["request"] = refused.to_mapping()
         now_ms = self._clock.now().wall_ms
         status["conditions"] = merged(status.get("conditions"), said, now_ms, OWNED)
         return await write_status(self._space, rollout_key(name), obj, status)
@@ -232,7 +247,7 @@ class RolloutController:
         before = known.written if known.revision == revision else obj.get("status") or {}
         before = before or {}
         generation = int((obj.get("metadata") or {}).get("generation") or 0)
-        state = changed(state, observed_generation=generation)
+        state = changed(state, observed_generation=generation, placement=known.placement)
         status = state.to_mapping()
         listed = merged(before.get("conditions"), said, now.wall_ms, OWNED)
         status["conditions"] = listed

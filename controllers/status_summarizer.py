@@ -134,6 +134,7 @@ class StatusSummarizer:
             uncustomized=workloads.resolver.customizers.missing(name),
             acts=self._translator.acts(name),
             missing_collectors=workloads.collectors.missing(name),
+            sourceless_collectors=workloads.collectors.sourceless(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
             is_gone=name in self._translator.gone,

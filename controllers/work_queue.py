@@ -14,6 +14,9 @@ QUIET_SECONDS = 0.02
 """How long it must be quiet within a burst."""
 BURST_SECONDS = 0.2
 GATHER_MAX_SECONDS = 0.2
+HOLD_SECONDS = 5.0
+"""So long one word holds a queue."""
+HOLDS_SECONDS = 60.0
 
 STATUS_FIRST_SECONDS = 0.03
 """A status stands back for the deltas that it speaks of; reports come far later."""
@@ -46,6 +49,10 @@ class WorkQueue(Generic[T]):
         # What is to be added later and when, and who does it.
         self._later: dict[T, float] = {}
         self._group: asyncio.TaskGroup | None = None
+        # Who holds it, since when and until when.
+        self._holds: dict[str, tuple[float, float]] = {}
+        self._free = asyncio.Event()
+        self._free.set()
 
     def add(self, items: Iterable[T]) -> None:
         before = len(self._items)
@@ -61,6 +68,7 @@ class WorkQueue(Generic[T]):
         self._done = self._taken
         self._moved.set()
         await self._added.wait()
+        await self._free.wait()
         alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
         quiet, waited = self._first if alone else QUIET_SECONDS, 0.0
         while self._added.is_set() and waited < GATHER_MAX_SECONDS:
@@ -89,6 +97,26 @@ class WorkQueue(Generic[T]):
             self._later[item] = due
             self._group.create_task(self._add_later(item, seconds, due), name="later")
 
+    def hold(self, name: str) -> None:
+        """Take nothing until `release`, if `work` runs: what is added belongs together.
+
+        It ends by itself after HOLD_SECONDS, if it is not said again, and in any case after
+        HOLDS_SECONDS.
+        """
+        if self._group is None:
+            return
+        now = self._clock.now().seconds
+        began, _ = self._holds.get(name, (now, now))
+        until = min(now + HOLD_SECONDS, began + HOLDS_SECONDS)
+        self._holds[name] = (began, until)
+        self._free.clear()
+        self._group.create_task(self._end_hold(name, until - now, until), name="hold")
+
+    def release(self, name: str) -> None:
+        self._holds.pop(name, None)
+        if not self._holds:
+            self._free.set()
+
     def read_to(self, revision: str) -> None:
         """Note that all that a space held at this revision was added."""
         self._revision = number_of(revision)
@@ -111,6 +139,11 @@ class WorkQueue(Generic[T]):
         if self._later.get(item) == due:
             del self._later[item]
             self.add([item])
+
+    async def _end_hold(self, name: str, seconds: float, until: float) -> None:
+        await self._clock.sleep(seconds)
+        if self._holds.get(name, (0.0, 0.0))[1] == until:
+            self.release(name)
 
     async def _move(self) -> None:
         await self._moved.wait()

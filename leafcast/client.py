@@ -30,7 +30,7 @@ from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
 from schemas.groups import CONTROL_GROUP
 from schemas.identity import NodePath, mail_key
 from schemas.objects import CRD_GROUP, ObjectKey
-from schemas.records import API_PLACEMENT
+from schemas.placements import bare_name, kind_of, said_placement
 from schemas.selectors import LabelSelector
 
 __all__ = [
@@ -124,14 +124,20 @@ class Tree:
         placement: str,
         filter: str = "",  # noqa: A002 - the word that users know
     ) -> AsyncIterator[Destination]:
-        """What became of an EdgePlacement at each destination, relay by relay.
+        """What became of a placement at each destination, relay by relay.
 
-        `filter` is CEL over `path`, `state`, `health`, `wave`, `complete`, `object`, `reason`.
-        Raises CallFailed if there is no such placement, and Unreached after what could be had.
+        It is named as commands name it: `shop`, `epl/shop`, `bp/shop`. `filter` is CEL over `path`,
+        `state`, `health`, `wave`, `complete`, `object`, `reason`. Raises CallFailed if there is no
+        such placement or the filter is wrong, and Unreached after what could be had.
         """
-        await self._session.call("status", placement=placement)
+        told = await self._session.call("status", placement=said_placement(placement))
+        # A name alone may be of either kind.
+        name = str(told["placements"][0]["name"])
         space = await self._session.workloads.identity()
-        key, missing = mail_key(API_PLACEMENT, space, "", placement), dict[NodePath, str]()
+        key, missing = (
+            mail_key(kind_of(name).api, space, "", bare_name(name)),
+            dict[NodePath, str](),
+        )
         async for form in destinations_of_tree(self._session, key, missing, filter):
             yield Destination(
                 NodePath.parse(form["path"]),

@@ -52,7 +52,7 @@ class BoundProgram:
         self._measured = [e.shape for e in compiled if e.shape.deep or e.shape.joins]
         self._values = ExpressionValues()
         self._largest = self._size = 0
-        if "obj" in used:
+        if "obj" in used and program.source is None:
             obj = codec.unpack(plain, OBJECT_MAX_BYTES)
             self._values.put("obj", obj)
             self._largest, self._size = largest_in([obj]) if self._measured else 0, len(plain)
@@ -72,9 +72,10 @@ class BoundProgram:
         return self._combined() if self._program.combined else self._selected()
 
     def _put(self, seen: Seen) -> None:
-        returned = {}
+        returned: Any = {}
         if seen.status is not None and "returned" in self._used:
-            returned["status"] = codec.unpack(seen.status, OBJECT_MAX_BYTES)
+            said = codec.unpack(seen.status, OBJECT_MAX_BYTES)
+            returned = {"status": said} if self._program.source is None else said
         largest = max(self._largest, largest_in([returned]) if self._measured else 0)
         for shape in self._measured:
             shape.check(largest, self._size + len(seen.status or b""))
@@ -83,12 +84,12 @@ class BoundProgram:
         if "inventory" in self._used:
             self._values.put("inventory", {"name": seen.name})
         if "propagation" in self._used:
-            said = {
+            propagation = {
                 "lastReturnedUpdateTimestamp": _time(seen.returned_ms),
                 "lastReportTime": _time(seen.reported_ms),
                 "reachable": seen.reachable,
             }
-            self._values.put("propagation", said)
+            self._values.put("propagation", propagation)
 
     def _is_kept(self) -> bool:
         if self._expressions.filter is None:

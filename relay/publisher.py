@@ -154,7 +154,7 @@ class CentrePublisher:
         return frozenset(changed)
 
     async def shown(self) -> SnapshotShown:
-        """Wait for a child that shows a snapshot above the centre's last."""
+        """Wait for a child that shows a snapshot above the centre's last, or of another term."""
         await self._shown_news.wait()
         self._shown_news.clear()
         assert self._shown is not None
@@ -167,7 +167,8 @@ class CentrePublisher:
         self._counted.set()
 
     def snapshot_shown(self, shown: SnapshotShown) -> None:
-        if self._shown is None or shown.generation > self._shown.generation:
+        told = self._shown if self._shown_news.is_set() else None
+        if told is None or shown.generation > told.generation:
             self._shown = shown
             self._shown_news.set()
 

@@ -12,7 +12,8 @@ from typing import Final, Literal
 from schemas import blobs
 from schemas.blobs import StoredBlob
 from schemas.objects import ObjectKey
-from schemas.wire import Natural, WireRecord, decode, encode
+from schemas.upsync import UpsyncClause
+from schemas.wire import Natural, WireRecord, astuple, decode, encode
 
 FieldType = Literal["COUNT", "SUM", "AVG", "MIN", "MAX", "QUANTILE", "TOP", "DISTINCT"]
 
@@ -36,7 +37,7 @@ PROGRAM_CHARACTERS = 16
 MEMBERS_BYTES = 16
 
 WHOLE: Final = ObjectKey("", "", "", "")
-"""In the place of an object: the collector is over all objects of the placement."""
+"""In the place of an object: the collector is over all of the placement, or what arises."""
 SCOPE_OBJECT, SCOPE_PLACEMENT = "Object", "Placement"
 
 
@@ -60,7 +61,10 @@ class CombinedField(WireRecord, frozen=True):
 
 
 class Program(WireRecord, frozen=True):
-    """One collector. Without anything to collect it is the aggregate of an object's status."""
+    """One collector. Without anything to collect it is the aggregate of an object's status.
+
+    With a `source` it is over the objects that come up from a destination, one row for each.
+    """
 
     name: str
     filter: str = ""
@@ -69,6 +73,7 @@ class Program(WireRecord, frozen=True):
     select: tuple[Expression, ...] = ()
     limit: Natural = LIMIT_DEFAULT
     scope: str = SCOPE_OBJECT
+    source: UpsyncClause | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,7 +91,10 @@ class Program(WireRecord, frozen=True):
     @property
     def id(self) -> str:
         """What reports call it: rows of another version of it are not this one's."""
-        return hashlib.sha256(encode(self)).hexdigest()[:PROGRAM_CHARACTERS]
+        said = astuple(self)
+        # Readers that know no source call one without it as we do.
+        known = said if self.source is not None else said[:-1]
+        return hashlib.sha256(encode(known)).hexdigest()[:PROGRAM_CHARACTERS]
 
 
 AGGREGATE: Final = Program("")
@@ -94,7 +102,10 @@ AGGREGATE: Final = Program("")
 
 
 class Collecting(WireRecord, frozen=True):
-    """An object, and which of the programs collect over it, by their places."""
+    """An object, and which of the programs collect over it, by their places.
+
+    WHOLE has those that are over what comes up.
+    """
 
     key: ObjectKey
     programs: tuple[Natural, ...]

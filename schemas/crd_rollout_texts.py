@@ -86,6 +86,7 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "layers": "Who has which content: the newest layer first, the last is everyone's.",
         "target": "The address of the content that the space wants now.",
         "targetSize": "How long its list of objects is, in bytes.",
+        "placement": "The placement that all of this is of.",
         "salt": "What the shares are drawn with.",
         "waitingFor": "What else keeps its newest content from going out.",
         "ungrouped": "How many values of labels found no wave of their own.",

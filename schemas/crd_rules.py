@@ -33,7 +33,14 @@ def _listed(pattern: str, longest: int) -> Form:
 
 _RESOURCES = _listed(rf"\*|{_LABEL}", names.LABEL_MAX)
 _NAMES = _listed(r"[^/%]+", names.SUBDOMAIN_MAX)
+_COLLECTORS = _listed(_SUBDOMAIN, names.SUBDOMAIN_MAX)
 _GROUP = _text(f"|{_SUBDOMAIN}", names.SUBDOMAIN_MAX)
+_UPSYNC_SET: Form = {
+    "apiGroup": _GROUP,
+    "resources": _RESOURCES,
+    "namespaces": _RESOURCES,
+    "names": _NAMES,
+}
 
 
 def _tells_apart(by_labels: str) -> Form:
@@ -157,7 +164,7 @@ def _clause(by_labels: str) -> Mapping[str, Form]:
         "namespaceSelectors": _SELECTORS,
         "objectNames": _NAMES,
         by_labels: _SELECTORS,
-        "statusCollectors": _listed(_SUBDOMAIN, names.SUBDOMAIN_MAX),
+        "statusCollectors": _COLLECTORS,
     }
 
 
@@ -197,12 +204,8 @@ RULES: Mapping[str, Mapping[str, Form]] = {
             "items": {"pattern": r"^\$.", "maxLength": EXPRESSION_MAX},
         },
     },
-    "UpsyncSet": {
-        "apiGroup": _GROUP,
-        "resources": _RESOURCES,
-        "namespaces": _RESOURCES,
-        "names": _NAMES,
-    },
+    "UpsyncSet": _UPSYNC_SET,
+    "PlacedUpsyncSet": {**_UPSYNC_SET, "statusCollectors": _COLLECTORS},
     "EdgePlacementStatus": {"conditions": _CONDITIONS},
     "BindingPolicyStatus": {"conditions": _CONDITIONS},
     "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},

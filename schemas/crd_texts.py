@@ -64,6 +64,13 @@ _BOUND: Texts = {
     **{name: _CLAUSE[name] for name in _TREATED},
 }
 
+_UPSYNC_SET: Texts = {
+    "apiGroup": 'The API group of the objects; "" is the core group.',
+    "resources": "Lowercase plurals, such as configmaps; * for all.",
+    "namespaces": "Namespaces of the objects; * for all. None if empty.",
+    "names": "Names of the objects; * for all. None if empty.",
+}
+
 _PLACEMENT: Mapping[str, Texts] = {
     "EdgePlacement": {
         "spec": "Which objects of this space go to which destinations.",
@@ -90,11 +97,10 @@ _PLACEMENT: Mapping[str, Texts] = {
         "labelSelectors": "Selects objects by their labels; any one must match.",
     },
     "DownsyncClause": {**_CLAUSE, "labelSelectors": _BY_LABELS},
-    "UpsyncSet": {
-        "apiGroup": 'The API group of the objects; "" is the core group.',
-        "resources": "Lowercase plurals, such as configmaps; * for all.",
-        "namespaces": "Namespaces of the objects; * for all. None if empty.",
-        "names": "Names of the objects; * for all. None if empty.",
+    "UpsyncSet": _UPSYNC_SET,
+    "PlacedUpsyncSet": {
+        **_UPSYNC_SET,
+        "statusCollectors": "Names of StatusCollectors with a source: over what comes up.",
     },
     "EdgePlacementStatus": {
         **_STATUS,
@@ -230,6 +236,10 @@ _COLLECTORS: Mapping[str, Texts] = {
         "rest is in one more row.",
         "scope": "Object: over each object alone. Placement: over all objects that the placement "
         "names it for.",
+        "source": "Over which objects, in the place of copies of what was sent: one row for each.",
+    },
+    "CollectorSource": {
+        "upsync": "Objects that come up from destinations; returned is the object.",
     },
     "NamedExpression": {
         "name": "The column's name.",

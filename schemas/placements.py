@@ -121,6 +121,15 @@ def placement_kind(group: str, resource: str) -> PlacementKind | None:
     return _BY_RESOURCE.get((group, resource))
 
 
+def said_placement(said: str) -> str:
+    """The placement that a text like `bp/shop` names; a name alone stays as it is."""
+    word, slash, name = said.partition("/")
+    for kind in KINDS if slash else ():
+        if word.lower() in (kind.short, kind.kind.lower(), kind.resource):
+            return kind.named(name)
+    return said
+
+
 def meant(name: str, known: Container[str]) -> str:
     """The placement of these that a name means: an EdgePlacement, else a BindingPolicy."""
     policy = BINDING_POLICIES.named(name)

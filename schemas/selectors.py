@@ -133,19 +133,6 @@ class LabelSelector(tuple[Requirement, ...]):
         """Whether this is `{}`."""
         return not len(self)
 
-    @property
-    def equality_pairs(self) -> tuple[tuple[str, str], ...]:
-        """(key, value) pairs of which every matching label set holds one; empty if none is known.
-
-        They come from the `In` requirement with the fewest values, so an index by label pair looks
-        at the fewest entries.
-        """
-        equalities = [item for item in self if item.operator == IN]
-        if not equalities:
-            return ()
-        narrowest = min(equalities, key=lambda item: len(item.values))
-        return tuple((narrowest.key, value) for value in narrowest.values)
-
 
 @lru_cache(maxsize=1024)
 def _requirement_faults(key: str, operator: str, values: Sequence[str]) -> list[Fault]:

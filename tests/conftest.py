@@ -1,13 +1,15 @@
 """For all tests: no deadline for examples of Hypothesis, and who runs beside whom with `-n 2`.
 
 Then one process runs the tests of whole trees of processes, one after the other: what these wait
-for comes late on a machine that is busy. The other runs all others meanwhile, and gives way to it
-wherever both want a processor. Tests of API servers, of which each starts its own, are run by the
-one that is done first. (`--dist loadgroup` would be the same by marks, but xdist 3.8 puts
-no test in its group with pytest 9.2, and says nothing.)
+for comes late on a machine that is busy. The other runs the files of all other tests meanwhile, and
+gives way to it wherever both want a processor; whoever is done takes the next file. Those of API
+servers, of which each test starts its own, come last, and those with many tests before those with
+few, so that both processes end at about the same time. (`--dist loadgroup` would be the same by
+marks, but xdist 3.8 puts no test in its group with pytest 9.2, and says nothing.)
 """
 
 import os
+from collections import Counter
 from subprocess import Popen
 
 import pytest
@@ -23,7 +25,7 @@ settings.load_profile("unhurried")
 
 pytest_plugins = ["tests.kube.fixtures"]
 
-TREES, KUBE, OTHERS = "trees", "kube", "others"
+IN_TURN = TREES, OTHERS, KUBE = "trees", "others", "kube"
 OF_TREES = ("tests/docker/", "tests/e2e/", "tests/nats/test_chaos_")
 OF_KUBE = "tests/kube/"
 GIVES_WAY = 10
@@ -56,15 +58,34 @@ def group_of(nodeid: str) -> str:
     return TREES if nodeid.startswith(OF_TREES) else OTHERS
 
 
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of several processes each takes the first file that nobody took."""
+    if not hasattr(config, "workerinput"):
+        return
+    tests_in = Counter(file_of(item.nodeid) for item in items)
+
+    def turn(item: pytest.Item) -> tuple[int, int]:
+        group = group_of(item.nodeid)
+        return IN_TURN.index(group), -tests_in[file_of(item.nodeid)] if group == KUBE else 0
+
+    items.sort(key=turn)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """However many processes there are, two of them have something to do."""
+    """However many processes there are, all but one share the files that are no trees'."""
     from xdist.scheduler import LoadScopeScheduling
 
     class SideBySide(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
+            return TREES if group_of(nodeid) == TREES else file_of(nodeid)
 
+    config.option.loadscopereorder = False
     return SideBySide(config, log)
 
 
@@ -74,6 +95,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     config = item.config
     if getattr(config, "workerinput", {}).get("workercount", 1) < 2:
         return
-    if group_of(item.nodeid) == OTHERS and not config.stash.get(_given_way, False):
+    if group_of(item.nodeid) != TREES and not config.stash.get(_given_way, False):
         config.stash[_given_way] = True
         os.nice(GIVES_WAY)

@@ -153,13 +153,19 @@ class Admissions:
         for one in tokens:
             self._put(one)
 
+    def demand_room(self, more: int) -> None:
+        """Raises TooManyTokens unless so many more can be handed out."""
+        if len(self.tokens) + more > TOKENS_MAX:
+            known = f"there are {len(self.tokens)} tokens, and at most {TOKENS_MAX} can be"
+            days = KEPT_MS // 86_400_000
+            raise TooManyTokens(f"{known}; each is kept for {days} days after its end")
+
     def hand_out(self, one: HandedOut, now_ms: int) -> list[str]:
         """Admit a token; the ids of those that it makes void, as they are for the same path.
 
         Raises TooManyTokens.
         """
-        if len(self.tokens) >= TOKENS_MAX:
-            raise TooManyTokens(f"there are {TOKENS_MAX} tokens; wait until some have expired")
+        self.demand_room(1)
         before = self._newest.get(one.where)
         void = []
         if before is not None and not one.reusable and not self.tokens[before].ended_ms(now_ms):

@@ -10,7 +10,7 @@ from typing import Any
 
 from relay.objects.expressions.programs import program_faults
 from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_kind
-from schemas.collectors import Program
+from schemas.collectors import WHOLE, Program
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
 
@@ -28,6 +28,8 @@ class Collectors:
         self.invalid: dict[str, tuple[str, ...]] = {}
         self.objects: dict[str, Object] = {}
         self._naming: dict[str, frozenset[str]] = {}
+        # Those of them that are named of what comes up, and need a source.
+        self._of_upsync: dict[str, frozenset[str]] = {}
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
         """Learn what a collector says; the placements that name it, if that is another program."""
@@ -66,26 +68,45 @@ class Collectors:
 
     def put_placement(self, name: str, spec: EdgePlacementSpec | BindingPolicySpec) -> None:
         """Learn which collectors a placement names."""
+        self.remove_placement(name)
+        upsync = spec.upsync if isinstance(spec, EdgePlacementSpec) else ()
+        of_upsync = frozenset(each for item in upsync for each in item.status_collectors)
         named = frozenset(each for clause in spec.downsync for each in clause.status_collectors)
-        if named:
-            self._naming[name] = named
-        else:
-            self._naming.pop(name, None)
+        if named or of_upsync:
+            self._naming[name] = named | of_upsync
+            self._of_upsync[name] = of_upsync
 
     def remove_placement(self, name: str) -> None:
         self._naming.pop(name, None)
+        self._of_upsync.pop(name, None)
 
     def missing(self, name: str) -> tuple[str, ...] | None:
         """The collectors that a placement names and that are not there; None if it names none."""
         named = self._naming.get(name)
         return None if named is None else tuple(sorted(named - self.programs.keys()))
 
-    def of(self, named: Mapping[ObjectKey, Iterable[str]]) -> dict[ObjectKey, tuple[Program, ...]]:
-        """The programs that are there of those that each object has, by object."""
+    def sourceless(self, name: str) -> tuple[str, ...]:
+        """The collectors that a placement names of what comes up, and that are not over such."""
+        of_upsync = self._of_upsync.get(name, frozenset()) & self.programs.keys()
+        return tuple(sorted(each for each in of_upsync if self.programs[each].source is None))
+
+    def of(
+        self, name: str, named: Mapping[ObjectKey, Iterable[str]]
+    ) -> dict[ObjectKey, tuple[Program, ...]]:
+        """The programs that are there of those that each object has, by object.
+
+        WHOLE has those that are over what comes up, wherever the placement `name` names them.
+        """
         found = {
-            key: tuple(self.programs[name] for name in sorted(names) if name in self.programs)
+            key: tuple(
+                self.programs[each]
+                for each in sorted(names)
+                if each in self.programs and self.programs[each].source is None
+            )
             for key, names in named.items()
         }
+        whole = (self.programs.get(each) for each in sorted(self._naming.get(name, ())))
+        found[WHOLE] = tuple(it for it in whole if it is not None and it.source is not None)
         return {key: programs for key, programs in found.items() if programs}
 
     def _who_names(self, name: str) -> frozenset[str]:

@@ -8,9 +8,11 @@ is held, and each of the two steps is one record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controllers.core.drafts import Draft
+from controllers.core.reach import Reach
+from schemas import wire
 from schemas.identity import MailKey
 from schemas.records import (
     OVER_LOCATION,
@@ -22,7 +24,6 @@ from schemas.records import (
     Record,
 )
 from schemas.selectors import LabelSelector
-from schemas.wire import replace
 
 GATHER_SECONDS = 5.0
 """A move may be several changes of labels, one after the other."""
@@ -94,7 +95,7 @@ class Holding:
                 labels[f"{_HELD}{key}"] = str(held.get(key, now_ms))
         if labels == record.labels:
             return draft
-        return Draft(draft.kind, replace(record, labels=labels))
+        return Draft(draft.kind, wire.replace(record, labels=labels))
 
     def _selects(self, head: DeltaHead, record: Labelled) -> bool:
         """Whether a placement is meant for it by its labels, holds left aside."""
@@ -155,22 +156,42 @@ class Holds:
             self._slots.pop(placement, None)
         return found
 
+    def keepers(self, placement: MailKey) -> int:
+        """How many destinations have a placement for no other reason than that it is held."""
+        head = self._records.get(placement)
+        if not isinstance(head, DeltaHead):
+            return 0
+        meant = tuple(each for each in head.alternatives if not _is_hold(each))
+        reach = Reach(self._records.values())
+        return reach.count(head.alternatives) - reach.count(meant)
+
 
 @dataclass(frozen=True, slots=True)
-class Unwell:
-    """How many destinations of a placement were not healthy at best, and since when that is so.
+class Usual:
+    """How a placement fares when it does not move.
 
-    What lasts longer than a move may take is taken for what is usual.
+    `unwell` are the destinations that were not healthy at best, and since when that is so; what
+    lasts longer than a move may take is taken for what is usual. `healthy` were so at last.
     """
 
-    least: int
+    unwell: int
     since_seconds: float
+    healthy: int
 
-    def seen(self, count: int, now: float, deadline_seconds: float) -> Unwell:
+    def seen(self, unwell: int, healthy: int, now: float, deadline_seconds: float) -> Usual:
         """The same with what an exact count says now."""
-        if count <= self.least or now - self.since_seconds >= deadline_seconds:
-            return Unwell(count, now)
-        return self
+        if unwell <= self.unwell or now - self.since_seconds >= deadline_seconds:
+            return Usual(unwell, now, healthy)
+        return replace(self, healthy=healthy)
+
+    def allows(self, unwell: int, healthy: int, keepers: int) -> bool:
+        """Whether `keepers` may lose it, whichever of these counts they are in.
+
+        No more are unwell than before the move; and among those who stay there are as many healthy
+        ones as before, or as there can be.
+        """
+        staying = unwell + healthy - keepers
+        return unwell <= self.unwell and max(healthy - keepers, 0) >= min(self.healthy, staying)
 
 
 def _matches(alternative: Alternative, record: Labelled) -> bool:

@@ -136,6 +136,10 @@ def changed_record(
             for it in grants
         ]
     if change.roots is not None:
+        if not change.roots:
+            # Without roots a record would leave those that are pinned.
+            remedy = "name new ones: leafcast keys rotate root --root FILE.pub"
+            raise KeysRefused("no root would be left", remedy)
         roots = Roots(change.roots, change.threshold or roots.threshold, roots.version + 1)
     try:
         return KeysRecord(

@@ -94,7 +94,7 @@ class Missing:
         if spec is None:
             return None
         found = [*self._kinds(spec), *self._hidden(spec), *self._absent(spec)]
-        if not selected:
+        if not selected and not _only_brings_up(spec):
             told = "so no object is selected" if found else _nothing(spec)
             found.append((NOTHING_SELECTED, told))
         if not found:
@@ -171,6 +171,12 @@ def _reaching(spec: Spec) -> Iterator[tuple[str, str | None, Sequence[str]]]:
 
 def _namespaces_in(spec: Spec) -> set[str]:
     return {name for clause in spec.downsync for name in clause.namespaces if name != ANY}
+
+
+def _only_brings_up(spec: Spec) -> bool:
+    """Whether it is not meant to select objects that go out."""
+    brings_up = isinstance(spec, EdgePlacementSpec) and bool(spec.upsync)
+    return brings_up and next(_reaching(spec), None) is None
 
 
 def _nothing(spec: Spec) -> str:

@@ -183,6 +183,7 @@ class Placements:
             if said is None:
                 del self._issued[work.name]
                 self._targets.pop(work.name, None)
+                self.workloads.rollouts.targets.pop(work.name, None)
                 continue
             if said.root is not None and self.workloads.rollouts.of(work.name) is not None:
                 self._targets[work.name] = StoredArm(said.entries, said.kept)

@@ -49,9 +49,12 @@ class Reasons:
 
     def _update(self, verdict: Verdict, place: Place) -> Why:
         assert verdict.before is not None
+        after = verdict.after
+        if after is not None and self._copies.is_left_alone(verdict.key, after.reference):
+            return "downsync-overwrite is false: it is left to its cluster from now on", ()
         if verdict.before.address.startswith(UNKNOWN):
             return "it was frozen here, and goes on", ()
-        if verdict.before.address == getattr(verdict.after, "address", ""):
+        if after is not None and verdict.before.address == after.address:
             return "it was left to its cluster, and is kept in step from now on", ()
         old = self._object(verdict, verdict.before, place.was)
         new = self._object(verdict, verdict.after, place.now)
@@ -115,6 +118,8 @@ class Reasons:
 
     def _nothing(self, verdict: Verdict) -> str:
         before, after = verdict.before, verdict.after
+        if verdict.failed is not None:
+            return f"it stays frozen: {verdict.failed.message} for {verdict.failing}"
         if before is None and after is None:
             return "it is not meant for this destination"
         if after is None:

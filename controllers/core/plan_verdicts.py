@@ -206,6 +206,7 @@ class Judge:
             verdict = self._judge(key, before.wanted(key), after.wanted(key))
             if verdict.action == NONE:
                 verdict = _over(verdict, frozen.get(key)) or self._kept(crowd, verdict)
+                verdict = _still_frozen(verdict, after)
             if verdict.action != NONE:
                 self.concerned |= _placements(verdict)
             if verdict.action != NONE or key in self._named:
@@ -249,8 +250,11 @@ class Judge:
         """Whether a copy stays as it is."""
         if after is None:
             return bool(before.placements) and self._copies.is_left_alone(key, before.reference)
-        if after.create_only or self._copies.is_left_alone(key, after.reference):
+        if after.create_only:
             return True
+        if self._copies.is_left_alone(key, after.reference):
+            # One that was kept in step is told that it is not any more.
+            return not self._in_step(key, before)
         # Of a copy that was not kept in step nobody knows how it is.
         return self._in_step(key, before) and before.address == after.address
 
@@ -265,6 +269,17 @@ class Judge:
             if verdict.key in delivery.held and verdict.before is not None:
                 return verdict._replace(action=HELD, by=delivery.key)
         return verdict
+
+
+def _still_frozen(verdict: Verdict, side: _Side) -> Verdict:
+    """With what keeps a placement frozen that was so before, if nothing becomes of its object."""
+    if verdict.action != NONE or verdict.after is None:
+        return verdict
+    for name in map(MailKey, verdict.after.placements):
+        if failed := side.frozen.get(name):
+            failing = verdict.key if verdict.key in failed else min(failed)
+            return verdict._replace(by=name, failing=failing, failed=failed[failing])
+    return verdict
 
 
 def _over(verdict: Verdict, frozen: Verdict | None) -> Verdict | None:

@@ -321,6 +321,8 @@ class Registry:
             self._targets[key.name] = parsed
             self.inventory.put_target(parsed)
             if parsed.path:
+                # Whoever loses the path to it is none any more.
+                touched |= {target_key(other) for other in self._hanging[parsed.path]}
                 self._hanging[parsed.path].add(key.name)
         elif isinstance(parsed, Location):
             self.inventory.locations[key.name] = parsed

@@ -234,10 +234,7 @@ def clauses_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[UpsyncClaus
     """What a placement brings up from edges; a BindingPolicy brings up nothing."""
     if isinstance(spec, BindingPolicySpec):
         return ()
-    return tuple(
-        UpsyncClause(item.api_group, item.resources, item.namespaces, item.names)
-        for item in spec.upsync
-    )
+    return tuple(item.clause for item in spec.upsync)
 
 
 def _listed(wanted: frozenset[str], value: str) -> bool:

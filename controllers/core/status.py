@@ -90,6 +90,8 @@ class PlacementFacts:
     lack: Lack | None = None
     missing_collectors: tuple[str, ...] | None = None
     """StatusCollectors that it names and that are not there; None if it names none."""
+    sourceless_collectors: tuple[str, ...] = ()
+    """Those that it names of what comes up, and that are not over such."""
     uncustomized: tuple[str, ...] = ()
     """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
@@ -202,6 +204,7 @@ def _as_json(value: Any) -> Any:
 
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
     own = [facts.invalid] if facts.invalid else []
+    own += [facts.lack.message] if facts.lack and facts.lack.reason == FROZEN else []
     own += [str(fault) for fault in facts.faults]
     own += [_ambiguous_text(facts)] if facts.ambiguous else []
     wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
@@ -240,7 +243,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
 def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     """What of that which it names has no effect, or is not there."""
     if facts.missing_collectors is not None:
-        yield _collectors(facts.missing_collectors)
+        yield _collectors(facts.missing_collectors, facts.sourceless_collectors)
     # While it is frozen nothing goes out as it is written: one condition says that.
     if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
@@ -271,10 +274,14 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
         yield condition(MOVING, "True", "MakeBeforeBreak", message)
 
 
-def _collectors(missing: Sequence[str]) -> Condition:
+def _collectors(missing: Sequence[str], sourceless: Sequence[str]) -> Condition:
     """Whether all collectors that are named are there; one that is invalid is not."""
-    if missing:
-        message = f"Missing StatusCollector(s) [{' '.join(missing)}]"
+    told = [f"Missing StatusCollector(s) [{' '.join(missing)}]"] if missing else []
+    if sourceless:
+        remedy = "name them in spec.downsync, or write their spec.source"
+        told.append(f"StatusCollector(s) [{' '.join(sourceless)}] have no source: {remedy}")
+    if told:
+        message = "; ".join(told)
         return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)
     message = "All StatusCollector(s) are available"
     return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)

@@ -23,7 +23,7 @@ from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
 from schemas.codec import address, canonical
-from schemas.collectors import Program, program_set
+from schemas.collectors import WHOLE, Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
@@ -311,7 +311,8 @@ def _drafted(
 ) -> Translation:
     """The translation with its delta, unless the ledger says that already."""
     entries = target.entries
-    asked = {key: programs for key, programs in rules.collectors.items() if key in entries}
+    found = rules.collectors.items()
+    asked = {key: programs for key, programs in found if key in entries or key == WHOLE}
     programs = [program_set(asked)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))

@@ -360,7 +360,7 @@ class Workloads:
 
     def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
         """What is collected of each object that a placement selects."""
-        found = self.collectors.of(self.resolver.collectors(name))
+        found = self.collectors.of(name, self.resolver.collectors(name))
         for key, flags in self.resolver.selection(name).items():
             if flags & WANT_MULTI and takes_status(key):
                 found[key] = (*found.get(key, ()), AGGREGATE)

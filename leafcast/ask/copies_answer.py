@@ -90,8 +90,8 @@ async def copies_answer(
 ) -> dict[str, Any]:
     """`{copies: [{path, asOfMs, object}], relays: [name], next}`.
 
-    Of one child, or of all that are edges; the first page names the others. `asOfMs` is a moment
-    at which the edge held the object just so, by this node's clock.
+    Of one child, or of all that are edges; the first page names those that are none. `asOfMs` is a
+    moment at which the edge held the object just so, by this node's clock.
     """
     name, sequence = read_after(after)
     edges = [it for it in sorted(node.children()) if it == child or not child]
@@ -106,7 +106,8 @@ async def copies_answer(
         if rest := await _read_child(page, read, path.child(edge), first, wanted):
             following = f"{edge}/{rest}"
             break
-    relays = [] if after or child else [it for it in node.children() if not node.destination_of(it)]
+    others = [] if after else [it for it in node.children() if not node.destination_of(it)]
+    relays = [it for it in others if not child or it == child]
     return {"copies": page.rows, "relays": sorted(relays), "next": following}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.session import CallFailed, Session
+from leafcast.ask.upsynced import WRONG_QUESTION
 from relay.core.link.session import Standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
@@ -67,7 +68,8 @@ async def destinations_of_tree(
     """A form for each destination of a placement as it is heard of; never more than a page is held.
 
     `where` is CEL over what a form has, and runs at the destinations' parents. Relays that did not
-    answer are put into `missing`, with the reason.
+    answer are put into `missing`, with the reason. Raises CallFailed of a question that nobody can
+    answer.
     """
     waiting = [NodePath()]
     while waiting:
@@ -79,6 +81,8 @@ async def destinations_of_tree(
                 answer = await session.call("ask", path=str(path), verb=STATUS, **question)
                 nodes, following = page_of(path, answer)
             except (CallFailed, BadAnswer) as error:
+                if isinstance(error, CallFailed) and error.code == WRONG_QUESTION:
+                    raise
                 missing[path] = str(error)
                 break
             for node in nodes:

@@ -56,8 +56,11 @@ class AskedNode(Protocol):
         """What the tree's authority is to sign anew for its server; "" if it signs nothing here."""
         ...
 
-    async def take_certificate(self, certificate: str, authority: str) -> None:
-        """Have its server show that from now on; raises AskFailed."""
+    async def take_certificate(self, certificate: str, authorities: str) -> None:
+        """Have its server show that from now on, and believe these; raises AskFailed.
+
+        Without a certificate it keeps the one that it has.
+        """
         ...
 
     @property

@@ -26,6 +26,9 @@ _PASSING = frozenset({"Busy", "NoAnswer", "NotReady", "NotServed", "Restarting",
 """Why a question may have an answer in a moment."""
 
 
+WRONG_QUESTION = "BadArguments"
+
+
 class Unreached(Exception):
     """Relays that did not answer: what lies there, and below, is missing. `paths` names them."""
 
@@ -83,7 +86,10 @@ async def copies_of_edge(
         raise CallFailed("ask", "NoCopies", "the centre brings up nothing", "name an edge")
     after = ""
     while True:
-        copies, _, after = await _page(session, path.parent, wanted, path.name, after)
+        copies, relays, after = await _page(session, path.parent, wanted, path.name, after)
+        if path.name in relays:
+            said = f"{path} is a relay, and brings up nothing itself"
+            raise CallFailed("ask", "NoCopies", said, "name an edge, or ask all of them")
         for copy in copies:
             yield _upsynced(copy)
         if not after:
@@ -91,7 +97,10 @@ async def copies_of_edge(
 
 
 async def copies_of_tree(session: Session, wanted: CopiesWanted) -> AsyncIterator[Upsynced]:
-    """What all edges brought up; after all that could be had, raises Unreached."""
+    """What all edges brought up; after all that could be had, raises Unreached.
+
+    Raises CallFailed of a question that nobody can answer.
+    """
     waiting, missing = [NodePath()], dict[NodePath, str]()
     seen = 1
     while waiting:
@@ -100,6 +109,8 @@ async def copies_of_tree(session: Session, wanted: CopiesWanted) -> AsyncIterato
             try:
                 copies, relays, after = await _page(session, path, wanted, "", after)
             except CallFailed as failed:
+                if failed.code == WRONG_QUESTION:
+                    raise
                 missing[path] = failed.message
                 break
             for copy in copies:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from secrets import token_hex
+from time import monotonic
 from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
@@ -23,6 +24,8 @@ from schemas.groups import GROUP
 from schemas.kind_check import check_kind
 from schemas.manifests import LoadedObject
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
+
+HOLD_AGAIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +144,27 @@ def _kind_of(wish: Wish) -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def held_removals(session: Session) -> AsyncIterator[None]:
-    """While objects are written one by one, nothing goes that a later one may want: 60 s at most.
+async def held_together(session: Session) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """While objects are written one by one, nothing of them goes out: for a minute at most.
 
-    A centre that does not answer keeps nothing from being written.
+    What it gives is to be called between them. A centre that does not answer keeps nothing from
+    being written.
     """
-    name = token_hex(8)
-    with suppress(CallFailed):
-        await session.call("apply-begin", name=name)
+    name, said_at = token_hex(8), monotonic()
+
+    async def go_on() -> None:
+        nonlocal said_at
+        if monotonic() - said_at > HOLD_AGAIN_SECONDS:
+            said_at = monotonic()
+            await begin()
+
+    async def begin() -> None:
+        with suppress(CallFailed):
+            await session.call("apply-begin", name=name)
+
+    await begin()
     try:
-        yield
+        yield go_on
     finally:
         with suppress(CallFailed):
             await session.call("apply-end", name=name)

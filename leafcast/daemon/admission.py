@@ -19,6 +19,7 @@ from leafcast.daemon.enrolment import Enrolment, Fault, Plan, Tree, Wanted
 from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
+from leafcast.local.believed import goes_on
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from schemas.enrolment import (
@@ -237,14 +238,15 @@ class Admission:
         now, found, void = self._clock.now().wall_ms, [], []
         self._files.forget(self._admissions.forget_old(now))
         try:
-            for wish, (token, one) in zip(wishes, made, strict=True):
-                old = self._admissions.hand_out(one, now)
-                void += old
-                url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
-                form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
-                found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
+            self._admissions.demand_room(len(made))
         except TooManyTokens as error:
             raise ApiError("TooMany", str(error), "ask fewer at a time") from error
+        for wish, (token, one) in zip(wishes, made, strict=True):
+            old = self._admissions.hand_out(one, now)
+            void += old
+            url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
+            form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
+            found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
         self._files.keep([one for _, one in made])
         self._files.keep([self._admissions.tokens[token] for token in void])
         return found
@@ -320,6 +322,25 @@ class Admission:
                         void.append(one.token)
                     self._files.keep([self._admissions.tokens[one.token]])
         return {"denied": denied, "void": void}
+
+    async def leave(self, former: str, signing: str) -> list[str]:
+        """Make tokens void that pin the former authority without the one that signs now: where for.
+
+        Who came with one of them would not believe its parent. Raises OSError.
+        """
+        now = self._clock.now().wall_ms
+        async with self._changing:
+            found = [
+                one
+                for one in self._admissions.tokens.values()
+                if not one.ended_ms(now)
+                and goes_on(pinned := one.authority.decode(), former)
+                and not goes_on(pinned, signing)
+            ]
+            for one in found:
+                self._admissions.void(one.token, now)
+            self._files.keep([self._admissions.tokens[one.token] for one in found])
+        return sorted(one.where for one in found)
 
     def _named(self, what: str) -> list[HandedOut]:
         """The tokens that a path or an id means, of which something may still come."""

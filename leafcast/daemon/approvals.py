@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
@@ -11,6 +13,7 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
 from leafcast.show.plurals import many
+from relay.ports import SpaceError
 from schemas.placements import bare_name, kind_of, meant
 from schemas.records import Record
 
@@ -64,13 +67,17 @@ class Approvals:
         return {"accepted": why}
 
     async def begin_apply(self, name: str) -> Json:
-        """Objects come one after the other: nothing is dropped until `end_apply`, 60 s at most."""
-        self._controllers().issuer.hold(name)
+        """Objects come one after the other: nothing is issued until `end_apply`.
+
+        It is to be said again while they come: the word of a program that died holds for 5 s.
+        """
+        self._controllers().hold(name)
         return {}
 
     async def end_apply(self, name: str) -> Json:
-        """All of them came: what goes by them may go, 2 s after the last was seen."""
-        self._controllers().issuer.release(name)
+        """All of them came: they are issued as one, and what goes by them may go 2 s later."""
+        with suppress(SpaceError, TimeoutError):
+            await self._controllers().release(name)
         return {}
 
     def _controllers(self) -> Controllers:
@@ -142,8 +149,7 @@ async def _accept_lost_space(controllers: Controllers, space: str) -> str:
 
 
 def _named(records: Sequence[Record]) -> str:
-    kinds: Mapping[str, list[str]] = {}
-    kinds = {record.source.api.rpartition("/")[2]: [] for record in records}
+    kinds = defaultdict[str, list[str]](list)
     for record in records:
         kinds[record.source.api.rpartition("/")[2]].append(record.source.name)
     said = []

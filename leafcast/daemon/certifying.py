@@ -14,7 +14,8 @@ from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
 from leafcast.daemon.enrolment import Tree
 from leafcast.data_dir import DataDir
-from leafcast.local.certificates import IssuedCertificates, NameTaken, load_or_make_authority
+from leafcast.local.authorities import Authorities, load_or_make_authorities
+from leafcast.local.certificates import IssuedCertificates, NameTaken
 from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
@@ -46,10 +47,13 @@ class Certifying:
 
     async def renew_due(self, now_ms: int) -> list[NodePath]:
         """Renew what is due at that time; whose certificates are new."""
-        issued, renewed = IssuedCertificates(self._place.folder), []
+        issued, renewed = IssuedCertificates(self._place.folder), list[NodePath]()
+        if not issued.renewals():
+            return renewed
         known = {str(node.path) for node in nodes(self._tree.issuer())} | {str(NodePath())}
         issued.forget_others(known)
-        for path in issued.due(now_ms):
+        signer = self._authorities().signing.certificate
+        for path in issued.due(now_ms, signer):
             try:
                 await self._renew(path, issued)
                 renewed.append(path)
@@ -64,10 +68,10 @@ class Certifying:
         if isinstance(answer, AskFault):
             raise AskFailed(answer)
         now_ms, names = self._clock.now().wall_ms, issued.names_of(path)
-        authority = load_or_make_authority(self._place.folder, self._tree.tree_id(), now_ms)
-        made = authority.issue(answer["certificateRequest"], now_ms, names=names)
-        await self._hand_over(path, made, authority.certificate)
-        issued.keep(path, names, made)
+        found = self._authorities()
+        made = found.signing.issue(answer["certificateRequest"], now_ms, names=names)
+        await self._hand_over(path, made, found.believed)
+        issued.keep(path, names, made, found.signing.certificate)
 
     async def first(self, path: NodePath, request: str) -> str:
         """Give a relay its first certificate, for the names that it asks for: who signed it.
@@ -87,13 +91,16 @@ class Certifying:
         if not request or issued.names_of(path) == (names := requested_names(request)):
             return ""
         issued.check(path, names)
-        now_ms = self._clock.now().wall_ms
-        authority = load_or_make_authority(self._place.folder, self._tree.tree_id(), now_ms)
-        made = authority.issue(request, now_ms)
-        await self._hand_over(path, made, authority.certificate)
-        issued.keep(path, names, made)
-        return authority.certificate
+        found = self._authorities()
+        made = found.signing.issue(request, self._clock.now().wall_ms)
+        await self._hand_over(path, made, found.believed)
+        issued.keep(path, names, made, found.signing.certificate)
+        return found.believed
 
-    async def _hand_over(self, path: NodePath, certificate: str, authority: str) -> None:
-        said = {"certificate": certificate, "authority": authority}
+    def _authorities(self) -> Authorities:
+        now_ms = self._clock.now().wall_ms
+        return load_or_make_authorities(self._place.folder, self._tree.tree_id(), now_ms)
+
+    async def _hand_over(self, path: NodePath, certificate: str, authorities: str) -> None:
+        said = {"certificate": certificate, "authority": authorities}
         await self._asks.ask(path, CERTIFY, said)

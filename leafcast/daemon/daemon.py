@@ -18,6 +18,7 @@ from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
 from leafcast.daemon.admission import Admission, register_admission
 from leafcast.daemon.approvals import register_approvals
+from leafcast.daemon.authority_change import AuthorityChange, register_authority_change
 from leafcast.daemon.backups import register_backups
 from leafcast.daemon.certifying import Certifying
 from leafcast.daemon.diagnosis import register_diagnosis
@@ -116,10 +117,17 @@ class Daemon:
             self._clock,
             lambda: [*certificates(place), *self._admission.expiries()],
         )
-        register_node_keys(
-            self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
-        )
+        keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
+        register_node_keys(self.api, keys)
+        self._authority = self._changes_authority(centre, asks)
         self.tree.decide = self._admission.decide
+
+    def _changes_authority(self, centre: RunningCentre, asks: CentreAsks) -> AuthorityChange:
+        place, leave = self._place, self._admission.leave
+        change = AuthorityChange(centre, asks, place, self._clock, self._certifying, leave)
+        change.renew_here = self.tree.renew_certificates
+        register_authority_change(self.api, change)
+        return change
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""
@@ -132,6 +140,7 @@ class Daemon:
                 group.create_task(self._watch(), name="watch")
                 group.create_task(self._admission.run(), name="admission")
                 group.create_task(self._certifying.run(), name="certifying")
+                group.create_task(self._authority.run(), name="authority")
                 group.create_task(self._unclaimed.run(), name="bundles")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:

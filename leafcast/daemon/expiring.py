@@ -8,7 +8,8 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.doctor.findings import Expiry
-from leafcast.local.certificates import AUTHORITY_FILE, IssuedCertificates
+from leafcast.local.authorities import AUTHORITY_FILE
+from leafcast.local.certificates import IssuedCertificates
 from leafcast.local.listening import ListenRefused, kept_listening
 from leafcast.local.node_certificate import FOLDER
 from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
@@ -25,7 +26,7 @@ def certificates(place: DataDir) -> Iterator[Expiry]:
         place.folder / FOLDER / AUTHORITY_FILE,
         "the tree's certificate authority",
         ends,
-        f"move {FOLDER}/ in the data directory away, start the tree, and let all nodes in anew",
+        "replace it: leafcast keys rotate authority",
     )
     with suppress(ListenRefused):
         said = kept_listening(place.folder)

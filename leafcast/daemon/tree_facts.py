@@ -15,7 +15,7 @@ from leafcast.ask.handlers import children_counts, figures_of
 from leafcast.ask.remote import standing_of
 from leafcast.daemon.selection import selection_form
 from leafcast.local.tree import LocalTree
-from relay.core.asks.answers import node_answer
+from relay.core.asks.answers import destination_row, node_answer
 from relay.core.link.session import CATCHING_UP
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
@@ -303,18 +303,11 @@ def _is_edge(tree: LocalTree, path: NodePath) -> bool:
 
 
 def _destination(tree: LocalTree, path: NodePath, count: Count) -> Form:
-    summary = count.summary
-    state, health = (next(iter(found), "") for found in (summary.states, summary.health))
-    worst = summary.exceptions[0] if summary.exceptions else None
+    state = _state(tree, path)
     return {
-        "path": str(path),
-        "state": state,
-        "health": health,
-        "complete": count.exact,
-        "silent_since_ms": _state(tree, path)["silent_since_ms"],
-        "left": _state(tree, path)["state"] == "stopped",
-        "object": worst.object if worst else "",
-        "reason": worst.reason if worst else "",
+        **destination_row(str(path), count.summary, exact=count.exact),
+        "silent_since_ms": state["silent_since_ms"],
+        "left": state["state"] == "stopped",
     }
 
 

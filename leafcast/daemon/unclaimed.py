@@ -22,7 +22,8 @@ from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
 
 FILE = "bundles.json"
-LOOK_SECONDS = 60.0
+LOOK_SECONDS = 2.0
+"""So much later than its end a bundle may still be joined with by who has a program of his own."""
 
 log = logging.getLogger("leafcast")
 
@@ -40,7 +41,10 @@ class UnclaimedBundles:
         self._clock = clock
         try:
             self._until = read_unclaimed(from_json(self._file.read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError, AttributeError, KeyError):
+        except FileNotFoundError:
+            self._until = {}
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            log.warning("%s is damaged: older bundles do not expire: %r", self._file, error)
             self._until = {}
 
     def handed_out(self, path: NodePath, nkey: str, until_ms: int) -> None:

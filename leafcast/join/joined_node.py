@@ -86,6 +86,7 @@ class JoinedNode:
                     former=self._place.former,
                     before=self._arrive,
                     keep_seed=self._keep_seed,
+                    keep_authorities=self._keep_authorities,
                     **self._reached(),
                 )
                 runtime.noted = self._tell
@@ -165,6 +166,11 @@ class JoinedNode:
         self.bundle = replace(self.bundle, seed=seed)
         write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
 
+    def _keep_authorities(self, authorities: str) -> None:
+        """Believe others at the parent next time; raises OSError."""
+        self.bundle = replace(self.bundle, authorities=authorities)
+        write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
+
     def _keep(self, place: JoinedFolder) -> bool:
         """Write down what the folder is from now on; False while the disk takes nothing."""
         try:
@@ -188,8 +194,8 @@ class JoinedNode:
 
 def _void(bundle: Bundle) -> JoinFailed:
     reason = (
-        f"its parent {bundle.path.parent} does not know this bundle's key: a newer one was made, "
-        "the node was removed, moved or revoked, or the bundle is of another tree"
+        f"its parent {bundle.path.parent} does not know this bundle's key: it expired, a newer "
+        "one was made, the node was removed, moved or revoked, or the bundle is of another tree"
     )
     remedy = (
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "

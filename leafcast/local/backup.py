@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from leafcast.data_dir import DataDir
+from leafcast.local.authorities import AUTHORITY_FILES
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.jetstream.stream_backup import backup_stream, restore_stream
 from schemas.codec import from_json
@@ -33,7 +34,7 @@ TREE_FILES = (
     "tree.json",
     "spaces.json",
     "listen.json",
-    *(f"{TLS}/{name}" for name in ("authority.pem", "authority.key", "issued.json")),
+    *(f"{TLS}/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
 )
 RELAY, SPACE = "relay", "space"
 

@@ -10,20 +10,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from leafcast.local.authorities import Authorities
 from leafcast.local.listening import Listening
 from leafcast.local.node_certificate import FOLDER, NodeCertificate
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
-from relay.adapters.tls.authority import (
-    Authority,
-    renewal_ms,
-)
+from relay.adapters.tls.authority import fingerprint, renewal_ms
 from relay.atomic_file import atomic_write
 from relay.ports import BusBroken, Clock
 from schemas.codec import from_json
-from schemas.identity import NodePath, TreeId
+from schemas.identity import NodePath
 
-AUTHORITY_FILE = "authority.pem"
 LOOK_SECONDS = 60.0
 """So often it is looked whether a certificate is due, or the user put another one in its place."""
 
@@ -46,20 +43,6 @@ class Reloadable(Protocol):
     async def reload(self) -> None: ...
 
 
-def load_or_make_authority(folder: Path, tree: TreeId, now_ms: int) -> Authority:
-    """The tree's authority, made at its first use; `folder` is the data directory."""
-    place = folder / FOLDER
-    certificate, key = place / AUTHORITY_FILE, place / "authority.key"
-    try:
-        return Authority(certificate.read_text(encoding="utf-8"), key.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        made = Authority.make(f"leafcast {tree}", now_ms)
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        atomic_write(key, made.key)
-        atomic_write(certificate, made.certificate)
-        return made
-
-
 class IssuedCertificates:
     """What the tree's authority signed for nodes elsewhere: for which names, and until when.
 
@@ -78,9 +61,14 @@ class IssuedCertificates:
         issued = self._issued.get(str(path))
         return tuple(issued.names) if issued else ()
 
-    def due(self, now_ms: int) -> list[NodePath]:
-        """Whose certificates are to be renewed."""
-        return [NodePath.parse(path) for path, it in self._issued.items() if it.due_ms <= now_ms]
+    def due(self, now_ms: int, authority: str) -> list[NodePath]:
+        """Whose certificates are to be renewed: it is time, or another authority signed them."""
+        signer = fingerprint(authority)
+        return [
+            NodePath.parse(path)
+            for path, it in self._issued.items()
+            if it.due_ms <= now_ms or it.signer != signer
+        ]
 
     def renewals(self) -> dict[str, int]:
         """By path, when each is to be renewed."""
@@ -93,9 +81,9 @@ class IssuedCertificates:
                 if holder != str(path):
                     raise NameTaken(name, holder, path)
 
-    def keep(self, path: NodePath, names: Iterable[str], certificate: str) -> None:
-        """Write down what was signed."""
-        issued = _Issued(list(names), renewal_ms(certificate))
+    def keep(self, path: NodePath, names: Iterable[str], certificate: str, authority: str) -> None:
+        """Write down what was signed, and by whom."""
+        issued = _Issued(list(names), renewal_ms(certificate), fingerprint(authority))
         self._write({**self._issued, str(path): issued})
 
     def forget_others(self, nodes: Container[str]) -> None:
@@ -114,12 +102,15 @@ class IssuedCertificates:
 class _Issued:
     names: list[str]
     due_ms: int
+    signer: str = ""
 
 
 def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
     """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
     return {
-        str(NodePath.parse(path)): _Issued(list(map(str, it["names"])), int(it["due_ms"]))
+        str(NodePath.parse(path)): _Issued(
+            list(map(str, it["names"])), int(it["due_ms"]), str(it.get("signer", ""))
+        )
         for path, it in form.items()
     }
 
@@ -132,13 +123,13 @@ class LocalListening:
         said: Listening,
         relays: list[NodePath],
         folder_of: Callable[[NodePath], Path],
-        authority: Callable[[], Authority],
+        authorities: Callable[[], Authorities],
         clock: Clock,
     ) -> None:
         self._said = said
         self._places = {path: at for at, path in enumerate(relays)}
         self._folder_of = folder_of
-        self._authority = authority
+        self._authorities = authorities
         self._clock = clock
         self._seen = self._digest()
 
@@ -152,7 +143,7 @@ class LocalListening:
         """Whom a child is to believe, as PEM text; "" for the authorities of its system."""
         if self._said.behind_proxy or self._said.own_files is not None:
             return self._said.authorities_text()
-        return self._authority().certificate
+        return self._authorities().believed
 
     async def renew(self, servers: Callable[[], Mapping[NodePath, Reloadable]]) -> None:
         """Renew what is due, and take what the user renewed, under open links; without end."""
@@ -186,10 +177,13 @@ class LocalListening:
         return self._certificate(path).files
 
     def _renewed(self, path: NodePath) -> bool:
-        own, now_ms = self._certificate(path), self._clock.now().wall_ms
-        if self._said.own_files is not None or not own.due(now_ms):
+        if self._said.own_files is not None:
             return False
-        own.certified(self._authority(), now_ms)
+        own, now_ms = self._certificate(path), self._clock.now().wall_ms
+        authorities = self._authorities()
+        if not own.due(now_ms, authorities.signing.certificate):
+            return False
+        own.certified(authorities.signing, now_ms, authorities.believed)
         return True
 
     def _certificate(self, path: NodePath) -> NodeCertificate:

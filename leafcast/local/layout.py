@@ -12,7 +12,8 @@ from pathlib import Path
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import NodeCredentials
 from leafcast.data_dir import DataDir
-from leafcast.local.certificates import IssuedCertificates, load_or_make_authority
+from leafcast.local.authorities import load_or_make_authorities
+from leafcast.local.certificates import IssuedCertificates
 from leafcast.local.credentials import keep_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_certificate import FOLDER, NodeCertificate
@@ -73,12 +74,14 @@ class Layout:
         return paths
 
     def _certify(self, keys: CentreKeys, paths: list[NodePath]) -> None:
-        authority = load_or_make_authority(self._place.folder, keys.tree, self._now_ms)
+        found = load_or_make_authorities(self._place.folder, keys.tree, self._now_ms)
+        authority = found.signing
         issued = IssuedCertificates(self._place.folder)
         for path in paths:
             names = (self._host_of(path),)
             made = NodeCertificate(self._place.node(path), names)
-            issued.keep(path, names, made.certified(authority, self._now_ms))
+            certificate = made.certified(authority, self._now_ms, found.believed)
+            issued.keep(path, names, certificate, authority.certificate)
 
     def _credentials(self, path: NodePath) -> NodeCredentials:
         fresh = NodeCredentials(path, *new_user_nkey(self._dice.entropy(32)))

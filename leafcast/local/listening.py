@@ -20,14 +20,17 @@ WEBSOCKET_PORT = 8422
 URLS_MAX = 8
 
 
+NAME_ONE = (
+    "name a host as in centre.example or centre.example:7422, or what a proxy serves, as in "
+    "wss://centre.example/leaf"
+)
+
+
 class ListenRefused(ValueError):
     """An address that nobody can be told; names it, and says what one looks like."""
 
-    def __init__(self, text: str, reason: str) -> None:
-        super().__init__(
-            f"{text!r}: {reason}; name a host as in centre.example or centre.example:7422, or what "
-            "a proxy serves, as in wss://centre.example/leaf"
-        )
+    def __init__(self, text: str, reason: str, remedy: str = NAME_ONE) -> None:
+        super().__init__(f"{text!r}: {reason}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,11 @@ def listening(texts: Sequence[str], certificate: str, key: str, authorities: str
         raise ListenRefused(texts[-1], "all addresses of a tree are of one kind")
     found = Listening(urls, certificate, key, authorities)
     if bool(certificate) is not bool(key):
-        raise ListenRefused(certificate or key, "a certificate and its key go together")
+        remedy = "say both --tls-cert and --tls-key"
+        raise ListenRefused(certificate or key, "a certificate and its key go together", remedy)
     if found.behind_proxy and certificate:
-        raise ListenRefused(texts[0], "the proxy there has the certificate: give it to that")
+        remedy = "give it to that, and leave out --tls-cert and --tls-key"
+        raise ListenRefused(texts[0], "the proxy there has the certificate", remedy)
     return found
 
 

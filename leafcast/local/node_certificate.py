@@ -60,29 +60,33 @@ class NodeCertificate:
         kept = NodeCertificate.kept(self.folder)
         return kept == self and self.files.certificate.exists()
 
-    def take(self, certificate: str, authority: str, now_ms: int) -> None:
+    def take(self, certificate: str, authorities: str, now_ms: int) -> None:
         """Put it in the place of the one before; raises CertificateUnusable."""
         from relay.adapters.tls.checking import check_pair  # noqa: PLC0415
 
         key = self.files.key.read_text(encoding="utf-8")
-        check_pair(certificate, key, authority, self.names, now_ms, "the new certificate")
-        atomic_write(self.authorities, authority)
+        check_pair(certificate, key, authorities, self.names, now_ms, "the new certificate")
+        atomic_write(self.authorities, authorities)
         atomic_write(self.files.certificate, certificate)
         atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
 
-    def due(self, now_ms: int) -> bool:
-        """Whether it needs one: there is none, or for other names, or two thirds are over."""
-        from relay.adapters.tls.authority import renewal_due  # noqa: PLC0415
+    def due(self, now_ms: int, authority: str) -> bool:
+        """Whether it needs one: there is none, or for other names, or of another authority.
+
+        Or two thirds of its time are over.
+        """
+        from relay.adapters.tls.authority import renewal_due, signed_by  # noqa: PLC0415
 
         try:
             text = self.files.certificate.read_text(encoding="utf-8")
             served = (self.folder / FOLDER / "names").read_text(encoding="utf-8").split()
-            return renewal_due(text, now_ms) or tuple(served) != self.names
+            fits = tuple(served) == self.names and signed_by(text, authority)
+            return renewal_due(text, now_ms) or not fits
         except (FileNotFoundError, ValueError):
             return True
 
-    def certified(self, authority: Authority, now_ms: int) -> str:
-        """Have it signed right here; the certificate."""
+    def certified(self, authority: Authority, now_ms: int, believed: str) -> str:
+        """Have it signed right here, for those who believe these; the certificate."""
         made = authority.issue(self.request(), now_ms)
-        self.take(made, authority.certificate, now_ms)
+        self.take(made, believed, now_ms)
         return made

@@ -16,6 +16,7 @@ from typing import Any, TypedDict
 
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
+from leafcast.local.believed import goes_on
 from leafcast.local.credentials import CredentialsUnusable
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
@@ -89,7 +90,8 @@ class NodeRuntime:
     if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
     whom they are to believe. A `certificate` is the tree's to sign. `decide` answers, at the
     centre, those who ask to be let in.
-    `keep_seed` writes down another key, by which the parent is to know it from the next start on.
+    `keep_seed` writes down another key, by which the parent is to know it from the next start on,
+    `keep_authorities` whom to believe there.
     """
 
     def __init__(  # noqa: PLR0913 - what most nodes do without is named
@@ -110,6 +112,7 @@ class NodeRuntime:
         certificate: NodeCertificate | None = None,
         decide: Decide | None = None,
         keep_seed: Callable[[str], None] | None = None,
+        keep_authorities: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.path = path
         self._reach = reach
@@ -134,6 +137,7 @@ class NodeRuntime:
         self._own_key: OwnKey | None = None
         if parent is not None and keep_seed is not None:
             self._own_key = OwnKey(folder, parent.seed, keep_seed, world.clock, world.dice)
+        self._keep_authorities = keep_authorities
         self._to_change, self._to_use = asyncio.Event(), ""
         self._seeds = account_seeds(folder, world.dice)
         self._server: EmbeddedServer | ExternalServer | None = None
@@ -177,24 +181,42 @@ class NodeRuntime:
         own = self._certificate
         return own.request() if own is not None else ""
 
-    async def take_certificate(self, certificate: str, authority: str) -> None:
+    async def take_certificate(self, certificate: str, authorities: str) -> None:
         """Have the server show it from now on, under the links that are open; raises AskFailed.
 
-        With its first one the server lets children in from elsewhere.
+        With its first one the server lets children in from elsewhere. Without one only the
+        authorities change.
         """
-        path = str(self.path)
-        if self._certificate is None:
+        path, own = str(self.path), self._certificate
+        if certificate and own is None:
             raise AskFailed(AskFault("Unwanted", f"{path} has no certificate of the tree's", path))
         try:
-            first = not self._certificate.there
-            self._certificate.take(certificate, authority, self._world.clock.now().wall_ms)
-            self.authorities = authority
+            news = self._believe_at_parent(authorities)
+            first = bool(certificate) and own is not None and not own.there
+            if certificate and own is not None:
+                own.take(certificate, authorities, self._world.clock.now().wall_ms)
+                self.authorities, news = authorities, True
+            elif goes_on(self.authorities, authorities):
+                if own is not None:
+                    atomic_write(own.authorities, authorities)
+                self.authorities = authorities
             if first and self._reach is not None:
                 self._to_listen.set()
-            else:
+            elif news:
                 await self.server.reload()
         except (CertificateUnusable, BusBroken, ServerFailed, OSError) as error:
             raise AskFailed(AskFault("BadCertificate", str(error), path)) from error
+
+    def _believe_at_parent(self, authorities: str) -> bool:
+        """Go over to another list, if it comes of the one believed now; whether it is another."""
+        file = self._parent.authorities if self._parent is not None else None
+        if file is None or (before := file.read_text(encoding="utf-8")) == authorities:
+            return False
+        if not goes_on(before, authorities):
+            return False
+        self._keep_authorities(authorities)
+        atomic_write(file, authorities)
+        return True
 
     @property
     def leaf_urls(self) -> tuple[str, ...]:

@@ -23,8 +23,9 @@ from controllers.nodes import (
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
+from leafcast.local.authorities import Authorities, load_or_make_authorities
 from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
-from leafcast.local.certificates import LocalListening, load_or_make_authority
+from leafcast.local.certificates import LocalListening
 from leafcast.local.credentials import keep_credentials, keep_seed, load_credentials
 from leafcast.local.inventory import edge_objects
 from leafcast.local.listening import kept_listening
@@ -43,7 +44,6 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.tls.authority import Authority
 from relay.core.effects import Noted
 from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
@@ -162,6 +162,14 @@ class LocalTree:
             run.cancel()
             self._touch()
 
+    async def renew_certificates(self) -> None:
+        """Renew those of servers here that are due, without waiting for the next look.
+
+        Raises ServerFailed, BusBroken, OSError or ValueError.
+        """
+        if self._listening is not None:
+            await self._listening.renew_now(self._servers())
+
     def _listens(self, tree: TreeId) -> LocalListening | None:
         """How others get to the relays that run here; None if they keep to this machine."""
         said = kept_listening(self._place.folder)
@@ -170,10 +178,10 @@ class LocalTree:
         tiers = self.shape.tiers()
         relays = [NodePath(), *(path for tier in tiers[:-1] for path in tier)]
 
-        def authority() -> Authority:
-            return load_or_make_authority(self._place.folder, tree, self._clock.now().wall_ms)
+        def authorities() -> Authorities:
+            return load_or_make_authorities(self._place.folder, tree, self._clock.now().wall_ms)
 
-        return LocalListening(said, relays, self._place.node, authority, self._clock)
+        return LocalListening(said, relays, self._place.node, authorities, self._clock)
 
     def _servers(self) -> dict[NodePath, EmbeddedServer | ExternalServer]:
         return {path: node.server for path, node in self.nodes.items() if node.serves}

@@ -27,6 +27,7 @@ _PHASES = {
     "Partial": "partial",
 }
 _STYLES = {"Complete": "green", "Aborted": "red", "Held": "red", "Paused": "yellow"}
+_OPEN = frozenset({"Pending", "AwaitingApproval", "Progressing", "Soaking"})
 _ENDED = frozenset({"Complete", "Partial", "Aborted"})
 
 
@@ -111,8 +112,8 @@ def _waves(status: Form, waves: Sequence[Form]) -> RenderableType:
 
 def _far(status: Form, wave: Form) -> RenderableType:
     phase = wave.get("phase", "Pending")
-    if phase == "Pending" and status.get("phase") == "Aborted":
-        return Text("not begun")
+    if status.get("phase") == "Aborted" and phase in _OPEN:
+        return Text("aborted", style="red") if wave.get("step") else Text("not begun")
     if phase == "AwaitingApproval" or _asks_before(wave):
         return Text("needs approval", style="yellow")
     if phase in {"Progressing", "Soaking"}:

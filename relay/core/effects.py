@@ -161,7 +161,7 @@ class CountChanged:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotShown:
-    """At the centre: a child showed a snapshot of this tree that is newer than any it knows of.
+    """At the centre: a child showed a snapshot of this tree, newer than its own or of another term.
 
     `term` is who signed it, in hex, at `time_ms`.
     """

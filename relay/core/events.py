@@ -220,6 +220,17 @@ class UpsyncObserved:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyObserved:
+    """What of an object lies at the parent now: a copy's bytes, None for nothing.
+
+    It is told of objects that a collector's source names (`relay.core.view`).
+    """
+
+    key: ObjectKey
+    copy: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time passed; sent when `Node.deadline` is reached."""
 
@@ -242,6 +253,7 @@ Event = (
     | MailWritten
     | ObjectObserved
     | UpsyncObserved
+    | CopyObserved
     | Tick
     | Ending
 )

@@ -28,6 +28,7 @@ from relay.core.effects import (
 )
 from relay.core.events import (
     BlobArrived,
+    CopyObserved,
     Ending,
     Event,
     HelloArrived,
@@ -52,7 +53,7 @@ from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
 from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.book import RecordBook
-from relay.core.records.judge import SnapshotJudge
+from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
 from relay.core.records.trust import Trust
 from relay.core.reports.counting import ChildReports, Facts
@@ -232,6 +233,8 @@ class Node(NodeView):
                 self._observed(event)
             case UpsyncObserved():
                 self._upsync_observed(event)
+            case CopyObserved():
+                self._collecting.raised(event.key, event.copy)
             case Tick():
                 self._tick(now)
             case _:
@@ -305,9 +308,19 @@ class Node(NodeView):
             return
         if self._upstream is not None:
             self._upstream.shown_by_child(shown)
-        elif self._judge.newest is None or shown.generation > self._judge.newest.generation:
+        elif self._is_news(shown):
             said = shown.record
             self._out.append(SnapshotShown(shown.generation, said.term.hex(), said.time_ms))
+
+    def _is_news(self, shown: VerifiedSnapshot) -> bool:
+        """Whether it is newer than the centre's last, or of another term.
+
+        Of that even an older one tells something: another centre may have signed it just now.
+        """
+        newest = self._judge.newest
+        if newest is None or shown.generation > newest.generation:
+            return True
+        return shown.record.term != newest.record.term
 
     def _progressed(self) -> None:
         """A child's reports reach further: what waited for it may be exact, or be reported."""
@@ -449,6 +462,7 @@ class Node(NodeView):
             downstream.members,
             self._own,
             lambda key, obj: self._destination is not None and self._destination.books(key, obj),
+            lambda _source: (),
             self._reports.touch,
             lambda: self._now.wall_ms,
         )

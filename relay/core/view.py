@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from relay.core.asks.asking import Heard
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom, Result
+from relay.core.collecting.raised import Sources
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
@@ -95,6 +96,11 @@ class NodeView:
         """Whether that is all that its parent has told, content included."""
         destination = self._destination
         return destination is not None and self.ready and not destination.awaits_content
+
+    @property
+    def upsync_sources(self) -> Sources:
+        """At an edge: of what comes up, what collectors are over."""
+        return self._collecting.sources
 
     @property
     def session(self) -> str:

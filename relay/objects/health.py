@@ -21,11 +21,6 @@ _HEALTHY: Assessment = ("healthy", "")
 _CRASHING = "CrashLoopBackOff"
 
 
-def health_of(obj: Mapping[str, Any]) -> Health:
-    """The object's health, in one word."""
-    return assess(obj)[0]
-
-
 def assess(obj: Mapping[str, Any]) -> Assessment:
     """The object's health and, unless it is healthy, a line that says why."""
     metadata = _section(obj, "metadata")

@@ -87,15 +87,6 @@ def admit(obj: Mapping[str, Any]) -> None:
         raise Refused(INVALID, str(error)) from error
 
 
-def check_values(obj: Mapping[str, Any]) -> None:
-    """Hold an object to what JSON can say; raises Refused (Invalid), naming the field."""
-    try:
-        codec.canonical(obj)
-    except CodecError as error:
-        said = f"{obj['kind']} {obj['metadata']['name']}: {error}"
-        raise Refused(INVALID, said) from error
-
-
 def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
     """Hold a caller to the resourceVersion it named, if it did; raises Refused (Conflict)."""
     version = wish["metadata"].get("resourceVersion")
@@ -188,7 +179,10 @@ def with_status(
     """The object with another status and nothing else changed; `held` itself if it is the same."""
     if same(held.object.get("status"), status):
         return held
-    changed = _canonical(key, {**held.object, "status": status})
+    # The rest was read from canonical bytes before.
+    said = _canonical(key, {"status": status})
+    changed = dict(sorted({**held.object, **said}.items()))
+    check_size(key, len(codec.pack(changed)), OBJECT_MAX_BYTES)
     return replace(held, object=changed, born=held.born or revision)
 
 

@@ -236,6 +236,11 @@ class Mirror:
             self._retry_unfit(now)
         self._done(key, now)
 
+    def again(self, named: Callable[[ObjectKey], bool], now: float) -> None:
+        """Read once more what lies there of the objects that are named."""
+        for key in [key for key in self._held if key in self._seen and named(key)]:
+            self._dirt(key, now)
+
     def vanished(self, key: ObjectKey, now: float) -> None:
         """It was to be sent, and is not there."""
         self.gone(key, now)

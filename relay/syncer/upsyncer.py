@@ -12,7 +12,8 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
-from relay.core.events import UnservedKind, UpsyncFault, UpsyncObserved
+from relay.core.collecting.raised import Sources
+from relay.core.events import CopyObserved, UnservedKind, UpsyncFault, UpsyncObserved
 from relay.objects.bringing_up import brought_up, version_of
 from relay.ports import (
     AnotherSpace,
@@ -45,7 +46,7 @@ FAULTS_MAX = 20
 NOT_SERVED = "NotServed: this cluster has no such kind; nothing of it comes up"
 _VERBS_NEEDED = frozenset({"get", "list", "watch"})
 
-Observer = Callable[[UpsyncObserved], Awaitable[None]]
+Observer = Callable[[UpsyncObserved | CopyObserved], Awaitable[None]]
 
 
 class CopiesBus(Protocol):
@@ -68,6 +69,9 @@ class UpsyncingNode(Protocol):
     def knows_upsync(self) -> bool: ...
 
     @property
+    def upsync_sources(self) -> Sources: ...
+
+    @property
     def session(self) -> str: ...
 
 
@@ -82,6 +86,7 @@ class Upsyncer:
         self._mirror = Mirror()
         self._clauses: frozenset[UpsyncClause] = frozenset()
         self._knows_all = False
+        self._sources = Sources(0, frozenset())
         self._interests = Interests(())
         self._served: dict[KindName, Kind] = {}
         self._unserved: dict[KindName, str] = {}
@@ -118,6 +123,16 @@ class Upsyncer:
             self._follow_kinds()
         self._wake.set()
 
+    def set_sources(self, sources: Sources) -> None:
+        """What of that is told to the node, too, as it lies at the parent."""
+        if sources == self._sources:
+            return
+        former, self._sources = self._sources, sources
+        if former.epoch != sources.epoch:
+            former = Sources(sources.epoch, frozenset())
+        self._mirror.again(lambda k: sources.names(k) and not former.names(k), self._now())
+        self._wake.set()
+
     async def run(
         self, node: Callable[[], UpsyncingNode], progress: Callable[[], Awaitable[None]]
     ) -> None:
@@ -128,6 +143,7 @@ class Upsyncer:
             while True:
                 now = node()
                 self.set_wish(now.upsync, knows_all=now.knows_upsync, session=now.session)
+                self.set_sources(now.upsync_sources)
                 await progress()
 
     # The space.
@@ -264,6 +280,8 @@ class Upsyncer:
                 return await self._send(key)
             case Erase(key):
                 erased = await self._bus.erase_copies(key=copy_key(key))
+                if erased:
+                    await self._raise(key, None)
                 return (lambda: self._mirror.erased(key, self._now())) if erased else None
             case Sweep(before):
                 swept = await self._bus.erase_copies(before=before)
@@ -287,13 +305,20 @@ class Upsyncer:
             return lambda: mirror.unfit(key, version, reason, 0, now())
         digest, size = hashlib.sha256(data).digest()[:16], len(data)
         if mirror.is_held(key, digest):
+            await self._raise(key, data)
             return lambda: mirror.same(key, version, now())
         if full := mirror.reserve(key, size):
             return lambda: mirror.unfit(key, version, full, size, now())
         at = await self._bus.put_copy(copy_key(key), data)
         if not at:
             return None
+        await self._raise(key, data)
         return lambda: mirror.sent(key, version, digest, size, at, now())
+
+    async def _raise(self, key: ObjectKey, copy: bytes | None) -> None:
+        """Tell the node what lies at the parent of an object that collectors are over."""
+        if self._sources.names(key):
+            await self._observe(CopyObserved(key, copy))
 
     def _pause(self) -> None:
         """Nobody answers, or not as hoped: wait a moment, and then look where the copies are."""

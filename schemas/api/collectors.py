@@ -18,12 +18,14 @@ from pydantic import (
     model_validator,
 )
 
+from schemas.api.placement import UpsyncSet
 from schemas.api.shared import Count, ListOf, ObjectMeta, Value
 from schemas.collectors import (
     COLUMNS_MAX,
     EXPRESSION_MAX_BYTES,
     LIMIT_DEFAULT,
     LIMIT_MAX,
+    SCOPE_OBJECT,
     TOP_DEFAULT,
     TOP_MAX,
     CombinedField,
@@ -104,6 +106,12 @@ class NamedAggregator(Value):
         return self
 
 
+class CollectorSource(Value):
+    """Over which objects a collector is, in the place of copies of what was sent."""
+
+    upsync: UpsyncSet
+
+
 class StatusCollectorSpec(Value):
     """Which rows count, and what becomes of them."""
 
@@ -113,6 +121,7 @@ class StatusCollectorSpec(Value):
     select: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
     scope: Literal["Object", "Placement"] = "Object"
+    source: CollectorSource | None = None
 
     @model_validator(mode="after")
     def _selects_or_combines(self) -> StatusCollectorSpec:
@@ -177,7 +186,8 @@ class StatusCollector(Value):
             ),
             tuple(Expression(item.name, item.definition) for item in spec.select),
             spec.limit,
-            spec.scope,
+            SCOPE_OBJECT if spec.source else spec.scope,
+            spec.source.upsync.clause if spec.source is not None else None,
         )
 
 

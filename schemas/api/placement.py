@@ -31,6 +31,7 @@ from schemas.api.shared import (
 )
 from schemas.faults import Fault, Faulty
 from schemas.placing import check_annotations
+from schemas.upsync import UpsyncClause
 
 INT32_MAX = 2**31 - 1
 
@@ -107,6 +108,17 @@ class UpsyncSet(Value):
     namespaces: ListOf[_Namespace] = ()
     names: ListOf[_ObjectName] = ()
 
+    @property
+    def clause(self) -> UpsyncClause:
+        """The set as it travels."""
+        return UpsyncClause(self.api_group, self.resources, self.namespaces, self.names)
+
+
+class PlacedUpsyncSet(UpsyncSet):
+    """Which objects come up, and the StatusCollectors with a source that are over such."""
+
+    status_collectors: ListOf[_CollectorName] = ()
+
 
 class NonNamespacedObjectSet(Value):
     """Of v1alpha1: cluster-scoped objects of one group, by name or by labels; empty lists none."""
@@ -127,7 +139,7 @@ class EdgePlacementSpec(Value):
     location_selectors: ListOf[Selector] = ()
     downsync: ListOf[DownsyncClause] = ()
     want_singleton_reported_state: bool = False
-    upsync: ListOf[UpsyncSet] = ()
+    upsync: ListOf[PlacedUpsyncSet] = ()
     namespace_selector: Selector | None = None
     non_namespaced_objects: ListOf[NonNamespacedObjectSet] = ()
 

@@ -172,12 +172,6 @@ class Wave(Value):
             raise Faulty(Fault("", "it does not say whom it admits", remedy))
         return self
 
-    @property
-    def admits_all(self) -> bool:
-        """Whether nobody is left after it."""
-        open_to_all = (self.selector, self.location_selector, self.per_group) == (None,) * 3
-        return open_to_all and self.percent == 100
-
 
 class Success(Value):
     """What a wave must reach: such a share of its reachable members is synced, or healthy."""
@@ -218,11 +212,6 @@ class RolloutSpec(Value):
         if faults:
             raise Faulty(*faults)
         return self
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some destinations may be in none of its waves."""
-        return not any(wave.admits_all for wave in self.waves)
 
 
 def _wave_faults(waves: tuple[Wave, ...]) -> Iterator[Fault]:

@@ -130,10 +130,12 @@ class RequestStatus(Value):
 class RolloutStatus(Value):
     """How far a Rollout is. `layers` are what the placement's delta says, newest first.
 
-    `target` is the content that its space wants, whatever revision is rolled out.
+    `placement` is the one that all of this is of. `target` is the content that its space wants,
+    whatever revision is rolled out.
     """
 
     observed_generation: Int32 = 0
+    placement: str = ""
     revision: Number = 0
     over_revision: Number | None = None
     phase: Phase = "Waiting"

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from relay.adapters.spaces.simulated_cluster import Refusal, Settings, SimulatedCluster
-from relay.objects.health import assess, health_of
+from relay.objects.health import assess
 from relay.ports import SpaceError
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object
@@ -29,7 +29,7 @@ async def living(space, clock, dice, settings=QUICK):
 
 
 async def becomes(space, key, health):
-    return await until_object(space, key, lambda obj: health_of(obj) == health)
+    return await until_object(space, key, lambda obj: assess(obj)[0] == health)
 
 
 def workload(kind, api="apps/v1", **spec):
@@ -72,7 +72,7 @@ async def test_what_is_applied_comes_to_life(space, clock, dice, obj):
     async with living(space, clock, dice) as cluster:
         await cluster.apply(namespace(), "me")
         applied = await cluster.apply(obj, "me")
-        assert health_of(applied) == "progressing"
+        assert assess(applied)[0] == "progressing"
         await becomes(cluster, BUILT_IN_KINDS.key_of(obj), "healthy")
 
 

@@ -16,7 +16,7 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.awaiting import until
-from tests.e2e.test_up import Program
+from tests.e2e.program import Program
 from tests.memory_tree import config_map, placement
 from tests.namespaces import namespace_object
 

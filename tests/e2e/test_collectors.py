@@ -6,10 +6,9 @@ import json
 import pytest
 import yaml
 
-from leafcast.client import connect
+from leafcast.client import CallFailed, connect
 from tests.awaiting import until
-from tests.e2e.test_object_commands import did
-from tests.e2e.test_up import Program
+from tests.e2e.program import Program, did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -104,16 +103,6 @@ def tree(tmp_path_factory):
     program.run("down")
 
 
-@pytest.fixture
-def apply(tree, tmp_path):
-    def applied(text, code=0):
-        file = tmp_path / "m.yaml"
-        file.write_text(text)
-        return did(tree, "apply", "-f", str(file), code=code)
-
-    return applied
-
-
 @pytest.fixture(autouse=True)
 def workload(tree, apply):
     apply(COLLECTORS + "---\n" + WORKLOAD)
@@ -155,6 +144,36 @@ def test_destinations_are_told_of_which_an_expression_is_true(tree, apply):
     assert listed(tree, 'state != "synced" || !complete || object.size() > 9') == ([], False)
     wrong = did(tree, "status", "shop", "--destinations", "--filter", "helth", code=2).stderr
     assert 'unknown variable "helth"; there are path, state, health, wave, complete' in wrong
+
+
+def test_from_python_either_kind_is_told_of_and_what_is_wrong_is_an_error_at_once(tree, apply):
+    policy = {
+        "apiVersion": "control.kubestellar.io/v1alpha1",
+        "kind": "BindingPolicy",
+        "metadata": {"name": "near"},
+        "spec": {
+            "clusterSelectors": [{"matchLabels": {"region": "region-1"}}],
+            "downsync": [{"namespaces": ["shop"]}],
+        },
+    }
+    apply(yaml.safe_dump(policy))
+    did(tree, "wait", "bp/near", "--for", "synced")
+
+    async def read():
+        async with connect(tree.place.folder) as client:
+            for name in ("near", "bp/near"):
+                found = [str(it.path) async for it in client.destinations(name)]
+                assert found == ["/region-1/site-1", "/region-1/site-2"]
+            assert len([it async for it in client.destinations("epl/shop")]) == 4
+            with pytest.raises(CallFailed, match="not CEL"):
+                [it async for it in client.destinations("shop", "health ==")]
+            with pytest.raises(CallFailed, match='unknown variable "nope"'):
+                [it async for it in client.upsynced("configmaps", filter="nope.x")]
+            with pytest.raises(CallFailed, match="/region-1 is a relay"):
+                [it async for it in client.upsynced("configmaps", at="/region-1")]
+
+    asyncio.run(read())
+    did(tree, "delete", "bp/near")
 
 
 def test_collectors_say_what_all_copies_say(tree, apply):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.awaiting import until
-from tests.e2e.test_up import SMALL, WAIT_SECONDS, Program
+from tests.e2e.program import EDGES, Program, did
+from tests.e2e.test_up import WAIT_SECONDS
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
-EDGES = ("/region-1/site-1", "/region-1/site-2")
 STORE = """\
 apiVersion: v1
 kind: Namespace
@@ -43,15 +43,6 @@ spec:
 """
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("objects"))
-    done = program.run("up", *SMALL)
-    assert done.returncode == 0, done.stderr
-    yield program
-    program.run("down")
-
-
 @pytest.fixture
 def store(tree, tmp_path, request):
     """Manifests of a namespace, of its own for each test, with a placement of the same name."""
@@ -64,12 +55,6 @@ def store(tree, tmp_path, request):
 
     write.name = name
     return write
-
-
-def did(tree, *arguments, code=0):
-    done = tree.run(*arguments)
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done
 
 
 def image_at(tree, edge, name):

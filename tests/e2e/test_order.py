@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from tests.awaiting import until
-from tests.e2e.test_object_commands import EDGES, did
+from tests.e2e.program import EDGES, ROOT, did
 from tests.e2e.test_policies import got, target_at
-from tests.e2e.test_up import ROOT, SMALL, Program
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -39,14 +38,6 @@ spec:
   - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
   - {{namespaces: [{name}]}}
 """
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("order"))
-    did(program, "up", *SMALL)
-    yield program
-    program.run("down")
 
 
 @pytest.fixture

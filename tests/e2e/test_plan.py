@@ -13,9 +13,8 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.awaiting import until
+from tests.e2e.program import Program, did
 from tests.e2e.test_approvals import NAMES, applied, delete_unseen
-from tests.e2e.test_object_commands import did
-from tests.e2e.test_up import SMALL, Program
 from tests.memory_tree import config_map
 from tests.namespaces import namespace_object
 
@@ -24,14 +23,6 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 ONE, TWO = "/region-1/site-1", "/region-1/site-2"
 HELD_UP = "frozen with configmaps/shop/greeting"
 EXPANDED = {"control.kubestellar.io/expand-templates": "true"}
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("plan"))
-    did(program, "up", *SMALL)
-    yield program
-    program.run("down")
 
 
 @pytest.fixture

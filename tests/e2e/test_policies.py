@@ -5,8 +5,7 @@ import json
 import pytest
 
 from tests.awaiting import until
-from tests.e2e.test_object_commands import EDGES, did
-from tests.e2e.test_up import SMALL, Program
+from tests.e2e.program import EDGES, did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -78,14 +77,6 @@ spec:
       - {{name: main, image: "till:1", env: [{{name: a, value: "1"}}]}}
       - {{name: side, image: "side:1", env: [{{name: b, value: "2"}}]}}
 """
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("policies"))
-    did(program, "up", *SMALL)
-    yield program
-    program.run("down")
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 import pytest
 import yaml
 
-from tests.e2e.test_object_commands import did
-from tests.e2e.test_up import SMALL, Program
+from tests.e2e.program import did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -70,24 +69,6 @@ spec:
 """
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("render"))
-    did(program, "up", *SMALL)
-    yield program
-    program.run("down")
-
-
-@pytest.fixture
-def apply(tree, tmp_path):
-    def applied(text):
-        file = tmp_path / "objects.yaml"
-        file.write_text(text)
-        return did(tree, "apply", "-f", str(file))
-
-    return applied
-
-
 def shown(tree, *words):
     return yaml.safe_load(did(tree, *words, "-o", "yaml").stdout)
 
@@ -135,4 +116,6 @@ def test_render_compares_with_the_copy_and_needs_no_answer_but_for_that(tree, ap
     did(tree, "wait", "shop", "--for", "synced")
     nowhere = tree.run("render", "deploy/web", "-n", "shop", "--at", "/region-1")
     assert (nowhere.returncode, "no destination hangs at /region-1" in nowhere.stderr) == (1, True)
-    assert tree.run("render", "deploy/nothing", "-n", "shop", "--at", ONE).returncode == 1
+    missing = ("render", "deploy/nothing", "-n", "shop", "--at", ONE)
+    assert tree.run(*missing).returncode == 1
+    assert tree.run(*missing, "--live").returncode == 2

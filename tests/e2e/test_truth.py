@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.e2e.test_object_commands import did
-from tests.e2e.test_up import SMALL, Program
+from tests.e2e.program import did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -42,26 +41,6 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: farm}
 """
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    program = Program(tmp_path_factory.mktemp("truth"))
-    did(program, "up", *SMALL)
-    yield program
-    program.run("down")
-
-
-@pytest.fixture
-def apply(tree, tmp_path):
-    """Applies a text; what came of it."""
-
-    def applied(text, code=0):
-        file = tmp_path / "m.yaml"
-        file.write_text(text)
-        return did(tree, "apply", "-f", str(file), code=code)
-
-    return applied
 
 
 @pytest.mark.parametrize(

@@ -5,62 +5,19 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
-from subprocess import PIPE
-from typing import IO
 
 import pytest
 
-from leafcast.data_dir import DataDir
 from tests.awaiting import until
+from tests.e2e.program import ROOT, SMALL, Program
 from tests.processes import alive
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
-ROOT = Path(__file__).resolve().parents[2]
-SMALL = ("--regions", "1", "--sites", "2")
 NODES = {"/", "/region-1", "/region-1/site-1", "/region-1/site-2"}
 WAIT_SECONDS = 60
-
-
-class Program:
-    """The program on one data directory."""
-
-    def __init__(self, folder: Path):
-        self.place = DataDir(folder)
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if k != "LEAFCAST_DATA_DIR"},
-            "LEAFCAST_DATA_DIR": str(folder),
-            "PYTHONPATH": str(ROOT),
-            "COLUMNS": "80",
-        }
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "leafcast", *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def start(self, *arguments: str, stdout: int | IO[str] = PIPE) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "leafcast", *arguments],
-            env=self.environment,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-        )
-
-    def json(self, *arguments: str):
-        done = self.run(*arguments, "-o", "json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 def command(pid: int) -> list[str]:

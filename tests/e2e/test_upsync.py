@@ -296,3 +296,68 @@ async def test_an_edge_without_a_clause_is_not_followed_for_it(tmp_path):
         await grown.until("down", lambda c: c.exact and c.summary.states == {"synced": 1})
         assert len(followed) <= 1
         assert grown.network.streams(R1).copies == {}
+
+
+def collector(name, **spec):
+    source = {"upsync": clause()}
+    return {
+        "apiVersion": "control.kubestellar.io/v1alpha1",
+        "kind": "StatusCollector",
+        "metadata": {"name": name},
+        "spec": {"source": source, **spec},
+    }
+
+
+async def results_are(tree, expected):
+    """Wait until the CombinedStatus of what comes up says this, by collector."""
+    found = {}
+
+    async def are_there():
+        found.clear()
+        for obj in (await tree.workloads.list()).objects:
+            if obj["kind"] == "CombinedStatus":
+                found.update({it["name"]: _rows(it) for it in obj["results"]})
+        return found == expected
+
+    await eventually(are_there, lambda: f"it says {found}", seconds=20)
+
+
+def _rows(result):
+    rows = [
+        [next(v for k, v in c.items() if k != "type") for c in r["columns"]] for r in result["rows"]
+    ]
+    return rows, [error["error"] for error in result.get("rowErrors", ())]
+
+
+async def test_collectors_reduce_what_comes_up(tree):
+    await arise(tree, S1, "one", failed="3")
+    await arise(tree, S1, "two", failed="4")
+    await arise(tree, S2, "one", failed="5")
+    asked = placement("up", "shop", upsync=[clause(statusCollectors=["failed", "each"])])
+    sums = [{"name": "all", "type": "SUM", "subject": "returned.data.failed"}]
+    each = [
+        {"name": "edge", "def": "inventory.name"},
+        {"name": "object", "def": "returned.metadata.name"},
+    ]
+    await tree.apply(
+        asked,
+        collector("failed", combinedFields=sums),
+        collector("each", filter='returned.data.failed != "4"', select=each),
+    )
+
+    await results_are(
+        tree, {"failed": ([["12"]], []), "each": ([["r1-s1", "one"], ["r1-s2", "one"]], [])}
+    )
+
+    await arise(tree, S1, "two", failed="1")
+    await end(tree, S2, "one")
+    await results_are(
+        tree, {"failed": ([["4"]], []), "each": ([["r1-s1", "one"], ["r1-s1", "two"]], [])}
+    )
+
+    await tree.apply(collector("each", filter="has(returned.spec)", select=each))
+    await results_are(tree, {"failed": ([["4"]], []), "each": ([], [])})
+
+    await restart(tree, S1)
+    await arise(tree, S1, "three", failed="7")
+    await results_are(tree, {"failed": ([["11"]], []), "each": ([], [])})

@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from leafcast.daemon.unclaimed import read_unclaimed
+from leafcast.local.authorities import load_or_make_authorities
 from leafcast.local.certificates import (
     IssuedCertificates,
     NodeCertificate,
-    load_or_make_authority,
 )
 from leafcast.local.listening import ListenRefused, kept_listening
 from relay.adapters.server.link_trouble import cause_of, trouble_of
@@ -59,9 +59,9 @@ def issued(at: Path) -> None:
     place.mkdir(exist_ok=True)
     (place / "issued.json").write_bytes((at / "issued.json").read_bytes())
     found = IssuedCertificates(folder())
-    for path in found.due(NOW_MS):
+    for path in found.due(NOW_MS, TREE.certificate):
         found.names_of(path)
-    found.keep(NodePath.parse("/emea"), ["emea.example"], CERTIFICATE)
+    found.keep(NodePath.parse("/emea"), ["emea.example"], CERTIFICATE, TREE.certificate)
 
 
 def unclaimed(at: Path) -> None:
@@ -79,11 +79,11 @@ def owned(data: bytes) -> None:
     own.take(CERTIFICATE, TREE.certificate, NOW_MS)
     own.files.certificate.write_bytes(data)
     (place / "names").write_bytes(data)
-    assert own.due(NOW_MS) in (True, False)
+    assert own.due(NOW_MS, TREE.certificate) in (True, False)
     assert own.there in (True, False)
-    own.certified(TREE, NOW_MS)
-    assert not own.due(NOW_MS)
-    load_or_make_authority(folder(), "t" * 26, NOW_MS)  # type: ignore[arg-type]
+    own.certified(TREE, NOW_MS, TREE.certificate)
+    assert not own.due(NOW_MS, TREE.certificate)
+    load_or_make_authorities(folder(), "t" * 26, NOW_MS)  # type: ignore[arg-type]
 
 
 def logged(data: bytes) -> None:

@@ -163,6 +163,30 @@ async def test_collectors_by_kubectl_are_answered_and_say_what_is_wrong(hub):
     await eventually(none, "they stay", seconds=60)
 
 
+async def test_what_comes_up_is_reduced_for_kubectl_and_the_new_kinds_explain_themselves(hub):
+    named = {"resources": ["deployments"], "apiGroup": "apps", "namespaces": ["*"], "names": ["*"]}
+    spec = {"source": {"upsync": named}, "combinedFields": [COUNT]}
+    ready, web, shop = map(yaml.safe_load, (READY, WEB, PLACEMENT))
+    up = {**shop, "metadata": {"name": "up"}}
+    up["spec"] = {"locationSelectors": [{}], "upsync": [{**named, "statusCollectors": ["count"]}]}
+    await hub.apply(control("StatusCollector", "count", spec), ready, web, shop, up)
+    asked = ("get", "combinedstatus", "-n", "kubestellar-report", "-o", "yaml")
+
+    async def all_are_counted():
+        [found] = yaml.safe_load(await hub.kubectl(*asked))["items"] or [{}]
+        columns = [{"columns": [{"type": "Number", "float": "3"}]}]
+        return [(it["name"], it["rows"]) for it in found.get("results", ())] == [("count", columns)]
+
+    await eventually(all_are_counted, "not all copies are counted", seconds=60)
+    for path, said in (
+        ("statuscollector.spec.source.upsync", "FIELDS:"),
+        ("edgeplacement.spec.upsync.statusCollectors", "StatusCollectors with a source"),
+        ("combinedstatus.results.rows", "FIELDS:"),
+        ("rollout.spec.waves", "FIELDS:"),
+    ):
+        assert said in await hub.kubectl("explain", path)
+
+
 async def test_the_server_refuses_a_collector_that_the_program_refuses(hub):
     for spec, said in WRONG:
         wrong = control("StatusCollector", "bad", spec)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from leafcast.data_dir import DataDir
+from leafcast.local.authorities import load_or_make_authorities
 from leafcast.local.backup import (
     PENDING,
     RELAY,
@@ -15,7 +16,6 @@ from leafcast.local.backup import (
     restore_pending,
     write_backup,
 )
-from leafcast.local.certificates import load_or_make_authority
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.identity import TreeId
@@ -65,14 +65,16 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         await old.space.apply(config("a", namespace="default"), USER)
         identity = await old.space.identity()
         before = await old.space.get(config_key("a", "default"))
-        authority = load_or_make_authority(old.place.folder, TreeId("a" * 26), 1_000)
+        authority = load_or_make_authorities(old.place.folder, TreeId("a" * 26), 1_000).signing
         await write_backup(file, old.place, old.server, 1_000)
         assert file.stat().st_mode & 0o077 == 0
         await old.relay.jetstream().publish("own.a", b"later")
 
         place_backup(file, DataDir(tmp_path / "new"))
         # Nodes elsewhere believe the authority: a new one would shut them all out.
-        assert load_or_make_authority(tmp_path / "new", TreeId("a" * 26), 1_000) == authority
+        assert (
+            load_or_make_authorities(tmp_path / "new", TreeId("a" * 26), 1_000).signing == authority
+        )
         new = await Centre(grove, tmp_path / "new").start("/other")
         await new.make_ledger(b"another")
         assert await restore_pending(new.place, new.server)

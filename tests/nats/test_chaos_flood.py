@@ -17,14 +17,14 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 EDGE, HOSTILE, PREFIX = "/honest", "/hostile", "lc.hostile"
 HUGE = 100 * 1024 * 1024
-REPORTS, PARTS, LONG = 20_000, 1_600, 20
+REPORTS, PARTS, LONG = 8_000, 1_600, 20
 CHANGE_SECONDS_MAX, CHANGE_LOADED_SECONDS_MAX = 3.0, 20.0
 """For an honest change meanwhile; without what processes of the machine had to wait for others."""
 SETTINGS = {
     "relay.adapters.jetstream.streams.STAT_MAX_BYTES": 16_000_000,
 }
 ERASED_SECONDS_MAX = 150.0
-"""Twenty thousand messages, one after the other, behind all else: 45 s on an idle machine."""
+"""Eight thousand messages, one after the other, behind all else: 20 s on an idle machine."""
 ROOM_BYTES = 30_000_000
 """The two streams, and the files that the server has not yet given back."""
 KEPT_BYTES_MAX, MEMORY_BYTES_MAX = 500_000, 130_000_000

@@ -107,6 +107,21 @@ async def answered(client, data: bytes = encode(REQUEST)) -> bytes:
                 await asyncio.sleep(0.1)
 
 
+async def linked(hall):
+    """A centre that answers its edge's hellos; the centre, the edge, and who says them."""
+    centre = await hall.plant("/")
+    edge = await hall.grove.plant("/ea", centre)
+    relay = await hall.grove.connect(centre, centre.seeds.relay)
+
+    async def beat(message):
+        await message.respond(b"")
+
+    await relay.subscribe("lc.*._node.self", cb=beat)
+    child = await hall.grove.connect(edge, edge.seeds.uplink)
+    await until_answered(child, "lc.ea._node.self")
+    return centre, edge, child
+
+
 async def test_a_request_goes_up_through_a_region_and_its_answer_comes_back(hall):
     centre = await hall.plant("/")
     region = await hall.plant("/ra", centre)
@@ -170,16 +185,7 @@ async def test_who_has_the_entrances_key_alone_gets_the_word_unreadable_for_junk
 
 
 async def test_a_flood_of_requests_costs_a_bounded_number_of_answers_and_no_one_elses_link(hall):
-    centre = await hall.plant("/")
-    edge = await hall.grove.plant("/ea", centre)
-    relay = await hall.grove.connect(centre, centre.seeds.relay)
-
-    async def beat(message):
-        await message.respond(b"")
-
-    await relay.subscribe("lc.*._node.self", cb=beat)
-    child = await hall.grove.connect(edge, edge.seeds.uplink)
-    await until_answered(child, "lc.ea._node.self")
+    centre, _, child = await linked(hall)
     flood = RawLeaf()
     try:
         await flood.open(int(centre.server.leaf_url.rpartition(":")[2]), SEED, {})
@@ -202,16 +208,7 @@ async def test_a_flood_of_requests_costs_a_bounded_number_of_answers_and_no_one_
 
 
 async def test_a_revoked_key_is_cut_at_once_and_a_second_key_without_a_break(hall):
-    centre = await hall.plant("/")
-    edge = await hall.grove.plant("/ea", centre)
-    relay = await hall.grove.connect(centre, centre.seeds.relay)
-
-    async def beat(message):
-        await message.respond(b"")
-
-    await relay.subscribe("lc.*._node.self", cb=beat)
-    child = await hall.grove.connect(edge, edge.seeds.uplink)
-    await until_answered(child, "lc.ea._node.self")
+    centre, edge, child = await linked(hall)
     seed, nkey = new_nkey()
     old = centre.server._children["ea"]
     await eventually(lambda: opened(edge) == 1)

@@ -2,14 +2,18 @@
 
 import asyncio
 import re
+import shutil
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from relay.adapters.server.process import server_binary
+from relay.adapters.tls.authority import new_key, signing_request
 from tests.awaiting import eventually
-from tests.nats.network import Machine, captured, connections_in, machines
+from tests.nats.network import ROOT, Machine, captured, connections_in, machines
+from tests.nats.test_tls import NOW_MS, TREE
 
 pytestmark = pytest.mark.nats
 MARK = "nobody-on-the-way-reads-this-7f3a"
@@ -96,6 +100,20 @@ async def test_a_region_elsewhere_gets_its_certificate_with_its_first_child(tmp_
                 assert url == "tls://emea.example:9000"
                 with edge as below:
                     await until_said(below, "is in session")
+                    told = [file.read_text() for file in (said, below)]
+                    # Another authority, known to both before it signs, under the links there are.
+                    changed = centre.leafcast("keys", "rotate", "authority")
+                    assert "nodes believe that alone" in changed
+                    shown = centre.leafcast("tree")
+                    assert re.search(r"s1 +up", shown), shown
+                    assert told == [file.read_text() for file in (said, below)]
+                # While one is away it is not changed again.
+                waits = centre.leafcast("keys", "rotate", "authority")
+                assert "signs once it is known to 1 node" in waits, waits
+                assert "/emea/s1" in waits
+                assert "is on its way" in centre.leafcast("keys", "list")
+                forced = centre.leafcast("keys", "rotate", "authority", "--force")
+                assert "nodes believe that alone" in forced
             # It goes on with the certificate that it has.
             with leafcast(
                 emea,
@@ -109,6 +127,62 @@ async def test_a_region_elsewhere_gets_its_certificate_with_its_first_child(tmp_
                 assert "*:9000" in emea.listening()
         finally:
             centre.leafcast("down")
+
+
+def proxies(machine: Machine, stack: ExitStack, *files: str) -> None:
+    """Those of deploy/proxies, on the machine, until the stack is closed."""
+    for file in files:
+        if shutil.which(command := file.partition(".")[0], path="/usr/sbin:/usr/bin") is None:
+            pytest.skip(f"NOT RUN: no {command} here; on Debian: apt-get install {command}")
+        text = (ROOT / "deploy" / "proxies" / file).read_text()
+        own = machine.folder / file
+        if command == "nginx":
+            own.write_text(text.replace("/etc/ssl/", f"{machine.folder.parent}/"))
+            options = f"daemon off; pid {machine.folder}/pid; error_log stderr;"
+            running = machine.running("nginx", "-p", machine.folder, "-c", own, "-g", options)
+        else:
+            nowhere = "cache_log /dev/null\naccess_log none\ncoredump_dir none\n"
+            own.write_text(f"{text}pid_filename none\n{nowhere}shutdown_lifetime 0 seconds\n")
+            running = machine.running("squid", "-N", "-f", own)
+        stack.enter_context(running)
+
+
+async def test_a_region_joins_out_through_a_proxy_and_its_sites_through_another(tmp_path):
+    names = ["centre.example", "emea.example"]
+    key = new_key()
+    certificate = TREE.issue(signing_request(key, names), NOW_MS)
+    (tmp_path / "centre.example.pem").write_text(certificate)
+    (tmp_path / "centre.example.key").write_text(key)
+    (tmp_path / "ca.pem").write_text(TREE.certificate)
+    believed = ("--tls-ca", tmp_path / "ca.pem")
+    with machines(tmp_path, names) as (centre, emea), ExitStack() as stack:
+        proxies(centre, stack, "nginx.conf")
+        proxies(emea, stack, "nginx.conf", "squid.conf")
+        at = "wss://centre.example/leaf"
+        centre.leafcast("up", "--regions=1", "--sites=1", "--listen", at, *believed)
+        stack.callback(centre.leafcast, "down")
+
+        def joining(machine: Machine, path: str, url: str, *more: str | Path) -> Path:
+            role = ["--relay"] if path == "/emea" else []
+            added = centre.leafcast("node", "add", path, *role, "--approved")
+            line = re.search(rf"leafcast join ({url}) --token (\S+)\n", added)
+            assert line, added
+            name = path.replace("/", "-")
+            said = ("join", line[1], "--token", line[2], "--data-dir", machine.folder / name)
+            return stack.enter_context(leafcast(machine, *said, *more))
+
+        out = ("--proxy", "http://127.0.0.1:3128", "--listen", "wss://emea.example/leaf")
+        await until_said(joining(emea, "/emea", at, *out, *believed), "is in session")
+        links = emea.run("ss", "-Htn", "dport = :443")
+        assert "10.213.7.1:443" in links, "squid's own"
+        assert len(links.splitlines()) == 1
+        await until_said(joining(centre, "/emea/s1", "wss://emea.example/leaf"), "is in session")
+        # A path that the proxy keeps for itself: its words, and nothing is changed.
+        _, token = centre.leafcast("node", "add", "/s2", "--approved").split(" --token ")
+        wrong = ("join", "wss://centre.example/web", "--token", token.split()[0])
+        said = stack.enter_context(leafcast(emea, *wrong, "--data-dir", emea.folder / "s2"))
+        await until_said(said, "does not let a WebSocket through (403 Forbidden)")
+        assert "/s2" not in centre.leafcast("node", "list")
 
 
 async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_path):
@@ -128,6 +202,17 @@ async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_pat
                 leafcast(region, "run", "relay", "--config", folders[1] / "node.yaml") as said,
             ):
                 await until_said(said, "is in session")
-                shown = centre.leafcast("tree", "--data-dir", tree)
+                at = ("--data-dir", tree)
+                shown = centre.leafcast("tree", *at)
+                assert shown.startswith("NODE"), "with no word of the libraries"
                 assert re.search(r"region-1 +up", shown), shown
+                files = list(tree.glob("*/tls/certificate.pem"))
+                before = {file: file.read_text() for file in files}
+                waits = centre.leafcast("keys", "rotate", "authority", *at)
+                assert "/region-1/site-1" in waits, "it was never started"
+                changed = centre.leafcast("keys", "rotate", "authority", "--force", *at)
+                assert "nodes believe that alone" in changed
+                again = {file for file, text in before.items() if file.read_text() != text}
+                assert again == {folder / "tls" / "certificate.pem" for folder in folders}
+                assert re.search(r"region-1 +up", centre.leafcast("tree", *at))
         assert b"INFO {" not in wire.read_bytes()

@@ -1,11 +1,16 @@
-"""A Rollout on real servers, six sites: canary, percentages, approval, failure, abort, undo."""
+"""A Rollout on real servers, six sites: canary, percentages, approval, failure, abort, undo.
+
+The first centre is a process of its own, which is killed while the second wave soaks.
+"""
 
 import asyncio
 import json
+import multiprocessing
 from contextlib import asynccontextmanager
 
 import pytest
 
+from leafcast.daemon.tree_facts import destination_forms
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
 from schemas.identity import NodePath
@@ -60,7 +65,7 @@ PLACEMENT = {
 }
 WAVES = [
     {"name": "canary", "selector": {"matchLabels": {"ring": "canary"}}, "soak": "1s"},
-    {"name": "half", "percent": 50, "maxConcurrent": "50%"},
+    {"name": "half", "percent": 50, "maxConcurrent": "50%", "soak": "5s"},
     {"name": "rest", "percent": 100, "approval": "before"},
 ]
 
@@ -114,21 +119,58 @@ async def label_the_canary(tree):
     await tree.inventory.apply(said, "test")
 
 
-async def test_the_whole_story(tmp_path):
-    async with running(tmp_path) as tree:
+async def until_the_second_wave(folder, told):
+    """Good: by waves, and the second one soaks."""
+    async with running(folder) as tree:
         await label_the_canary(tree)
         await tree.apply([NAMESPACE, till("1"), PLACEMENT])
         await tree.controllers.caught_up()
         await tree.apply([rollout()])
         await until(tree, phase("Complete", 1))
-        # Good: by waves, and the last one by approval.
         await tree.apply([till("2")])
-        status = await until(tree, phase("AwaitingApproval", 2))
-        assert [wave["members"] for wave in status["waves"][:1]] == [1]
-        assert (await images(tree))[CANARY] == "2"
-        assert "1" in (await images(tree)).values()
+        status = await until(tree, lambda status: is_soaking_in(2, status))
+        found = {str(path): image for path, image in (await images(tree)).items()}
+        told.send((status["waves"], found))
+        await asyncio.Event().wait()
+
+
+def is_soaking_in(wave, status):
+    return (status.get("wave"), status.get("phase")) == (wave, "Soaking")
+
+
+def first_centre(folder, told):
+    asyncio.run(until_the_second_wave(folder, told))
+
+
+def killed_in_the_second_wave(folder):
+    """The waves and the images when it was killed."""
+    context = multiprocessing.get_context("spawn")
+    hears, tells = context.Pipe(duplex=False)
+    centre = context.Process(target=first_centre, args=(folder, tells))
+    centre.start()
+    tells.close()
+    try:
+        return hears.recv()
+    finally:
+        centre.kill()
+        centre.join()
+        centre.close()
+
+
+async def test_the_whole_story(tmp_path):
+    waves, before = await asyncio.to_thread(killed_in_the_second_wave, tmp_path)
+    assert [wave["members"] for wave in waves[:1]] == [1]
+    assert before[str(CANARY)] == "2"
     async with running(tmp_path) as tree:
+        # The same wave, and its soak goes on: nothing opened, nothing closed.
+        status = await until(tree, lambda status: is_soaking_in(2, status))
+        assert [wave.get("phase") for wave in status["waves"]] == ["Done", "Soaking", None]
+        assert {str(path): image for path, image in (await images(tree)).items()} == before
+        # The last one begins when a person says so.
         status = await until(tree, phase("AwaitingApproval", 2))
+        told = destination_forms(tree, "shop")["destinations"]
+        assert {it["wave"] for it in told if it["path"] == str(CANARY)} == {"2.0"}
+        assert "1" in before.values()
         await ask(tree, "a", "approve", wave="rest")
         status = await until(tree, phase("Complete", 2))
         assert sum(wave["members"] for wave in status["waves"]) == 6

@@ -102,6 +102,36 @@ async def test_a_child_takes_no_parent_that_cannot_show_who_it_is(grove, tmp_pat
         await until_said(child, said)
 
 
+async def test_a_link_goes_over_to_another_authority_and_leaves_the_old_one(grove, tmp_path):
+    mine, other = Certified(tmp_path / "tls"), Authority.make("leafcast tree", NOW_MS)
+    async with grove:
+        centre = await grove.plant(reach=mine.reach)
+        child = await grove.plant("/ea", centre, mine.link)
+        below = await grove.connect(centre, centre.seeds.relay)
+        up = await grove.connect(child, child.seeds.uplink)
+        await make_streams(below, centre.path, "ea")
+        await until_answered(up, "lc.ea._stat.a")
+
+        def lost() -> int:
+            return "\n".join(child.server.log).count("Leafnode connection closed")
+
+        mine.authorities.write_text(TREE.certificate + other.certificate)
+        await child.server.reload()
+        mine.renew(other)
+        await centre.server.reload()
+        await up.request("lc.ea._stat.a", b"after", timeout=10)
+        assert lost() == 0
+        # The next link begins with what it believes now.
+        await centre.server.listen(mine.reach)
+        await eventually(lambda: lost() == 1)
+        await until_answered(up, "lc.ea._stat.a")
+        mine.authorities.write_text(other.certificate)
+        await child.server.reload()
+        mine.renew(TREE)
+        await centre.server.listen(mine.reach)
+        await until_said(child, "signed by unknown authority")
+
+
 async def test_all_addresses_of_a_parent_are_tried(grove, tmp_path):
     mine = Certified(tmp_path / "tls")
     dead = free_port(tmp_path, 1)

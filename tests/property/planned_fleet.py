@@ -106,6 +106,9 @@ class Edge:
             lasting = want.placements and self._fleet.is_left_alone(key, want.reference)
             if key not in self.copies or not (want.create_only or lasting):
                 self.copies[key] = want.address
+            elif lasting and not want.create_only and key not in self.lasting:
+                # The annotation that says so is kept in step.
+                self.copies[key] += " left alone"
             (self.lasting.add if lasting else self.lasting.discard)(key)
         for key in self.copies.keys() - wanted.keys() - self.lasting:
             del self.copies[key]
@@ -141,7 +144,7 @@ class Fleet:
         stage = Stage(
             self.placements, self.registry, dict(self.ledger), dict(self.objects), self.inventory
         )
-        rehearsal = rehearse(stage, workloads, inventory)
+        rehearsal = rehearse(stage, workloads, inventory, named)
         values = {**self.store, **rehearsal.stored}
         contents = {it.address: open_value(it, values[it.address]) for it in rehearsal.wanted}
         return rehearsal, plan(rehearsal.before, rehearsal.after, contents, named)

@@ -188,10 +188,10 @@ class Story(Fleet):
 
     def afflict(self, of, what, number):
         """So it is with some of those whom the present wave admitted, or with a few of all."""
-        listed = sorted(each for each in self.labels if self.gate(each).name)
+        listed = sorted(each for each in self.labels if self.admission(each).wave)
         if number % 3 and self.state.wave:
             name = f"{self.state.revision}.{self.state.wave - 1}"
-            listed = sorted(each for each in self.labels if self.gate(each).name == name)
+            listed = sorted(each for each in self.labels if self.admission(each).wave == name)
         for each in (listed or sorted(self.labels))[:: 1 + number % 4]:
             of[each] = what
         self.turn()

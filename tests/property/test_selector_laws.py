@@ -60,12 +60,6 @@ def test_order_and_repetition_do_not_matter(found, dice):
     assert encode(first) == encode(second)
 
 
-@given(selectors, labels)
-def test_what_matches_holds_one_of_the_equality_pairs(selector, found):
-    if selector.matches(found) and selector.equality_pairs:
-        assert set(found.items()) & set(selector.equality_pairs)
-
-
 @given(requirements, labels)
 def test_not_in_is_the_opposite_of_in(requirement, found):
     opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}

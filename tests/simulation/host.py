@@ -178,7 +178,7 @@ class Host:
         self._perform(list(made))
         self._busy = False
         if self.node is node:
-            if world.checked:
+            if world.checks:
                 node.check()
             world.watcher.handled(self)
             self._wake()

@@ -83,6 +83,8 @@ MUTANTS = (
     Mutant(planted_order.WaitEverywhere, ("nowhere_near",)),
     Mutant(planted_order.BreakBeforeMake, ("moved_softly",)),
     Mutant(planted_keys.NoForerunners, ("keys_away",)),
+    Mutant(planted_keys.OwnRootsAlone, ("keys_away",)),
+    Mutant(planted_keys.FormerRootsAlone, ("keys_away",)),
     Mutant(planted_keys.RevokedBelieved, ("key_revoked",)),
     Mutant(planted_keys.NeverEnds, ("key_ended",)),
     Mutant(planted_keys.StillGranted, ("key_revoked",)),

@@ -147,8 +147,9 @@ class Oracle(Watcher):
     def handled(self, host: Host) -> None:
         """A node whose parent shows it no newer snapshot says so within 20 minutes."""
         if host.path.is_root:
-            for name in self.centre.model.placements:
-                self._counted(placement_key(name))
+            if self.world.checks:
+                for name in self.centre.model.placements:
+                    self._counted(placement_key(name))
             return
         node, now = host.node, self.world.now
         newest = self._keeps[host.path] = self._judged_by[host.path]

@@ -11,8 +11,8 @@ from relay.core.events import Event, MailArrived
 from schemas.identity import KEYS_KEY
 from schemas.objects import ObjectKey
 from schemas.records import KeyGrant, KeysRecord
-from schemas.roots import bare_keys, keys_record
-from schemas.signing import decode_envelope
+from schemas.roots import bare_keys, forerunners_of, keys_envelope, keys_record, signatures_of
+from schemas.signing import Envelope, decode_envelope
 from schemas.wire import INT_MAX, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
@@ -28,6 +28,37 @@ class NoForerunners(Ports):
             return [effect]
         data = bare_keys(decode_envelope(effect.data)).encode()
         return [dataclasses.replace(effect, data=data)]
+
+
+class OwnRootsAlone(Ports):
+    """A change of roots comes without the word of those before: who follows it believes anyone."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [_signed(effect, former=False)]
+
+
+class FormerRootsAlone(Ports):
+    """A change of roots comes without the word of the new ones: nobody may have their keys."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [_signed(effect, former=True)]
+
+
+def _signed(effect: Effect, *, former: bool) -> Effect:
+    """The mail of keys, each change of roots with the signatures of one side alone."""
+    if not isinstance(effect, WriteMail) or effect.key != KEYS_KEY:
+        return effect
+    whole = decode_envelope(effect.data)
+    parts = [_one_sided(part, former=former) for part in (*forerunners_of(whole), whole)]
+    said = keys_envelope(whole.payload, signatures_of(parts[-1]), parts[:-1])
+    return dataclasses.replace(effect, data=said.encode())
+
+
+def _one_sided(envelope: Envelope, *, former: bool) -> Envelope:
+    own = {root.key_id for root in keys_record(envelope).roots}
+    signatures = signatures_of(envelope)
+    left = {key: it for key, it in signatures.items() if (key not in own) is former}
+    return keys_envelope(envelope.payload, left or signatures)
 
 
 class RevokedBelieved(Ports):

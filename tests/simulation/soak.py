@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from relay.core.node import Node
 from relay.core.reports.fold import Shapes
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
 from tests.simulation.faults import NO_FAULTS
@@ -85,7 +86,7 @@ def _soak(one: Run, days: float, changes: int, samples: int) -> Iterator[Sample]
             for host in one.world.hosts.values():
                 if host.node is not None:
                     day = one.world.now / DAY
-                    yield Sample(day, str(host.path), _memory(host), _storage(host))
+                    yield Sample(day, str(host.path), memory_of(host.node), _storage(host))
     one.settle()
 
 
@@ -109,10 +110,10 @@ def _storage(host: Host) -> int:
     return sum(kept) + sum(len(value) for value in streams.blobs.values()) + 64 * len(streams.done)
 
 
-def _memory(host: Host) -> int:
+def memory_of(node: Node | None) -> int:
     """The node's state as bytes: a figure that grows as its containers do."""
     stored = io.BytesIO()
-    _Plain(stored, pickle.HIGHEST_PROTOCOL).dump(host.node)
+    _Plain(stored, pickle.HIGHEST_PROTOCOL).dump(node)
     return stored.tell()
 
 

@@ -26,6 +26,8 @@ from tests.simulation.ports import HONEST
 CENTRE = NodePath.parse("/")
 WALL_MS = 1_750_000_000_000
 STEPS_MAX = 300_000
+CHECKED_SECONDS, QUIET_CHECKED_EVERY = 600.0, 13
+"""While nothing is done to a tree for longer, nodes are checked after each 13th step of it."""
 
 
 class LawBroken(AssertionError):
@@ -81,8 +83,6 @@ class World:
         self.lying: Callable[[Host, WriteMail, int], MailArrived | None] | None = None
         self.story: list[str] | None = None
         self.traced = False
-        # Whether each node asserts its invariants after each batch.
-        self.checked = True
         self.ports = HONEST
         self.centre_started: Callable[[], None] = _nothing
         self.snapshot_shown: Callable[[int], None] = _nothing_of
@@ -95,6 +95,7 @@ class World:
         self._cut: dict[NodePath, None] = {}
         self._trace: Any = None
         self._steps, self.steps_max = 0, STEPS_MAX
+        self._checked_until = 0.0
 
     @property
     def root(self) -> Host:
@@ -133,9 +134,15 @@ class World:
         chance = self.faults.report_loss
         return bool(chance) and self.random.random() < chance
 
+    @property
+    def checks(self) -> bool:
+        """Whether nodes assert their invariants now: after each batch, but for long quiet times."""
+        return self.now < self._checked_until or self._steps % QUIET_CHECKED_EVERY == 0
+
     def run(self, seconds: float) -> None:
         """Let virtual time pass."""
         until, heap = self.now + seconds, self._heap
+        self._checked_until = self.now + CHECKED_SECONDS
         while heap and heap[0][0] <= until:
             self.now, _, action, args = heappop(heap)
             self._steps += 1

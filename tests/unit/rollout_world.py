@@ -8,11 +8,12 @@ from controllers.core.rollout.decide import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.state import Change
 from relay.core.events import Instant
+from relay.core.gates import Candidate, admit, arm_name
 from schemas.api import parse_kind
 from schemas.api.rollout_status import RolloutStatus
 from schemas.blobs import MANIFEST, Reference
 from schemas.identity import DestinationId, NodePath
-from schemas.records import BUCKETS, bucket
+from schemas.records import Profile, Source
 from schemas.reports import Count, Summary, cell
 
 WAVES = (
@@ -65,6 +66,7 @@ class Fleet:
         self.state = self.run = None
         self.seconds, self.wall_ms = 1000.0, 1_700_000_000_000
         self.states, self.health = {}, {}
+        self.taken = {}
         self.broken = set()
         self.exact = True
         self.facts = {}
@@ -132,19 +134,19 @@ class Fleet:
             **self.facts,
         )
 
-    def gate(self, destination):
+    def admission(self, destination):
+        """What a destination makes of the gates at this hour, by what it took before."""
+        source = Source("SyncTarget", "inventory", "", str(destination))
         labels, path = self.labels[destination], self.paths[destination]
-        for gate in self.gates:
-            if gate.selector is not None and not gate.selector.matches(labels):
-                continue
-            if gate.below < BUCKETS and bucket(destination, gate.salt) >= gate.below:
-                continue
-            if gate.path.holds(path):
-                return gate
-        raise AssertionError("no gate admits all")
+        profile = Profile(source, 1, "", "", (), destination, path, labels, {}, {})
+        taken = self.taken.setdefault(destination, set())
+        found = admit(self.gates, Candidate(profile, lambda _: ()), taken, self.wall_ms)
+        taken.add(arm_name(found.arm))
+        taken &= {arm_name(gate.arm) for gate in self.gates}
+        return found
 
     def arm(self, destination):
-        return self.gate(destination).arm
+        return self.admission(destination).arm
 
     def having(self, arm):
         return {each for each in self.labels if self.arm(each) == arm}
@@ -152,12 +154,12 @@ class Fleet:
     def count(self):
         cells = {}
         for destination in self.labels:
-            gate = self.gate(destination)
-            if not gate.name:
+            found = self.admission(destination)
+            if not found.wave:
                 continue
-            state = self.states.get(destination, "synced")
-            bad = gate.arm in self.broken
+            state = self.states.get(destination, "waiting" if found.awaits else "synced")
+            bad = found.arm in self.broken
             health = self.health.get(destination, "degraded" if bad else "healthy")
-            key = cell(gate.name, state, health)
+            key = cell(found.wave, state, health)
             cells[key] = cells.get(key, 0) + 1
         return Count(Summary(cells=cells), exact=self.exact)

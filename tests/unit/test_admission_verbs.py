@@ -139,6 +139,19 @@ async def test_an_expired_token_is_refused_and_one_that_was_used_in_time_is_not(
     assert (await said(admission, early, "/region-1/store-8")).state == GRANTED
 
 
+async def test_more_tokens_than_there_is_room_for_change_nothing(opened, monkeypatch):
+    monkeypatch.setattr("controllers.core.admissions.TOKENS_MAX", 2)
+    admission = opened()
+    first = await token_for(admission)
+    nodes = [{"path": path, "labels": {}} for path in (STORE, "/region-1/store-8")]
+    with pytest.raises(ApiError) as refused:
+        await admission.add(nodes)
+    assert refused.value.code == "TooMany"
+    (left,) = (await admission.tokens())["tokens"]
+    assert (left["id"], left["state"]) == (first.token_id, "open")
+    assert (await said(admission, first)).state == PENDING
+
+
 async def test_a_centre_that_starts_again_knows_tokens_requests_and_decisions(opened, place):
     token, denied = await token_for(opened()), await token_for(opened(), "/region-1/no")
     assert (await said(opened(), token)).state == PENDING

@@ -77,6 +77,19 @@ async def test_a_path_has_one_claimant_and_the_other_is_told_of_both(centre):
     assert condition(told, "Registered")["reason"] == "PathTaken"
 
 
+async def test_who_loses_its_path_to_an_older_one_is_no_destination_any_more(centre):
+    await centre.inventory.apply(target("s1", "/emea/s9"), USER)
+    await centre.inventory.apply(target("s2", "/emea/s1"), USER)
+    async with centre.running():
+        await centre.relay.until(lambda relay: len(_inventory(relay)) == 2)
+        await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+        await centre.relay.until(
+            lambda relay: (
+                [(p.source.name, str(p.path)) for p in _inventory(relay)] == [("s1", "/emea/s1")]
+            )
+        )
+
+
 async def test_a_sync_target_whose_path_is_no_node_is_told_until_it_is_one(centre):
     key = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
     await centre.inventory.apply(target("s1", "/emea/s1"), USER)

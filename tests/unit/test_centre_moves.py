@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core import holding
-from controllers.core.holding import Unwell, holds_in
+from controllers.core.holding import Usual, holds_in
 from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
@@ -143,10 +143,35 @@ async def test_a_sync_target_that_leaves_its_location_keeps_it_too(centre):
 
 
 def test_what_lasts_is_taken_for_usual():
-    usual = Unwell(3, 100.0)
-    assert usual.seen(2, 101.0, 60.0) == Unwell(2, 101.0)
-    assert usual.seen(5, 159.0, 60.0) == usual
-    assert usual.seen(5, 160.0, 60.0) == Unwell(5, 160.0)
+    usual = Usual(3, 100.0, healthy=7)
+    assert usual.seen(2, 8, 101.0, 60.0) == Usual(2, 101.0, healthy=8)
+    assert usual.seen(5, 5, 159.0, 60.0) == Usual(3, 100.0, healthy=5)
+    assert usual.seen(5, 5, 160.0, 60.0) == Usual(5, 160.0, healthy=5)
+
+
+async def test_one_that_was_unwell_and_leaves_makes_no_room_for_another_that_is(centre):
+    def site(name, carbon):
+        return location(name, {"matchLabels": {"site": name}}, carbon=carbon)
+
+    for name, carbon in (("east", "low"), ("mid", "low"), ("west", "high")):
+        await centre.inventory.apply(site(name, carbon), USER)
+        await centre.inventory.apply(target(f"{name}-1", f"/r/{name}", site=name), USER)
+    await centre.apply(config("a"), moving())
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+        # East is healthy, mid is not; it moves from east to west, and mid is removed.
+        await report(centre, 1, unwell=1)
+        await centre.clock.sleep(0.2)
+        await report(centre, 1, unwell=1, exact=False)
+        for name, carbon in (("east", "high"), ("west", "low")):
+            await centre.inventory.apply(site(name, carbon), USER)
+        await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "mid-1"))
+        await centre.relay.until(lambda relay: labelled(relay, "west", "low"))
+        await report(centre, 1, unwell=1)
+        await centre.clock.sleep(0.5)
+        assert held(centre.relay, "east")
+        await report(centre, 2)
+        await centre.relay.until(lambda relay: not held(relay, "east"))
 
 
 def test_a_move_that_cannot_be_is_refused_with_field_and_remedy():

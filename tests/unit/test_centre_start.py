@@ -8,6 +8,7 @@ import pytest
 from controllers.issuing import SecondCentre
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
+from controllers.work_queue import BURST_SECONDS, HOLD_SECONDS
 from leafcast.ask.api import ApiError
 from leafcast.daemon.approvals import Approvals
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -184,17 +185,47 @@ async def test_a_centre_goes_on_when_a_copy_began_later(centre):
 async def test_nothing_is_dropped_while_an_apply_is_under_way(centre):
     await centre.apply(config("a"), placement())
     async with centre.running() as controllers:
-        approvals = Approvals(SimpleNamespace(controllers=controllers))
         await centre.relay.until(holds("a"))
         key = centre.relay.delta("shop").source.key
-        await approvals.begin_apply("one")
+        controllers.issuer.hold("one")
         await centre.wds.delete(placement_key("shop"))
         await eventually(lambda: key not in controllers.issuer.records)
         assert controllers.issuer.ledger.holds(key)
         assert key in centre.relay.records
-        await approvals.end_apply("one")
+        controllers.issuer.release("one")
         await controllers.issuer.dropped([key])
         assert key not in centre.relay.records
+
+
+async def test_what_is_applied_together_is_issued_as_one(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        approvals = Approvals(SimpleNamespace(controllers=controllers))
+        await centre.relay.until(holds("a"))
+        before = centre.relay.delta("shop").generation
+        await approvals.begin_apply("one")
+        await centre.apply(config("b"))
+        await controllers.translator.seen()
+        await centre.clock.sleep(2 * BURST_SECONDS)
+        assert centre.relay.delta("shop").generation == before
+        # What a later object of the batch freezes did not go out before.
+        wrong = config("c") | {"data": {"text": "{{ wrong }}"}}
+        wrong["metadata"]["annotations"] = {"control.kubestellar.io/expand-templates": "true"}
+        await centre.apply(wrong)
+        await approvals.end_apply("one")
+        await controllers.caught_up()
+        assert centre.relay.delta("shop").generation == before
+        assert "wrong" in controllers.translator.workloads.lack("shop").message
+
+
+async def test_who_dies_amid_an_apply_holds_up_nothing_for_long(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        await centre.relay.until(holds("a"))
+        await Approvals(SimpleNamespace(controllers=controllers)).begin_apply("one")
+        await centre.apply(config("b"))
+        async with asyncio.timeout(HOLD_SECONDS + 5):
+            await centre.relay.until(holds("a", "b"))
 
 
 async def test_a_lost_ledger_lets_nodes_in_again_and_brings_no_removed_one_back(centre):

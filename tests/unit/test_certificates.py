@@ -7,12 +7,12 @@ import pytest
 
 from leafcast.ask.api import ApiError
 from leafcast.daemon.certifying import Certifying
+from leafcast.local.authorities import load_or_make_authorities
 from leafcast.local.certificates import (
     IssuedCertificates,
     LocalListening,
     NameTaken,
     NodeCertificate,
-    load_or_make_authority,
 )
 from leafcast.local.listening import (
     Listening,
@@ -58,7 +58,7 @@ class Server:
 
 def local(tmp_path, clock, said):
     def authority():
-        return load_or_make_authority(tmp_path, TREE, clock.wall_ms)
+        return load_or_make_authorities(tmp_path, TREE, clock.wall_ms)
 
     relays = [CENTRE, EMEA]
     return LocalListening(said, relays, lambda path: tmp_path / path.domain, authority, clock)
@@ -89,7 +89,7 @@ async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(
 
 async def test_what_the_user_renews_is_taken_up(tmp_path):
     clock, server = MovedClock(), Server()
-    authority = load_or_make_authority(tmp_path, TREE, clock.wall_ms)
+    authority = load_or_make_authorities(tmp_path, TREE, clock.wall_ms).signing
     key = tmp_path / "key.pem"
     key.write_text(new_key())
     file = tmp_path / "certificate.pem"
@@ -187,10 +187,15 @@ async def test_a_node_gets_no_certificate_for_a_name_of_anothers(certifying, els
 
 
 def test_names_are_free_again_when_their_node_is_gone(tmp_path):
-    authority = load_or_make_authority(tmp_path, TREE, 1_800_000_000_000)
+    authority = load_or_make_authorities(tmp_path, TREE, 1_800_000_000_000).signing
     made = authority.issue(signing_request(new_key(), ["a.example"]), 1_800_000_000_000)
     issued = IssuedCertificates(tmp_path)
-    issued.keep(EMEA, requested_names(signing_request(new_key(), ["a.example"])), made)
+    issued.keep(
+        EMEA,
+        requested_names(signing_request(new_key(), ["a.example"])),
+        made,
+        authority.certificate,
+    )
     with pytest.raises(NameTaken):
         issued.check(APAC, ["a.example"])
     IssuedCertificates(tmp_path).forget_others({"/"})

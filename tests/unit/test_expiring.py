@@ -6,7 +6,8 @@ from leafcast.daemon.expiring import certificates
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
-from leafcast.local.certificates import IssuedCertificates, load_or_make_authority
+from leafcast.local.authorities import load_or_make_authorities
+from leafcast.local.certificates import IssuedCertificates
 from leafcast.local.listening import Listening, keep_listening
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from schemas.identity import NodePath, TreeId, random_id
@@ -27,9 +28,9 @@ def test_a_tree_without_certificates_has_none_that_expire(tmp_path):
 
 
 def test_a_certificate_of_ours_is_told_of_only_once_its_renewal_is_late(tmp_path):
-    authority, path = load_or_make_authority(tmp_path, TREE, NOW), NodePath.parse("/far")
+    authority, path = load_or_make_authorities(tmp_path, TREE, NOW).signing, NodePath.parse("/far")
     made = authority.issue(signing_request(new_key(), ["far.example"]), NOW)
-    IssuedCertificates(tmp_path).keep(path, ["far.example"], made)
+    IssuedCertificates(tmp_path).keep(path, ["far.example"], made, authority.certificate)
     assert list(told(tmp_path, NOW + 20 * DAY).values()) == ["ok"]
     assert told(tmp_path, NOW + 22 * DAY)["the certificate of /far"] == "warning"
     assert told(tmp_path, NOW + 31 * DAY)["the certificate of /far"] == "failure"

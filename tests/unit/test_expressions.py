@@ -11,6 +11,8 @@ from relay.objects.expressions.programs import program_faults
 from schemas import codec
 from schemas.collectors import CombinedField, Expression, Program
 from schemas.ordered_values import pack_values, unpack_values
+from schemas.upsync import UpsyncClause
+from schemas.wire import replace
 
 WEB = {
     "kind": "Deployment",
@@ -125,6 +127,21 @@ def test_a_filter_of_null_is_false(text, kept):
 def test_a_filter_that_is_neither_true_nor_false_is_an_error():
     said = outcome(Program("p", "1", combined=(COUNT,)))
     assert said.failed == ((FILTER, "the filter gives 1, not true or false"),)
+
+
+def test_of_what_comes_up_returned_is_the_object_and_there_is_no_obj():
+    source = UpsyncClause("", ("configmaps",), ("*",), ("*",))
+    columns = (Expression("x", "returned.spec.replicas"), Expression("y", "obj.kind"))
+    program = Program("p", select=columns, source=source)
+    [fault] = program_faults(program)
+    assert (fault.path, fault.message) == (
+        "spec.select[1].def",
+        "nothing was sent of what comes up, so there is no obj",
+    )
+    said = CelEvaluator().bind(replace(program, select=columns[:1]), b"")
+    assert said.outcome(Seen("s", codec.canonical(WEB))).columns == pack_values(
+        [WEB["spec"]["replicas"]]
+    )
 
 
 def test_a_blank_row_has_nothing_returned():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.objects.health import assess, health_of, pod_trouble
+from relay.objects.health import assess, pod_trouble
 
 
 def obj(kind, api, status=None, spec=None, **metadata):
@@ -136,7 +136,7 @@ CASES = [
 
 @pytest.mark.parametrize(("health", "subject"), CASES)
 def test_health_is_what_the_kind_and_its_status_say(health, subject):
-    assert health_of(subject) == health
+    assert assess(subject)[0] == health
 
 
 @pytest.mark.parametrize(("health", "subject"), CASES)
@@ -185,4 +185,4 @@ def test_a_missed_deadline_is_named():
 
 @pytest.mark.parametrize("status", [[], "x", {"conditions": "x"}, {"conditions": [1, None]}])
 def test_a_malformed_status_is_no_error(status):
-    assert health_of(obj("Deployment", "apps/v1", status)) == "progressing"
+    assert assess(obj("Deployment", "apps/v1", status))[0] == "progressing"

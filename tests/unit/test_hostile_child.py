@@ -9,9 +9,11 @@ from leafcast.ask.destinations import ASKED_MAX, destinations_below, nodes_below
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import AddChild, Noted
 from relay.core.events import HelloArrived, MailArrived, ReportArrived
+from relay.core.reports.counting import UNSENT_MAX
 from schemas.identity import NodePath, mail_key, short_key
 from schemas.records import API_NODE, NodeRecord, Source, encode_payload
 from schemas.reports import Report, Summary, encode
+from tests.simulation.soak import memory_of
 from tests.unit.meeting import PATH, SIGNER, TERM, TREE, Meeting
 
 KEY = short_key(bytes(20))
@@ -44,15 +46,10 @@ def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
             said = Report(key, 0, "one", 1, 7, False, 0, Summary({"synced": 1}))
             meeting.tell(meeting.centre, ReportArrived("emea", key, encode(said)))
 
-    tracemalloc.start()
-    try:
-        say(5_000)  # What is kept of the last few thousand keys that were read is full then.
-        before, _ = tracemalloc.get_traced_memory()
-        say(2_000)
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert after - before < 150_000, "of a million there would be more"
+    say(UNSENT_MAX)
+    before = memory_of(meeting.centre)
+    say(1_000)
+    assert memory_of(meeting.centre) - before < 10_000, "of a million there would be more"
 
 
 def told_of(meeting, node, sequence, path):

@@ -3,7 +3,15 @@
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.keys import KeyChange, KeyRing, Stamp, changed_record, completed, request_of
+from controllers.core.keys import (
+    KeyChange,
+    KeyRing,
+    KeysRefused,
+    Stamp,
+    changed_record,
+    completed,
+    request_of,
+)
 from controllers.keys import new_signer
 from leafcast.cli.commands.keys import keys
 from leafcast.key_files import (
@@ -51,6 +59,11 @@ def test_two_holders_sign_one_file_after_the_other(tmp_path, ring):
     found = completed(ring, read_request(request), 2000)
     assert found.pinned.threshold == 2
     assert found.roots == ()
+
+
+def test_a_tree_is_never_left_without_a_root(ring):
+    with pytest.raises(KeysRefused, match="no root would be left; name new ones"):
+        changed_record(ring, KeyChange(roots={}), Stamp(2000, "00" * 8), (), alone=False)
 
 
 def test_a_key_that_is_there_is_not_overwritten(tmp_path):

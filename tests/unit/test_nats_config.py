@@ -66,6 +66,21 @@ def test_no_secret_shows_in_a_representation():
 
 
 @pytest.mark.parametrize(
+    ("named", "dialled"),
+    [
+        ("wss://c.example/leaf", "wss://c.example:443/leaf"),
+        ("wss://[2001:db8::1]/leaf", "wss://[2001:db8::1]:443/leaf"),
+        ("wss://c.example:8443/leaf", "wss://c.example:8443/leaf"),
+        ("ws://localhost/leaf", "ws://localhost:80/leaf"),
+        ("tls://c.example", "tls://c.example"),
+    ],
+)
+def test_a_websocket_without_a_port_goes_where_the_web_is(named, dialled):
+    link = ParentLink((named,), nkey(5)[0])
+    assert f'urls: ["{dialled}"]' in render(replace(SETTINGS, parent=link))
+
+
+@pytest.mark.parametrize(
     ("change", "refusal"),
     [
         ({"children": {"RELAY": nkey(7)[1]}}, BadIdentity),
@@ -76,6 +91,7 @@ def test_no_secret_shows_in_a_representation():
         ({"store_dir": Path('/srv/"; evil')}, BadServerSettings),
         ({"parent": ParentLink(('nats://x", account: RELAY',), nkey(5)[0])}, BadServerSettings),
         ({"parent": ParentLink(("nats://x",), nkey(5)[1])}, BadNkey),
+        ({"parent": ParentLink(("wss://x:port",), nkey(5)[0])}, BadServerSettings),
     ],
 )
 def test_what_would_break_or_widen_the_file_is_refused(change, refusal):

@@ -209,6 +209,25 @@ def test_an_object_left_to_its_cluster_is_told_as_such(fleet):
     assert again == ("update", "it was left to its cluster, and is kept in step from now on", ())
 
 
+def test_what_is_left_to_its_cluster_from_now_on_is_told_once(fleet):
+    alone = {"edge.kubestellar.io/downsync-overwrite": "false"}
+    named = frozenset([key("one")])
+    why = "downsync-overwrite is false: it is left to its cluster from now on"
+    assert told(fleet, config("one", "2", **alone), named) == everywhere("update", why, ())
+    fleet.apply(config("one", "2", **alone))
+    why = "downsync-overwrite is false: the copy is left to its cluster"
+    assert told(fleet, config("one", "3", **alone), named) == everywhere("none", why, ())
+
+
+def test_what_stays_frozen_is_told_as_such(fleet):
+    fleet.apply(config("one", "{{ .till }}", **EXPANDED))
+    named = frozenset([key("one"), key("two")])
+    why = 'it stays frozen: no property "till" for configmaps/shop/one'
+    assert told(fleet, {}, named) == everywhere("none", why, ()) | everywhere(
+        "none", why, (), name="two"
+    )
+
+
 def test_named_objects_are_told_of_if_nothing_changes(fleet):
     named = frozenset([key("one")])
     assert told(fleet, {}, named) == everywhere("none", "it is as it should be", ())

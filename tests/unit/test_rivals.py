@@ -2,8 +2,16 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from controllers.core.rivals import CLOCKS_DIFFER_MS, Rival, Shown, judge_shown, new_term
+from controllers.core.snapshots import SnapshotIssuer
+from relay.core.effects import SnapshotShown
+from relay.core.events import HelloArrived, Tick
+from schemas.snapshots import Term
+from schemas.snapshots import encode as encode_snapshot
+from schemas.wire import encode
+from tests.unit.meeting import SIGNER, Meeting, hellos
 
 NOW_MS = 1_800_000_000_000
 MOMENTS = st.integers(0, 10**9).map(lambda more: NOW_MS + more)
@@ -29,3 +37,23 @@ def test_what_was_signed_before_is_of_a_run_that_ended(after_ms, entropy):
     mine = new_term(NOW_MS, entropy)
     for theirs in (new_term(NOW_MS - 10**6, entropy), new_term(NOW_MS + 10**6, entropy)):
         assert judge_shown(Shown(1, theirs, NOW_MS + after_ms), mine) is Rival.NONE
+
+
+def test_an_older_snapshot_of_another_term_is_shown_too_for_who_signed_it_may_still_sign():
+    meeting = Meeting()
+    child = meeting.join("one", "here")
+    meeting.now += 30
+    (hello,) = hellos(meeting.tell(child, Tick()))
+    other = SnapshotIssuer(Term(b"the copy"), now=0.0)
+    record = other.sign(meeting.generation - 1, now=3.0, now_ms=NOW_MS).record
+    own = meeting.snapshot
+
+    def told(signed):
+        said = HelloArrived("emea", encode(replace(hello, shown=signed)))
+        effects = meeting.centre_hears(said)
+        return [effect for effect in effects if isinstance(effect, SnapshotShown)]
+
+    (shown,) = told(SIGNER.seal("snapshot", encode_snapshot(record)).encode())
+    assert (shown.term, shown.time_ms) == (b"the copy".hex(), NOW_MS)
+    assert shown.generation < meeting.generation
+    assert told(own) == [], "it is the centre's own"

@@ -44,21 +44,39 @@ def phase(name):
     return lambda obj: obj.get("status", {}).get("phase") == name
 
 
+def names(relay):
+    return [gate.name for gate in gates(relay)]
+
+
+def asking(waves=WAVES, name="shop", **said):
+    return rollout(waves, name, {"leafcast.io/rollout-request": json.dumps(said)})
+
+
+async def steer(centre, waves=WAVES):
+    """A placement is in force, and a Rollout took it over."""
+    await centre.apply(config("a"), placement())
+    await centre.relay.until(lambda relay: relay.delta("shop"))
+    await centre.apply(rollout(waves))
+    await centre.until_status(ROLLOUT, phase("Complete"))
+
+
+async def begin(centre):
+    """Revision 2 is in its first wave."""
+    await steer(centre)
+    await centre.apply(config("a", value="2"))
+    await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+
+
 async def test_a_change_goes_out_by_waves(tmp_path):
     centre = await world(tmp_path)
     async with centre.running():
-        await centre.apply(config("a"), placement())
-        await centre.relay.until(lambda relay: relay.delta("shop"))
-        await centre.apply(rollout())
-        await centre.until_status(ROLLOUT, phase("Complete"))
-        await centre.apply(config("a", value="2"))
-        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
-        assert [gate.name for gate in gates(centre.relay)] == ["2.0", ""]
+        await begin(centre)
+        assert names(centre.relay) == ["2.0", ""]
         assert gates(centre.relay)[0].below == 1000
         obj = await centre.until_status(ROLLOUT, phase("Progressing"))
         assert obj["status"]["waves"][0]["name"] == "tenth"
         await answer(centre)
-        await centre.relay.until(lambda relay: [g.name for g in gates(relay)] == ["2.0", "2.1"])
+        await centre.relay.until(lambda relay: names(relay) == ["2.0", "2.1"])
         await answer(centre)
         obj = await centre.until_status(ROLLOUT, phase("Complete"))
         assert condition(obj, "RolledOut")["status"] == "True"
@@ -71,12 +89,7 @@ async def test_a_change_goes_out_by_waves(tmp_path):
 async def test_a_centre_that_starts_again_goes_on_where_it_was(tmp_path):
     centre = await world(tmp_path)
     async with centre.running():
-        await centre.apply(config("a"), placement())
-        await centre.relay.until(lambda relay: relay.delta("shop"))
-        await centre.apply(rollout())
-        await centre.until_status(ROLLOUT, phase("Complete"))
-        await centre.apply(config("a", value="2"))
-        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        await begin(centre)
         before = centre.relay.delta("shop")
     async with centre.running():
         await centre.until_status(ROLLOUT, phase("Progressing"))
@@ -91,12 +104,7 @@ async def test_a_centre_that_starts_again_goes_on_where_it_was(tmp_path):
 async def in_first_wave(centre):
     """A run that ends in the first wave of revision 2."""
     async with centre.running():
-        await centre.apply(config("a"), placement())
-        await centre.relay.until(lambda relay: relay.delta("shop"))
-        await centre.apply(rollout())
-        await centre.until_status(ROLLOUT, phase("Complete"))
-        await centre.apply(config("a", value="2"))
-        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        await begin(centre)
     return gates(centre.relay)
 
 
@@ -127,8 +135,7 @@ async def test_with_ledger_and_status_lost_nothing_goes_out_before_a_person_says
         assert condition(obj, "RolloutHeld")
         await controllers.caught_up()
         assert centre.relay.delta("shop") is None
-        said = {"leafcast.io/rollout-request": '{"id": "1", "action": "resume"}'}
-        await centre.apply(rollout(annotations=said))
+        await centre.apply(asking(id="1", action="resume"))
         await centre.relay.until(lambda relay: relay.delta("shop"))
         assert len(gates(centre.relay)) == 1
 
@@ -136,12 +143,7 @@ async def test_with_ledger_and_status_lost_nothing_goes_out_before_a_person_says
 async def test_a_deleted_rollout_leaves_its_placement_where_it_is(tmp_path):
     centre = await world(tmp_path)
     async with centre.running():
-        await centre.apply(config("a"), placement())
-        await centre.relay.until(lambda relay: relay.delta("shop"))
-        await centre.apply(rollout())
-        await centre.until_status(ROLLOUT, phase("Complete"))
-        await centre.apply(config("a", value="2"))
-        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        await begin(centre)
         before = gates(centre.relay)
         await centre.wds.delete(ROLLOUT)
         await centre.apply(config("a", value="3"))
@@ -151,30 +153,29 @@ async def test_a_deleted_rollout_leaves_its_placement_where_it_is(tmp_path):
         released["metadata"]["annotations"] = {"leafcast.io/release-rollout": "true"}
         await centre.apply(released)
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+        assert not centre.relay.kept_history().get(centre.relay.delta("shop").source.key)
+        # One that comes later knows nothing of the former one, whatever it is called.
+        await centre.apply(rollout())
+        obj = await centre.until_status(ROLLOUT, phase("Complete"))
+        assert len(obj["status"]["history"]) == 1
+        assert len(gates(centre.relay)) == 1
 
 
 async def test_a_request_is_done_once_and_a_wrong_one_is_refused(tmp_path):
     centre = await world(tmp_path)
     waves = ({"name": "tenth", "percent": 10, "approval": "before"}, WAVES[1])
-
-    def asking(**said):
-        return rollout(waves, annotations={"leafcast.io/rollout-request": json.dumps(said)})
-
     async with centre.running():
-        await centre.apply(config("a"), placement())
-        await centre.relay.until(lambda relay: relay.delta("shop"))
-        await centre.apply(rollout(waves))
-        await centre.until_status(ROLLOUT, phase("Complete"))
+        await steer(centre, waves)
         await centre.apply(config("a", value="2"))
         obj = await centre.until_status(ROLLOUT, phase("AwaitingApproval"))
         assert obj["status"]["next"] == "leafcast rollout approve shop tenth"
         assert len(gates(centre.relay)) == 1
-        await centre.apply(asking(id="1", action="approve", wave="rest"))
+        await centre.apply(asking(waves, id="1", action="approve", wave="rest"))
         obj = await centre.until_status(ROLLOUT, lambda obj: obj["status"].get("request"))
         assert obj["status"]["request"]["outcome"] == "Refused"
-        await centre.apply(asking(id="2", action="approve", wave="tenth"))
+        await centre.apply(asking(waves, id="2", action="approve", wave="tenth"))
         await centre.relay.until(lambda relay: len(gates(relay)) == 2)
-        await centre.apply(asking(id="3", action="abort"))
+        await centre.apply(asking(waves, id="3", action="abort"))
         await centre.until_status(ROLLOUT, phase("Aborted"))
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
 
@@ -195,10 +196,8 @@ async def test_of_two_rollouts_that_share_an_object_the_later_waits(tmp_path):
         await centre.apply(config("a", value="2"))
         await centre.until_status(ROLLOUT, phase("Progressing"))
         await centre.until_status(key, lambda obj: condition(obj, "Blocked"))
-        for names in (["2.0", ""], ["2.0", "2.1"]):
-            await centre.relay.until(
-                lambda relay, names=names: [gate.name for gate in gates(relay)] == names
-            )
+        for wanted in (["2.0", ""], ["2.0", "2.1"]):
+            await centre.relay.until(lambda relay, wanted=wanted: names(relay) == wanted)
             await answer(centre)
         await centre.until_status(ROLLOUT, phase("Complete"))
         await centre.until_status(key, phase("Progressing"))
@@ -212,8 +211,7 @@ async def test_an_undo_to_a_content_of_which_an_object_is_lost_changes_nothing(t
         before = gates(centre.relay)
         first = await centre.relay.entries(centre.relay.deltas()[0])
         del centre.relay.blobs[first["a"].address]
-        said = {"leafcast.io/rollout-request": '{"id": "1", "action": "undo"}'}
-        await centre.apply(rollout(annotations=said))
+        await centre.apply(asking(id="1", action="undo"))
         obj = await centre.until_status(ROLLOUT, lambda obj: obj["status"].get("request"))
         assert obj["status"]["request"]["outcome"] == "Refused"
         assert "is lost" in obj["status"]["request"]["message"]
@@ -227,3 +225,38 @@ async def test_of_two_rollouts_of_a_placement_the_older_counts(tmp_path):
         await centre.apply(rollout(name="b"))
         second = ObjectKey("leafcast.io", "rollouts", "", "b")
         await centre.until_status(second, lambda obj: condition(obj, "Superfluous"))
+        await centre.apply(asking(name="b", id="1", action="pause"))
+        obj = await centre.until_status(second, lambda obj: obj["status"].get("request"))
+        assert obj["status"]["request"]["outcome"] == "Refused"
+
+
+async def test_a_placement_that_is_deleted_and_comes_again_goes_by_waves_over_nothing(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await begin(centre)
+        await centre.wds.delete(SHOP)
+        await centre.until_status(ROLLOUT, phase("Waiting"))
+        await centre.apply(config("a", value="3"), placement())
+        await centre.relay.until(lambda relay: gates(relay)[-1].arm is None)
+        obj = await centre.until_status(ROLLOUT, phase("Progressing"))
+        assert [item["number"] for item in obj["status"]["history"]] == [1, 2, 3]
+
+
+async def test_a_rollout_of_another_placement_brings_nothing_of_the_former_one(tmp_path):
+    centre = await world(tmp_path)
+    other = rollout()
+    other["spec"] = {"placement": {"name": "other"}, "waves": list(WAVES)}
+    async with centre.running():
+        await begin(centre)
+        await centre.apply(config("b"), placement("other", clause={"objectNames": ["b"]}))
+        await centre.relay.until(lambda relay: relay.delta("other"))
+        await centre.apply(other)
+        obj = await centre.until_status(ROLLOUT, phase("Complete"))
+        assert [item["number"] for item in obj["status"]["history"]] == [1]
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RolloutGone"))
+    async with centre.running() as controllers:
+        await controllers.caught_up()
+        await centre.apply(config("b", value="2"))
+        await centre.relay.until(lambda r: len(r.body(r.delta("other")).gates) == 2)
+        arms = {gate.arm for gate in centre.relay.body(centre.relay.delta("other")).gates}
+        assert arms.isdisjoint(gate.arm for gate in gates(centre.relay))

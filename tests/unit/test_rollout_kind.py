@@ -74,7 +74,7 @@ def test_what_is_wrong_is_named_with_field_and_remedy(name):
     ],
 )
 def test_what_is_right_is_read(spec):
-    assert parse_kind(made(**spec)).spec.waves[0].admits_all
+    assert parse_kind(made(**spec)).spec.waves[0].percent == 100
 
 
 async def test_a_second_rollout_of_a_placement_is_refused():

@@ -45,6 +45,12 @@ def lines(view: RenderableType) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
+def test_what_was_aborted_is_not_waited_for() -> None:
+    waves = [CANARY, {**TENTH, "phase": "AwaitingApproval", "step": 1}, REST]
+    said = lines(rollout_view(rollout(revision=7, phase="Aborted", wave=2, waves=waves), 0))
+    assert [line.split()[-1] for line in said[2:5]] == ["done", "aborted", "begun"]
+
+
 def test_a_rollout_under_way_shows_each_wave_and_the_command_that_it_needs() -> None:
     said = lines(
         rollout_view(

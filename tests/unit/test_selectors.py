@@ -72,18 +72,6 @@ def test_the_same_selector_said_in_two_ways_is_equal():
     assert hash(said) == hash(expression("In", "b", key="a"))
 
 
-def test_an_index_is_helped_by_the_narrowest_equality():
-    narrow = selector(
-        matchLabels={"app": "shop"},
-        matchExpressions=[{"key": "tier", "operator": "In", "values": ["a", "b"]}],
-    )
-
-    assert narrow.equality_pairs == (("app", "shop"),)
-    assert expression("In", "x", "y").equality_pairs == (("tier", "x"), ("tier", "y"))
-    assert expression("NotIn", "x").equality_pairs == ()
-    assert EVERYTHING.equality_pairs == ()
-
-
 @pytest.mark.parametrize(
     ("form", "path", "said"),
     [

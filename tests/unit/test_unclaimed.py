@@ -59,3 +59,13 @@ async def test_a_newer_key_is_none_of_an_old_bundles(tmp_path, issued):
     made.handed_out(LATE, "U1", 1000)
     assert await made.void_expired(2000) == []
     assert issued == {}
+
+
+async def test_a_damaged_list_of_bundles_is_told_and_new_ones_are_remembered(
+    tmp_path, issued, caplog
+):
+    (tmp_path / unclaimed.FILE).write_text('["half a li')
+    made = bundles(tmp_path, {LATE: "U1"})
+    assert "bundles.json is damaged" in caplog.text
+    made.handed_out(LATE, "U1", 1000)
+    assert await bundles(tmp_path, {LATE: "U1"}).void_expired(1001) == [LATE]

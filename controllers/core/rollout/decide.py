@@ -11,10 +11,19 @@ from controllers.core.rollout import history, judging, layers, recovery, waves
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.judging import Tally
 from controllers.core.rollout.requests import handle, ignored
-from controllers.core.rollout.revisions import TOO_MANY, aborted, begun, finished, has_room
+from controllers.core.rollout.revisions import (
+    TOO_MANY,
+    aborted,
+    begun,
+    emptied,
+    finished,
+    has_room,
+    settled,
+)
 from controllers.core.rollout.state import (
     changed,
     is_under_way,
+    paced,
     present,
     target_of,
     timestamp,
@@ -70,6 +79,8 @@ def decide(
         # A request of a state that is lost is not taken for one of this.
         state = ignored(recovery.begin(spec, facts, now.wall_ms), facts.request)
         run = begin_run(state, now)
+    if facts.is_gone and state.revision:
+        state = emptied(state)
     state = recovery.read_across(spec, facts, state)
     passed = max(now.seconds - run.at, 0.0)
     run = replace(
@@ -113,11 +124,18 @@ class _Turn:
     def take_target(self, state: RolloutStatus) -> RolloutStatus:
         """Begin a revision if the space wants another content than it did."""
         target = self._facts.target
-        if target is None or state.phase == "Held" or target == target_of(state):
+        if target is None or state.phase == "Held":
             return state
+        if target == target_of(state):
+            is_gone = state.waiting_for == TOO_MANY
+            return changed(state, waiting_for="") if is_gone else state
         newest = state.layers[0].manifest if state.layers else ""
         if target.address == newest and state.revision:
-            return changed(state, target=target.address, target_size=target.size)
+            known = changed(state, target=target.address, target_size=target.size, waiting_for="")
+            if state.phase != "Aborted":
+                return known
+            if layers.reaches_all(state.layers):
+                return settled(known)
         if not has_room(state, target):
             return changed(state, waiting_for=TOO_MANY)
         state = changed(state, target=target.address, target_size=target.size, waiting_for="")
@@ -206,8 +224,8 @@ class _Turn:
             return self._failed(state, wave, reason)
         if judging.shortfall(self._spec, found):
             self.run = replace(self.run, soaked=0.0, is_running=found.waiting == 0)
-            deadline = _deadline(self._spec, wave)
-            if deadline is not None and self.run.lasted >= deadline:
+            left = self._left(wave)
+            if left is not None and left <= 0:
                 return self._failed(
                     state, wave, f"it was not good within {_text(self._spec, wave)}"
                 )
@@ -253,9 +271,14 @@ class _Turn:
     # Time.
 
     def _wake_for_deadline(self, wave: WaveStatus) -> None:
-        deadline = _deadline(self._spec, wave)
-        if deadline is not None and self.run.is_running:
-            self._wake_in(deadline - self.run.lasted)
+        left = self._left(wave)
+        if left is not None and self.run.is_running:
+            self._wake_in(left)
+
+    def _left(self, wave: WaveStatus) -> float | None:
+        """How long the wave still may not be good; what its rate makes it wait is not counted."""
+        deadline = seconds_of(wave.definition.deadline or self._spec.deadline)
+        return None if deadline is None else deadline + paced(wave) - self.run.lasted
 
     def _wake_in(self, seconds: float) -> None:
         self.wake = max(seconds, 0.0) if self.wake is None else min(self.wake, max(seconds, 0.0))
@@ -273,10 +296,6 @@ def _has_failed(state: RolloutStatus) -> bool:
 
 def _at_phase(state: RolloutStatus, wave: WaveStatus, phase: str) -> RolloutStatus:
     return changed(with_wave(state, changed(wave, phase=phase)), phase=phase)
-
-
-def _deadline(spec: RolloutSpec, wave: WaveStatus) -> float | None:
-    return seconds_of(wave.definition.deadline or spec.deadline)
 
 
 def _text(spec: RolloutSpec, wave: WaveStatus) -> str:

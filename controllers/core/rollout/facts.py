@@ -30,7 +30,8 @@ class Facts:
 
     `target` is the content that its space wants, once the centre keeps it. `gates` are those of its
     delta, None if there is none; `count` is of that very delta, or None. `request` is what a person
-    asks of the rollout. `is_lost` says that there may have been a delta which nobody remembers.
+    asks of the rollout. `is_lost` says that there may have been a delta which nobody remembers,
+    `is_gone` that the placement was deleted, and its delta with it.
     """
 
     target: Reference | None = None
@@ -38,6 +39,7 @@ class Facts:
     gates: tuple[Gate, ...] | None = None
     count: Count | None = None
     is_lost: bool = False
+    is_gone: bool = False
     uid: str = ""
     request: str = ""
     members: Callable[[Wave], int] = _nobody

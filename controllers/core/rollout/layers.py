@@ -109,14 +109,20 @@ def pruned(layers: Sequence[Layer]) -> tuple[Layer, ...]:
         # The newest may wait for its first gate.
         if kept or not found:
             found.append(changed(layer, gates=kept))
-        if any(_admits_all(gate) for gate in kept):
+        if admits_all(kept):
             break
     return tuple(found)
 
 
+def without_windows(layer: Layer) -> Layer:
+    """The same layer, as if its windows were open for good."""
+    return changed(layer, gates=tuple(changed(gate, windows=()) for gate in layer.gates))
+
+
 def _covers(newer: LayerGate, older: LayerGate) -> bool:
     """Whether whoever passes the older gate passes the newer one before."""
-    if newer.windows and newer.windows != older.windows:
+    if newer.windows:
+        # Who passed the older one while it was open has what that gave until the newer one opens.
         return False
     same = newer.selector is None or (newer.over, newer.selector) == (older.over, older.selector)
     if not same:
@@ -126,13 +132,18 @@ def _covers(newer: LayerGate, older: LayerGate) -> bool:
     return newer.salt == older.salt and 0 < older.below <= newer.below
 
 
-def _admits_all(gate: LayerGate) -> bool:
-    return gate.selector is None and gate.below >= BUCKETS and not gate.windows
+def admits_all(gates: Iterable[LayerGate]) -> bool:
+    """Whether everyone passes one of these gates now."""
+    return any(_is_for_all(gate) and not gate.windows for gate in gates)
 
 
 def reaches_all(layers: Sequence[Layer]) -> bool:
     """Whether everyone gets the newest content, once its window opens."""
-    return any(gate.selector is None and gate.below >= BUCKETS for gate in layers[0].gates)
+    return any(map(_is_for_all, layers[0].gates))
+
+
+def _is_for_all(gate: LayerGate) -> bool:
+    return gate.selector is None and gate.below >= BUCKETS
 
 
 def contents(layers: Iterable[Layer]) -> set[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from controllers.core.rollout import history, layers, waves
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.revisions import begun
 from controllers.core.rollout.state import Change, arm_of, changed, is_under_way
-from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_spec import RolloutSpec, Wave
 from schemas.api.rollout_status import Layer, LayerGate, RolloutStatus, RolloutStep, WaveStatus
 from schemas.records import BUCKETS, Gate
 
@@ -31,7 +34,7 @@ def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
     state = _remembered(state, now_ms, facts.change)
     named = [gate for gate in facts.gates if gate.name]
     if named:
-        return _resumed(spec, facts, state)
+        return _resumed(spec, facts, state, now_ms)
     newest = state.layers[0]
     state = changed(
         state,
@@ -49,7 +52,7 @@ def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> Rollou
     newest = max(map(layers.revision_of, named), default=0)
     if newest > state.revision and facts.gates is not None:
         known = changed(state, layers=layers.read_layers(facts.gates), paused=False)
-        return _resumed(spec, facts, _remembered(known, 0, Change()))
+        return _resumed(spec, facts, _remembered(known, 0, Change()), 0)
     if newest < state.revision or not is_under_way(state):
         return state
     for gate in named:
@@ -100,10 +103,18 @@ def _remembered(state: RolloutStatus, now_ms: int, change: Change) -> RolloutSta
     return changed(state, history=tuple(listed))
 
 
-def _resumed(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:
-    """The newest revision as far as its gates say: it is judged again, from the last one on."""
+def _resumed(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -> RolloutStatus:
+    """The newest revision as far as its gates say: it is judged again, from the last one on.
+
+    If its gates are of other waves than those that the Rollout has now, it begins again.
+    """
     newest = state.layers[0]
     found, together = waves.expanded(spec, facts.label_values)
+    if len(newest.gates) == 1 and layers.reaches_all(state.layers):
+        found, together = (found if len(found) == 1 else (waves.EVERYONE,)), 0
+    state = changed(state, target=newest.manifest, target_size=newest.size)
+    if (arm := arm_of(newest)) is not None and not all(_is_of(found, it) for it in newest.gates):
+        return begun(spec, facts, state, arm, now_ms)
     last = max(min(max(layers.wave_of(gate.name) for gate in newest.gates), len(found) - 1), 0)
     statuses = waves.wave_statuses(found)
     listed = []
@@ -119,10 +130,14 @@ def _resumed(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutSt
         wave=last + 1,
         wave_name=found[last].name,
         waves=tuple(listed),
-        target=newest.manifest,
-        target_size=newest.size,
         ungrouped=together,
     )
+
+
+def _is_of(found: Sequence[Wave], gate: LayerGate) -> bool:
+    """Whether a gate may be one of these waves."""
+    at = layers.wave_of(gate.name)
+    return at < len(found) and waves.labels_of(found[at]) == (gate.over, gate.selector)
 
 
 def _as_opened(wave: WaveStatus, gate: LayerGate | None, *, is_present: bool) -> WaveStatus:

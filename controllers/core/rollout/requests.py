@@ -8,11 +8,12 @@ from typing import Literal
 
 from controllers.core.rollout import history, layers, recovery, waves
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.revisions import aborted, begun, finished, has_room
+from controllers.core.rollout.revisions import aborted, at_once, begun, finished, has_room
 from controllers.core.rollout.state import (
     Change,
     changed,
     is_under_way,
+    paced,
     present,
     reference,
     with_wave,
@@ -45,14 +46,15 @@ def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -
         request = read_rollout_request(text)
     except Faulty as refused:
         mark = text[:_MARK_CHARACTERS]
-        return state if known == mark else _told(state, mark, "", "Refused", str(refused))
+        told = RequestStatus(id=mark, outcome="Refused", message=str(refused))
+        return state if known == mark else changed(state, request=told)
     if request.id == known:
         return state
     try:
         done, message = _Asked(spec, facts, state, request, now_ms).answer()
     except Refused as refused:
-        return _told(state, request.id, request.action, "Refused", str(refused))
-    return _told(done, request.id, request.action, "Done", message)
+        return changed(state, request=answered(text, "Refused", str(refused)))
+    return changed(done, request=answered(text, "Done", message))
 
 
 def is_news(state: RolloutStatus, text: str) -> bool:
@@ -68,20 +70,17 @@ def ignored(state: RolloutStatus, text: str) -> RolloutStatus:
     """The state that takes a request for one that was handled: it was made of a state now lost."""
     if not text:
         return state
-    action = ""
+    said = answered(text, "Ignored", "it was made before this status began")
+    return changed(state, request=said)
+
+
+def answered(text: str, outcome: Outcome, message: str) -> RequestStatus:
+    """What became of the request that the annotation says."""
     try:
         request = read_rollout_request(text)
-        mark, action = request.id, str(request.action)
     except Faulty:
-        mark = text[:_MARK_CHARACTERS]
-    return _told(state, mark, action, "Ignored", "it was made before this status began")
-
-
-def _told(
-    state: RolloutStatus, mark: str, action: str, outcome: Outcome, message: str
-) -> RolloutStatus:
-    said = RequestStatus(id=mark, action=action, outcome=outcome, message=message)
-    return changed(state, request=said)
+        return RequestStatus(id=text[:_MARK_CHARACTERS], outcome=outcome, message=message)
+    return RequestStatus(id=request.id, action=request.action, outcome=outcome, message=message)
 
 
 _Answer = tuple[RolloutStatus, str]
@@ -135,7 +134,8 @@ class _Asked:
             raise Refused("it is not paused")
         if wave is not None and failed:
             again = "Progressing" if wave.step else "Pending"
-            state = with_wave(state, changed(wave, phase=again, reason="", lasted=0, soaked=0))
+            lasted = paced(wave)
+            state = with_wave(state, changed(wave, phase=again, reason="", lasted=lasted, soaked=0))
         return changed(state, paused=False, phase="Progressing"), "it goes on"
 
     def _promote(self) -> _Answer:
@@ -204,17 +204,13 @@ class _Asked:
             raise Refused("that content is what goes out already")
         change = Change(self.request.user or USER, f"undo to revision {found.number}")
         facts = replace(self.facts, change=change)
-        if not self.request.now:
-            if not has_room(state, arm):
-                most = layers.CONTENTS_MAX
-                raise Refused(f"{most} contents are out at once; abort, or undo with now")
-            done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
-            return done, f"revision {done.revision} goes out by waves"
+        if not self.request.now and not has_room(state, arm):
+            most = layers.CONTENTS_MAX
+            raise Refused(f"{most} contents are out at once; abort, or undo with now")
         done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
-        base = layers.base(done.revision, arm)
-        done = history.ended(done, done.revision, "Complete")
-        done = changed(done, layers=(base,), waves=(), wave=0, wave_name="", phase="Complete")
-        return done, f"revision {done.revision} goes to everyone now"
+        if self.request.now:
+            return at_once(done), f"revision {done.revision} goes to everyone now"
+        return done, f"revision {done.revision} goes out by waves"
 
     def _arm(self, found: Revision | None, number: int) -> Reference:
         """The content of a revision that is kept."""

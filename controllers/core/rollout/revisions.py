@@ -8,7 +8,7 @@ from controllers.core.rollout import history, layers, waves
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.state import changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec
-from schemas.api.rollout_status import Layer, Outcome, RolloutStatus
+from schemas.api.rollout_status import Layer, Outcome, RolloutStatus, RolloutStep
 from schemas.blobs import Reference
 
 TOO_MANY = f"{layers.CONTENTS_MAX} contents are out at once; the newest one waits"
@@ -60,10 +60,67 @@ def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
     return changed(state, phase="Aborted", paused=False, layers=left)
 
 
+def at_once(state: RolloutStatus) -> RolloutStatus:
+    """A revision that was just begun, let out to everyone, whatever they have and wait for."""
+    number = state.revision
+    gate = changed(layers.ALL, name=waves.gate_name(number, 0))
+    [wave] = waves.wave_statuses([waves.EVERYONE])
+    wave = changed(wave, phase="Promoted", steps=(RolloutStep(below=gate.below),), step=1)
+    return finished(
+        changed(
+            state,
+            layers=(changed(state.layers[0], gates=(gate,)),),
+            waves=(wave,),
+            wave_name=wave.name,
+            ungrouped=0,
+        )
+    )
+
+
+def emptied(state: RolloutStatus) -> RolloutStatus:
+    """The state once the placement was deleted: nobody has anything, and it would begin anew."""
+    if is_under_way(state):
+        state = history.ended(state, state.revision, "Aborted")
+    nothing = (layers.base(0, None),)
+    return RolloutStatus(
+        phase="Waiting",
+        history=state.history,
+        pins=state.pins,
+        freezes=tuple(changed(freeze, layers=nothing) for freeze in state.freezes),
+        layers=nothing,
+        salt=state.salt,
+        request=state.request,
+    )
+
+
+def settled(state: RolloutStatus) -> RolloutStatus:
+    """The state after an abort, once the space wants what everyone went back to."""
+    number = state.layers[0].revision
+    return changed(
+        state,
+        revision=number,
+        over_revision=None,
+        phase="Complete",
+        waves=(),
+        wave=0,
+        wave_name="",
+    )
+
+
 def _left(state: RolloutStatus) -> tuple[Layer, ...]:
-    """What a new revision lies over: of one that is complete no more than its content."""
-    if state.phase == "Complete" and state.layers:
-        newest = state.layers[0]
-        return (changed(newest, gates=(layers.ALL,)),)
+    """What a new revision lies over: of one that everyone has no more than its content."""
     # What was superseded before its first gate opened nobody has.
-    return layers.pruned([layer for layer in state.layers if layer.gates])
+    listed = [layer for layer in state.layers if layer.gates]
+    kept = layers.pruned(listed)
+    ended = state.phase in ("Complete", "Partial")
+    # Who waits for a window goes on waiting, as long as there is room for what they have.
+    crowded = len(layers.contents(kept)) >= layers.CONTENTS_MAX
+    if listed and ended and (crowded or _nobody_waits(state)):
+        kept = layers.pruned([layers.without_windows(listed[0]), *listed[1:]])
+    if ended and kept and layers.admits_all(kept[0].gates):
+        return (changed(kept[0], gates=(layers.ALL,)),)
+    return kept
+
+
+def _nobody_waits(state: RolloutStatus) -> bool:
+    return bool(state.complete) and not any(wave.waiting for wave in state.waves)

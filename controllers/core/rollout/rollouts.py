@@ -143,7 +143,9 @@ class Rollouts:
             sound = is_sound(state) and bool(layers.gates_of(state) or state.phase == "Held")
         except ValueError:
             return None
-        return state if sound else None
+        # What it said of another placement is nothing for this one.
+        ours = state.placement == self.specs[name].placement.placement
+        return state if sound and ours else None
 
     def _age(self, name: str) -> tuple[str, str]:
         metadata = self.objects[name].get("metadata") or {}

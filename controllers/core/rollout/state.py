@@ -75,6 +75,11 @@ def present(state: RolloutStatus) -> WaveStatus | None:
     return state.waves[state.wave - 1] if 0 < state.wave <= len(state.waves) else None
 
 
+def paced(wave: WaveStatus) -> int:
+    """How many seconds of the wave its present step was to wait for."""
+    return wave.steps[wave.step - 1].after if wave.step else 0
+
+
 def with_wave(state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
     """The state with the present wave as it is now."""
     return changed(state, waves=replaced(state.waves, state.wave - 1, wave))

@@ -19,11 +19,13 @@ from schemas.api.rollout_spec import (
 from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, WaveStatus
 from schemas.names import LABEL_MAX
 from schemas.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET
-from schemas.selectors import IN, LabelSelector, Requirement
+from schemas.selectors import EXISTS, IN, LabelSelector, Requirement
 
 LabelValues = Callable[[str], Sequence[str]]
 """The values that a label has among the SyncTargets, sorted."""
 MINUTE_SECONDS = 60
+EVERYONE = Wave(name="all", percent=100)
+"""The one wave of what goes to everyone at once."""
 _RAMP_MINUTES_MAX = 100_000
 
 
@@ -44,7 +46,7 @@ def expanded(spec: RolloutSpec, values: LabelValues) -> tuple[tuple[Wave, ...], 
         label = wave.per_group.label
         most = max(room - len(grouped), 1)
         sets = _grouped(values(label), most)
-        together += sum(len(each) - 1 for each in sets)
+        together += sum(max(len(each) - 1, 0) for each in sets)
         room -= len(sets)
         found += [_of_group(wave, label, each) for each in sets]
     return tuple(_told_apart(found)), together
@@ -62,16 +64,19 @@ def _told_apart(waves: Iterable[Wave]) -> Iterator[Wave]:
 
 
 def _grouped(values: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Each value alone, but for the last ones, which share one place if there are too many."""
+    """Each value alone, but for the last ones, which share one place if there are too many.
+
+    A label that nobody has makes one group, of nobody.
+    """
     alone = values if len(values) <= most else values[: most - 1]
     rest = values[len(alone) :]
-    return [*([value] for value in alone), *([rest] if rest else ())]
+    return [*([value] for value in alone), *([rest] if rest or not values else ())]
 
 
 def _of_group(wave: Wave, label: str, values: Sequence[str]) -> Wave:
-    requirement = Requirement(label, IN, tuple(values))
+    requirement = Requirement(label, IN if values else EXISTS, tuple(values))
     selector = LabelSelector((*(wave.selector or ()), requirement))
-    word = values[0].lower().replace("_", "-").replace(".", "-") or "none"
+    word = values[0].lower().replace("_", "-").replace(".", "-") or "none" if values else ""
     name = f"{wave.name}-{word}"[:LABEL_MAX].rstrip("-")
     return changed(wave, name=name, selector=selector, per_group=None)
 
@@ -126,7 +131,8 @@ def labels_of(wave: Wave) -> tuple[str, LabelSelector | None]:
     """Whose labels a wave goes by, and by which; None takes any."""
     if wave.location_selector is not None:
         return OVER_LOCATION, wave.location_selector
-    return OVER_SYNC_TARGET, wave.selector
+    # One that requires nothing is for everyone, as none is.
+    return OVER_SYNC_TARGET, wave.selector if len(wave.selector or ()) else None
 
 
 def _window(window: RolloutWindow) -> StatusWindow:
@@ -143,7 +149,9 @@ def steps_of(
     """
     wave = waves[at]
     end = BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100
-    begin = max((_end(each) for each in waves[:at] if _whom(each) == _whom(wave)), default=0)
+    begin = max(
+        (_end(each) for each in waves[:at] if labels_of(each) == labels_of(wave)), default=0
+    )
     if wave.max_concurrent is None and wave.rate is None:
         return (RolloutStep(below=end),)
     # A share of the members needs no number of them.
@@ -159,10 +167,6 @@ def steps_of(
         RolloutStep(below=begin + math.ceil((end - begin) * share), after=seconds)
         for share, seconds in zip(shares, after, strict=True)
     )
-
-
-def _whom(wave: Wave) -> tuple[object, object]:
-    return wave.selector, wave.location_selector
 
 
 def _end(wave: Wave) -> int:

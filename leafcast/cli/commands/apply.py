@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.apply_batch import Change, complete, held_removals, judge, make
+from leafcast.cli.apply_batch import Change, complete, held_together, judge, make
 from leafcast.cli.apply_warnings import warnings
 from leafcast.cli.object_options import (
     dry_run_option,
@@ -77,10 +77,11 @@ async def apply_all(
     Raises BadManifests, nothing being changed, if anything of the batch cannot be applied.
     """
     changes = await judge(session, await complete(session, loaded, namespace))
+    between: Callable[[], Awaitable[None]] = _at_once
     async with AsyncExitStack() as stack:
         if dry_run == "none":
-            await stack.enter_async_context(held_removals(session))
-        made = await _make_all(session, changes, dry_run, output)
+            between = await stack.enter_async_context(held_together(session))
+        made = await _make_all(session, changes, dry_run, output, between)
     if output in ("yaml", "json") and made:
         results = [change.after for change in made]
         click.echo(document(results, output, single=len(results) == 1), nl=False)
@@ -89,12 +90,21 @@ async def apply_all(
     return len(changes) - len(made)
 
 
+async def _at_once() -> None:
+    """Nothing is held."""
+
+
 async def _make_all(
-    session: Session, changes: Sequence[Change], dry_run: DryRun, output: Output | None
+    session: Session,
+    changes: Sequence[Change],
+    dry_run: DryRun,
+    output: Output | None,
+    between: Callable[[], Awaitable[None]],
 ) -> list[Change]:
     made: list[Change] = []
     latest: dict[ObjectKey, Object] = {}
     for judged in changes:
+        await between()
         # An object that is said twice is changed by what is said later.
         change = replace(judged, before=latest.get(judged.wish.key, judged.before))
         try:

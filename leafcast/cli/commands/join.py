@@ -30,6 +30,7 @@ from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.health_endpoint import HealthAddress
 from leafcast.local.listening import Listening
+from leafcast.show.sanitize import sanitize
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
@@ -93,7 +94,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
     clock, dice = SystemClock(), SystemDice()
-    say = click.echo if log_format == "text" else _logging(log_format)
+    say = say_plainly if log_format == "text" else _logging(log_format)
     again = _again(source, path, data_dir)
     invited = invitation_of(source, token, path)
     if invited is None:
@@ -124,6 +125,11 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
             found, place, clock, dice, say, attached, health, proxy=proxy, listens=listens
         )
         _until_ended(node.run(), again)
+
+
+def say_plainly(text: str) -> None:
+    """Print what a run says; the words of a proxy or a server in it cannot steer the terminal."""
+    click.echo(sanitize(text))
 
 
 def _until_ended(work: Coroutine[Any, Any, T], again: str) -> T:

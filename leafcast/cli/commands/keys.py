@@ -21,6 +21,7 @@ from leafcast.key_files import (
     write_request,
     write_root,
 )
+from leafcast.show.object_tables import laid_out
 from leafcast.show.plurals import many
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemDice
@@ -29,6 +30,12 @@ from schemas.records import KeysRecord
 from schemas.signing import Signer
 
 SECONDS = 600.0
+LACKING_MAX = 10
+_WAITS = {
+    "told": "another certificate authority is made, and signs once it is known to",
+    "renewed": "another certificate authority signs; the former one is believed until it does for",
+    "left": "another certificate authority signs alone; the former one is still believed by",
+}
 GENERATION_MAX = 2**63 - 1
 
 _call = partial(call, seconds=SECONDS)
@@ -56,41 +63,72 @@ def list_keys(data_dir: Path | None) -> None:
     """List root keys and signing keys, and how much in force each has signed."""
     found = _call(data_dir, "keys")
     rows = [_row(key) for key in found["keys"]]
-    listed = [("ID", "KIND", "SIGNS", "FROM", "TO", "STATE", "RECORDS", "HERE"), *rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    for row in listed:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(sanitize("   ".join(cells).rstrip()))
+    header = ("ID", "KIND", "SIGNS", "FROM", "TO", "STATE", "RECORDS", "HERE")
+    for line in laid_out([header, *rows]):
+        click.echo(sanitize(line))
     roots = sum(key["kind"] == "root" for key in found["keys"])
     needed = f"{found['threshold']} of {many(roots, 'root')} must sign a change of keys"
     click.echo(f"{needed}; the roots are at version {found['version']}")
+    if _call(data_dir, "keys-authority-state")["changing"]:
+        hint = "leafcast keys rotate authority says what it waits for"
+        click.echo(f"another certificate authority is on its way: {hint}")
 
 
 @keys.command()
-@click.argument("what", type=click.Choice(["signing", "root"]))
+@click.argument("what", type=click.Choice(["signing", "root", "authority"]))
 @click.option(
     "--root", "roots", type=_path, multiple=True, help="A public root key; name all new ones."
 )
 @click.option("--threshold", type=click.IntRange(1, 16), help="How many roots must sign a change.")
+@click.option("--force", is_flag=True, help="Wait for no node to know the new authority.")
 @_request_option
 @data_dir_option
 def rotate(
     what: str,
     roots: tuple[Path, ...],
     threshold: int | None,
+    force: bool,  # noqa: FBT001 - click
     request: Path | None,
     data_dir: Path | None,
 ) -> None:
-    """Put a new signing key in force, or new roots.
+    """Put a new signing key in force, or new roots, or another certificate authority.
 
     What is in force stays so, and is not signed anew. Without --root each root that the centre has
     itself is made anew. Roots change by the word of those before and of their own.
+
+    The authority signs the certificates of servers. All nodes get to know the new one before it
+    signs; for those that are away that waits, and goes on by itself.
     """
-    if what == "signing" and (roots or threshold):
+    if what != "root" and (roots or threshold):
         raise click.UsageError("--root and --threshold are of `keys rotate root`")
+    if what == "authority":
+        if request is not None:
+            raise click.UsageError("--request is for what roots sign")
+        return _rotate_authority(data_dir, force=force)
+    if force:
+        raise click.UsageError("--force is of `keys rotate authority`")
     named = {key: public.hex() for key, public in map(read_public, roots)}
     said = {"what": what, "roots": named, "threshold": threshold or 0}
-    _change(data_dir, request, f"the {what} key is rotated", **said)
+    return _change(data_dir, request, f"the {what} key is rotated", **said)
+
+
+def _rotate_authority(data_dir: Path | None, *, force: bool) -> None:
+    done = _call(data_dir, "keys-authority", force=force)
+    for where in done["void"]:
+        click.echo(sanitize(f"the token for {where} is void: it names the former authority"))
+    if done["doing"] == "done":
+        return click.echo("the certificate authority is another one, and nodes believe that alone")
+    lacking = done["lacking"]
+    click.echo(f"{_WAITS[done['doing']]} {many(len(lacking), 'node')}:")
+    for path, why in list(lacking.items())[:LACKING_MAX]:
+        click.echo(sanitize(f"  {path}: {why}"))
+    if len(lacking) > LACKING_MAX:
+        click.echo(f"  and {len(lacking) - LACKING_MAX} more")
+    click.echo(
+        "It goes on by itself when they are back; `leafcast keys list` says whether it still does. "
+        "With --force it goes on now, and who does not know the new one has to be let in anew."
+    )
+    return None
 
 
 @keys.command()

@@ -6,13 +6,13 @@ import datetime as dt
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from leafcast.cli.object_options import refuse
 from leafcast.cli.options import NodeAt, data_dir_option
 from leafcast.cli.session_calls import call
+from leafcast.show.object_tables import laid_out
 from leafcast.show.plurals import many
 from leafcast.show.sanitize import sanitize
 
@@ -108,8 +108,6 @@ def _moment(wall_ms: int) -> str:
     return f"{dt.datetime.fromtimestamp(wall_ms // 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _table(rows: Sequence[Sequence[Any]]) -> None:
-    widths = [max(len(str(row[at])) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        cells = [f"{sanitize(str(cell)):<{width}}" for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+def _table(rows: Sequence[Sequence[str]]) -> None:
+    for line in laid_out([[sanitize(cell) for cell in row] for row in rows]):
+        click.echo(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from leafcast.cli.object_options import namespace_option, refusals
 from leafcast.cli.options import NodeAt, data_dir_option
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
+from leafcast.cli.trouble import exit_code_two
 from leafcast.show.object_output import yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.sanitize import sanitize
@@ -43,7 +45,8 @@ from schemas.objects import DEFAULT_NAMESPACE
 @click.option(
     "--live",
     is_flag=True,
-    help="Compare with the copy that is there, as `diff` does: exit code 1 if it differs.",
+    help="Compare with the copy that is there, as `diff` does: exit code 1 if it differs, 2 if "
+    "that cannot be told.",
 )
 @data_dir_option
 def render(
@@ -73,7 +76,7 @@ def render(
             lines = yaml_text(form["object"]).splitlines()
         return lines, form["notes"]
 
-    with refusals():
+    with exit_code_two() if live else nullcontext(), refusals():
         lines, notes = in_session(data_dir, work)
     for note in notes:
         click.echo(f"Note: {sanitize(note)}", err=True)

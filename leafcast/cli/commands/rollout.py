@@ -141,31 +141,19 @@ def pin(name: str, at: str, revision: int, data_dir: Path | None) -> None:
     _ask(data_dir, name, "pin", path=at, revision=revision)
 
 
-@rollout.command()
-@_name_argument
-@_at_option
-@data_dir_option
-def unpin(name: str, at: str, data_dir: Path | None) -> None:
-    """Let a pinned destination follow the waves again."""
-    _ask(data_dir, name, "unpin", path=at)
+def _add_command_at(action: str, help_text: str) -> None:
+    """A command that needs no more than a place."""
+
+    def ask(name: str, at: str, data_dir: Path | None) -> None:
+        _ask(data_dir, name, action, path=at)
+
+    made = rollout.command(action, help=help_text)
+    made(_name_argument(_at_option(data_dir_option(ask))))
 
 
-@rollout.command()
-@_name_argument
-@_at_option
-@data_dir_option
-def freeze(name: str, at: str, data_dir: Path | None) -> None:
-    """Let nothing new go to a node and all below it."""
-    _ask(data_dir, name, "freeze", path=at)
-
-
-@rollout.command()
-@_name_argument
-@_at_option
-@data_dir_option
-def unfreeze(name: str, at: str, data_dir: Path | None) -> None:
-    """Let what is new go there again."""
-    _ask(data_dir, name, "unfreeze", path=at)
+_add_command_at("unpin", "Let a pinned destination follow the waves again.")
+_add_command_at("freeze", "Let nothing new go to a node and all below it.")
+_add_command_at("unfreeze", "Let what is new go there again.")
 
 
 def _finder(name: str) -> Callable[[Session], Any]:

@@ -6,6 +6,7 @@ has the certificates of those who may have signed the server's; without it the s
 
 from __future__ import annotations
 
+import logging
 import ssl
 from pathlib import Path
 from typing import Any
@@ -23,5 +24,11 @@ def connect_options(url: str) -> dict[str, Any]:
     server, _, file = url.partition(_MARK)
     if not server.startswith("tls://"):
         return {"servers": server}
+    # The client goes over to TLS on a stream that asyncio takes for a plain one, and warns of.
+    logging.getLogger("asyncio").addFilter(_told_of_something_else)
     context = ssl.create_default_context(cafile=file or None)
     return {"servers": server, "tls": context, "tls_handshake_first": True}
+
+
+def _told_of_something_else(record: logging.LogRecord) -> bool:
+    return "eof_received() has no effect when using ssl" not in str(record.msg)

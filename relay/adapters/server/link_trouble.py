@@ -38,6 +38,20 @@ _CAUSES = {
         "have the proxy there pass on Upgrade and Connection, to the port that takes WebSockets",
     ),
 }
+# What has a cause of its own goes before these: another address may just be down.
+_NOT_THERE = {
+    "lookup ": (
+        "its name cannot be looked up here",
+        "see whether the name is right; where only a proxy knows it, add a line to /etc/hosts",
+    ),
+    "connection refused": (
+        "nobody listens there",
+        "see whether it runs, and whether the port is right",
+    ),
+    "i/o timeout": ("nothing answers there", "see whether a firewall lets this node out to it"),
+    "no route to host": ("there is no way to it", "see to the network of this machine"),
+    "network is unreachable": ("there is no way to it", "see to the network of this machine"),
+}
 _PROXY = re.compile(r"proxy connect failed: (.*)", re.IGNORECASE)
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
@@ -58,6 +72,7 @@ def trouble_of(log: Sequence[str]) -> str:
 
 def cause_of(log: Sequence[str]) -> tuple[str, str]:
     """Why the link does not come about, and what to do; ("", "") if there is no special cause."""
+    missing = "", ""
     for line in reversed(log):
         said = line.lower()
         if _OPENED in said:
@@ -68,4 +83,6 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
         for mark, cause in _CAUSES.items():
             if mark in said:
                 return cause
-    return "", ""
+        if _LOST[0] in said and not missing[0]:
+            missing = next((why for mark, why in _NOT_THERE.items() if mark in said), missing)
+    return missing

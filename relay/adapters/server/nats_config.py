@@ -19,8 +19,9 @@ from schemas.identity import NodePath
 
 _INSTALLED = Path(__file__).with_name("server_config")
 _CHECKOUT = Path(__file__).parents[3] / "nats"
-# Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
 TLS_SCHEMES = frozenset({"tls", "wss"})
+WEB_PORTS = {"ws": 80, "wss": 443}
+# Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
@@ -173,11 +174,24 @@ def _remote(parent: ParentLink | None) -> str:
         raise BadServerSettings("parent urls", "there is none; name where the parent listens")
     return _fill(
         "remote",
-        urls=", ".join(f'"{_quotable("parent url", url)}"' for url in parent.urls),
+        urls=", ".join(f'"{_quotable("parent url", _dialled(url))}"' for url in parent.urls),
         seed=parent.seed,
         tls=_remote_tls(parent),
         proxy=_proxy(parent.proxy),
     )
+
+
+def _dialled(url: str) -> str:
+    """The URL with its port: without one the server dials 7422, even for a WebSocket."""
+    try:
+        parts = urlsplit(url)
+        named = parts.port
+    except ValueError as error:
+        raise BadServerSettings("parent url", f"{url} is no address ({error})") from error
+    port = WEB_PORTS.get(parts.scheme)
+    if port is None or named is not None:
+        return url
+    return parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}").geturl()
 
 
 def _proxy(url: str) -> str:

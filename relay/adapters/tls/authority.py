@@ -140,6 +140,22 @@ def names_in(alternatives: x509.SubjectAlternativeName) -> list[str]:
     return [*hosts, *map(str, addresses)]
 
 
+def fingerprint(certificate: str) -> str:
+    """SHA-256 of the (first) certificate, in hex; raises ValueError if it is none."""
+    return x509.load_pem_x509_certificate(certificate.encode()).fingerprint(hashes.SHA256()).hex()
+
+
+def signed_by(certificate: str, authority: str) -> bool:
+    """Whether the authority signed the (first) certificate; raises ValueError if one is none."""
+    issuer = x509.load_pem_x509_certificate(authority.encode())
+    read = x509.load_pem_x509_certificate(certificate.encode())
+    try:
+        read.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
 def valid_from(certificate: str) -> int:
     """When the (first) certificate begins; raises ValueError if it is none."""
     read = x509.load_pem_x509_certificate(certificate.encode())

@@ -20,6 +20,7 @@ from relay.core.collecting.ports import (
     Standing,
     Surroundings,
 )
+from relay.core.collecting.raised import RaisedObjects, Sources
 from relay.core.content.content import Content, entries_of
 from schemas.blobs import Reference
 from schemas.collectors import (
@@ -170,12 +171,16 @@ class CollectingRoom:
         self._returned: dict[ObjectKey, tuple[bytes | None, int]] = {}
         self._placements: dict[MailKey, _Placement] = {}
         self._reports = CollectedReports()
+        self._raised = RaisedObjects()
 
     def settle(self, around: Surroundings) -> None:
         """Learn what is around, once all of that is there."""
         self._glance = Glance(around)
         self._around = around._replace(
-            own=self._own, standing=self._glance.standing, members=self._glance.members
+            own=self._own,
+            standing=self._glance.standing,
+            members=self._glance.members,
+            raised=self._raised.over,
         )
         self._own_status = around.own
 
@@ -205,6 +210,7 @@ class CollectingRoom:
         if self._placements.pop(key, None) is not None:
             self._content.end(_PROGRAMS + key)
             self._content.end(_OBJECTS + key)
+            self._find_sources()
 
     def supplied(self, owner: str) -> bool:
         """Go on with an owner's content, if it is this room's."""
@@ -249,6 +255,22 @@ class CollectingRoom:
             placement = self._placements.get(key)
             for item in placement.by_object.get(obj, ()) if placement is not None else ():
                 item.stale(HERE)
+
+    def raised(self, obj: ObjectKey, copy: bytes | None) -> None:
+        """An object of the destination here came up as another one, or is none any more."""
+        if not self._raised.put(obj, copy, self._around.wall_ms()):
+            return
+        for key, placement in self._placements.items():
+            items = [it for it in placement.items.values() if it.is_over_raised(obj)]
+            for item in items:
+                item.stale(HERE)
+            if items:
+                self._around.touch(key)
+
+    @property
+    def sources(self) -> Sources:
+        """What collectors are over of what comes up."""
+        return self._raised.sources
 
     def admits(self, key: MailKey, said: Sequence[Collected], *, current: bool) -> None:
         """Refuse rows that no merge could take, or of a collector that `current` content has not.
@@ -346,6 +368,10 @@ class CollectingRoom:
         assert self._evaluator is not None
         sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, bytes]] = {}
         for collecting in placement.found.objects:
+            if collecting.key == WHOLE:
+                programs = [placement.found.programs[at] for at in collecting.programs]
+                sources |= {(WHOLE, it): {} for it in programs if it.source is not None}
+                continue
             reference = placement.references.get(collecting.key)
             for at in collecting.programs if reference is not None else ():
                 program = placement.found.programs[at]
@@ -362,6 +388,12 @@ class CollectingRoom:
             placement.items[obj, item.id] = item
             for each in objects:
                 placement.by_object.setdefault(each, []).append(item)
+        self._find_sources()
         for child in self._around.children(key):
             placement.stale[child] = None
         self._around.touch(key)
+
+    def _find_sources(self) -> None:
+        items = (item for it in self._placements.values() for item in it.items.values())
+        found = {item.program.source for item in items}
+        self._raised.set_sources(frozenset(source for source in found if source is not None))

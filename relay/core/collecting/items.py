@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collecting.merge_tree import MergeTree
-from relay.core.collecting.ports import HERE, Bound, Evaluator, Member, Seen, Surroundings
+from relay.core.collecting.ports import (
+    HERE,
+    MEMBERS_KNOWN,
+    Bound,
+    Evaluator,
+    Member,
+    Seen,
+    Surroundings,
+)
+from relay.core.collecting.raised import Raised
 from relay.core.collecting.tables import Outcome, Table, TableAlgebra
 from schemas.collectors import MEMBERS_BYTES, WHOLE, Collected, Program
 from schemas.identity import DestinationId, MailKey
@@ -16,6 +26,7 @@ from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values
 from schemas.records import DIGEST_MODULUS
 from schemas.refusals import RecordRefused
+from schemas.upsync import UpsyncClause
 
 BLANKS_MAX = 2000
 """So many blank rows that differ are evaluated for one child; the rest are only counted."""
@@ -67,11 +78,16 @@ class Item:
         self._bound: dict[ObjectKey, Bound] = {}
         self._blanks: dict[tuple[ObjectKey, bool], Outcome] = {}
         self._read: dict[bytes, Any] = {}
+        self._leaves: dict[ObjectKey, tuple[Raised, Table, Table | None]] = {}
         self._said: Collected | None = None
 
     def is_over(self, plains: dict[ObjectKey, bytes]) -> bool:
         """Whether these are the objects that it is over."""
         return self._plains == plains
+
+    def is_over_raised(self, key: ObjectKey) -> bool:
+        """Whether it is over an object that comes up from a destination."""
+        return self.program.source is not None and self.program.source.matches(key)
 
     def stale(self, child: str) -> None:
         """Look again at what a child has."""
@@ -200,6 +216,8 @@ class Item:
 
     def _of_this_node(self, member: Member) -> Share | None:
         """The share of the destination at this node, from what its space returned."""
+        if self.program.source is not None:
+            return self._of_raised(member, self.program.source)
         tables, others = [], []
         for key in self._plains:
             seen = self._around.own(self._placement, key)
@@ -218,6 +236,30 @@ class Item:
         return Share(
             member_hash(member.destination), rows, self._tables.merge(others) if others else None
         )
+
+    def _of_raised(self, member: Member, source: UpsyncClause) -> Share:
+        """The share of the destination at this node, from what of it came up."""
+        before, self._leaves = self._leaves, {}
+        for key, raised in self._around.raised(source):
+            known = before.get(key)
+            if known is None or known[0] is not raised:
+                known = (raised, *self._leaf_of(key, raised, member))
+            self._leaves[key] = known
+        rows = self._tables.merge([table for _, table, _ in self._leaves.values()])
+        others = [away for _, _, away in self._leaves.values() if away is not None]
+        away = self._tables.merge(others) if others else None
+        return Share(member_hash(member.destination), rows, away)
+
+    def _leaf_of(
+        self, key: ObjectKey, raised: Raised, member: Member
+    ) -> tuple[Table, Table | None]:
+        bound, place = self._bind(WHOLE), self._place(key)
+        seen = Seen(member.name, raised.plain, raised.since_ms, self._around.wall_ms())
+        here = self._tables.leaf(bound.outcome(seen), member.who, place)
+        if not bound.uses_reachable:
+            return here, None
+        outcome = bound.outcome(seen._replace(reachable=False))
+        return here, self._tables.leaf(outcome, member.who, place)
 
     def _aggregate(self, key: ObjectKey, seen: Seen) -> Aggregate:
         if seen.status is None or not self._around.books(self._placement, key):
@@ -256,7 +298,8 @@ class Item:
     def _bind(self, key: ObjectKey) -> Bound:
         bound = self._bound.get(key)
         if bound is None:
-            bound = self._bound[key] = self._evaluator.bind(self.program, self._plains[key])
+            plain = self._plains.get(key, b"")
+            bound = self._bound[key] = self._evaluator.bind(self.program, plain)
         return bound
 
     def _place(self, key: ObjectKey) -> bytes:
@@ -269,6 +312,7 @@ class Item:
         return sum(member_hash(member.destination) for member in members) % DIGEST_MODULUS
 
 
+@lru_cache(MEMBERS_KNOWN)
 def member_hash(destination: DestinationId) -> int:
     """What a destination adds to the sum of who is counted."""
     return int.from_bytes(hashlib.sha256(destination.encode()).digest()[:MEMBERS_BYTES], "big")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from relay.core.collecting.raised import Raised
 from relay.core.collecting.tables import Outcome
 from schemas.collectors import Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values
+from schemas.upsync import UpsyncClause
 
 HERE = ""
 """The child that is the node itself."""
+MEMBERS_KNOWN = 4096
 
 
 class Member(NamedTuple):
@@ -24,13 +28,20 @@ class Member(NamedTuple):
     @property
     def who(self) -> bytes:
         """What its rows are ordered by."""
-        return pack_values([self.name, self.destination])
+        return _who(self.name, self.destination)
+
+
+@lru_cache(MEMBERS_KNOWN)
+def _who(name: str, destination: DestinationId) -> bytes:
+    """Each of an edge's rows is looked at for it."""
+    return pack_values([name, destination])
 
 
 class Seen(NamedTuple):
     """What an expression may look at besides the object; nothing was `returned` in a blank row."""
 
     name: str
+    # Of a program with a source: the object that came up.
     status: bytes | None = None
     # When the status came to be as it is, and when this was reported: ms since 1970, 0 for never.
     returned_ms: int = 0
@@ -87,6 +98,8 @@ class Surroundings(NamedTuple):
     own: Callable[[MailKey, ObjectKey], Seen | None]
     # Whether the destination here books the object under this placement.
     books: Callable[[MailKey, ObjectKey], bool]
+    # What came up from the destination here of a source.
+    raised: Callable[[UpsyncClause], Iterable[tuple[ObjectKey, Raised]]]
     # Something else is to be reported of a placement.
     touch: Callable[[MailKey], None]
     # The time, ms since 1970.

@@ -77,6 +77,15 @@ class Child:
     # Whether there is room for what it brings up.
     has_copies: bool = False
 
+    def landed(self) -> None:
+        """Nothing is in flight any more that its reports reflect."""
+        for key, flying in list(self.in_flight.items()):
+            if flying.sequence is not None and flying.sequence <= self.through:
+                del self.in_flight[key]
+        if not self.in_flight:
+            # An empty table that was large takes long to look through.
+            self.in_flight.clear()
+
 
 class Children:
     """The children of one node by name; `changed` hears of who counts otherwise than before."""
@@ -360,9 +369,7 @@ class Children:
         child.answers.answered(child.through)
         self._is_behind(child, now)
         self._look_whether_open(name, child)
-        for key, flying in list(child.in_flight.items()):
-            if flying.sequence is not None and flying.sequence <= child.through:
-                del child.in_flight[key]
+        child.landed()
         if child.session.presence is Presence.CATCHING_UP and child.through >= child.catch_up_to:
             child.session.happened(PresenceEvent.CAUGHT_UP)
             self._changed(name)

@@ -226,6 +226,9 @@ class MailboxWriter:
             slot.sequence = sequence
             self._end = None if self._end is None else max(self._end, sequence)
         _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
+        if not self._in_flight:
+            # An empty table that was large takes long to look through.
+            self._in_flight.clear()
         return cause
 
     def clear(self, key: MailKey, through: int) -> bool:

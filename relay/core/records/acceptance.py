@@ -100,17 +100,7 @@ class Acceptance:
     def recall(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
         """Read a record of the own stream, whatever the bytes are: it was believed before."""
         read = self._read(data, hops)
-        if isinstance(read, Refuse):
-            return read
-        envelope, accepted = read
-        if accepted.kind == "keys":
-            try:
-                self._trust.recall(envelope)
-            except RootsRefused as refused:
-                return Refuse(refused.reason, refused.detail)
-            return accepted
-        verdict = self._trust.recalls(envelope)
-        return accepted if verdict is Verdict.BELIEVED else _unbelieved(verdict)
+        return read if isinstance(read, Refuse) else self._believed(*read, kept=True) or read[1]
 
     def judge(self, event: MailArrived, *, keys_read: bool, admits_new: bool) -> Ruling:
         """What to make of a message that is no snapshot.
@@ -131,15 +121,18 @@ class Acceptance:
             return Refuse("NotMine", "a node that is not below this one")
         return self._against_held(accepted, admits_new=admits_new)
 
-    def _believed(self, envelope: Envelope, accepted: Accepted) -> Refuse | None:
-        """Why a message is not believed; None if it is."""
+    def _believed(
+        self, envelope: Envelope, accepted: Accepted, *, kept: bool = False
+    ) -> Refuse | None:
+        """Why a message is not believed; None if it is. `kept` is one of the own stream."""
+        trust = self._trust
         if accepted.kind == "keys":
             try:
-                self._trust.follow(envelope)
+                (trust.recall if kept else trust.follow)(envelope)
             except RootsRefused as refused:
                 return Refuse(refused.reason, refused.detail)
             return None
-        verdict = self._trust.judge(envelope, accepted.record)
+        verdict = trust.recalls(envelope) if kept else trust.judge(envelope, accepted.record)
         return None if verdict is Verdict.BELIEVED else _unbelieved(verdict)
 
     def _against_held(self, accepted: Accepted, *, admits_new: bool) -> Ruling:

@@ -15,6 +15,7 @@ class Expressions:
 
     def __init__(self, program: Program) -> None:
         self.faults: list[tuple[str, Fault]] = []
+        self._over_raised = program.source is not None
         self.filter = self._compiled(FILTER, "spec.filter", program.filter)
         self.groups = [
             self._compiled(item.name, f"spec.groupBy[{at}].def", item.definition)
@@ -38,10 +39,17 @@ class Expressions:
         if not text:
             return None
         try:
-            return CompiledExpression(text)
+            compiled = CompiledExpression(text)
         except ExpressionRefused as error:
             self.faults.append((column, Fault(field, str(error), "correct the expression")))
             return None
+        if self._over_raised and "obj" in compiled.variables:
+            message = "nothing was sent of what comes up, so there is no obj"
+            self.faults.append(
+                (column, Fault(field, message, "write returned: that is the object"))
+            )
+            return None
+        return compiled
 
 
 def program_faults(program: Program) -> list[Fault]:

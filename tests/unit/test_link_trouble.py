@@ -1,0 +1,31 @@
+"""What a node's own server says of its link, in words for a person."""
+
+import pytest
+
+from relay.adapters.server.link_trouble import cause_of
+
+TRYING = "[ERR] Error trying to connect as leafnode to remote server"
+FOREIGN = "[ERR] TLS leafnode handshake error: x509: certificate signed by unknown authority"
+REFUSED = f'{TRYING} "c:7422" (attempt 1): dial tcp 10.0.0.1:7422: connect: connection refused'
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ([REFUSED], "nobody listens there"),
+        ([f'{TRYING} "c" (attempt 1): lookup c: no such host'], "its name cannot be looked up"),
+        (
+            [f'{TRYING} "c" (attempt 1): lookup c on 10.0.0.1:53: network is unreachable'],
+            "its name cannot be looked up",
+        ),
+        ([f'{TRYING} "c" (attempt 1): dial tcp 10.0.0.1:443: i/o timeout'], "nothing answers"),
+        ([FOREIGN, REFUSED], "none of the authorities signed"),
+        ([REFUSED, FOREIGN], "none of the authorities signed"),
+        ([FOREIGN, "[INF] Leafnode connection created", REFUSED], "nobody listens there"),
+        ([REFUSED, "[INF] Leafnode connection created"], ""),
+        (["[DBG] route: connection refused"], ""),
+    ],
+)
+def test_the_cause_that_tells_most_is_said(log, cause):
+    assert cause in cause_of(log)[0]
+    assert bool(cause) is bool(cause_of(log)[0])
