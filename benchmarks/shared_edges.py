@@ -40,6 +40,7 @@ from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS
 from schemas.roots import Roots
+from schemas.sealing import SealingKey
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32
@@ -185,8 +186,8 @@ class SharedEdge:
     def _wants(self, node: Node) -> None:
         self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
 
-    async def _content(self, reference: Reference) -> bytes:
-        plain = await self.driver.load(reference)
+    async def _content(self, reference: Reference, key: SealingKey | None) -> bytes:
+        plain = await self.driver.load(reference, key)
         if plain is None:
             raise ContentMissing(reference.address)
         return plain

@@ -21,6 +21,10 @@ from schemas.identity import MailKey
 from schemas.placements import placement_of
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 
+MASTERS_LOST = (
+    "it is gone, and new keys are made: placements that nobody can read any more stay as they are "
+    "everywhere until `leafcast accept` lets them go out anew; better restore it from a backup"
+)
 NOT_LISTED = "the space is not read yet"
 SEEN_SECONDS_MAX = 5.0
 
@@ -109,6 +113,11 @@ class Controllers:
 
         issuer = await open_issuer(relay, keys, clock, dice, ledger_changed)
         issuer.on_rival = note
+        if not keys.sealing.seals and _was_sealed(issuer):
+            # The masters are lost: what they sealed is issued anew where a person lets it.
+            keys.sealing.announce(dice)
+            keys.sealing.use_announced()
+            note("MastersLost", str(keys.sealing.path), MASTERS_LOST)
         await issuer.begin()
         return cls(relay, issuer, keys, workloads, inventories, clock, note)
 
@@ -156,6 +165,21 @@ class Controllers:
         for mailboxes in self.inventories:
             mailboxes.look_at_all()
         return len(records)
+
+    async def rotate_fleet(self, dice: Dice) -> None:
+        """Seal all content with new keys; raises SpaceError, BusBroken.
+
+        Profiles bring the fleet key before deltas need it. Whatever ends this, the next start goes
+        on: an edge that lacks a key keeps what it has until the key comes.
+        """
+        self.keys.sealing.announce(dice)
+        for mailboxes in self.inventories:
+            mailboxes.look_at_all()
+            await mailboxes.caught_up()
+        self.keys.sealing.use_announced()
+        for one in self.workload_spaces:
+            one.translator.look_at_all()
+            await one.translator.caught_up()
 
     async def caught_up(self) -> None:
         """Wait until what all spaces hold now is in the ledger; raises SpaceError."""
@@ -218,6 +242,12 @@ class Controllers:
             self._moves.counts_changed(keys)
             for one in self.workload_spaces:
                 one.counts_changed(keys)
+
+
+def _was_sealed(issuer: Issuer) -> bool:
+    """Whether what is in force was sealed."""
+    profiles = (record for record in issuer.records.values() if isinstance(record, Profile))
+    return any(profile.fleet_key for profile in profiles)
 
 
 def _all(spaces: Space | Sequence[Space]) -> Sequence[Space]:

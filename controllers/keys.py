@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from controllers.core.keys import KeyRing
+from controllers.keyrings import KEYRING_FILE, CentreKeyring, KeyringUnusable, load_keyring
 from relay.atomic_file import atomic_write
 from relay.ports import Dice
 from schemas.codec import from_json
@@ -32,9 +33,11 @@ class KeysUnusable(Exception):
 class CentreKeys:
     """The ring of keys in a file: what is kept is there before anyone hears of it."""
 
-    def __init__(self, ring: KeyRing, path: Path) -> None:
+    def __init__(self, ring: KeyRing, path: Path, sealing: CentreKeyring) -> None:
         self.ring = ring
         self.path = path
+        # What content is sealed with.
+        self.sealing = sealing
 
     @property
     def tree(self) -> TreeId:
@@ -60,12 +63,24 @@ def load_or_make_keys(folder: Path, dice: Dice) -> CentreKeys:
     """Read the keys of this folder, or make a new tree's; raises KeysUnusable."""
     path = folder / KEYS_FILE
     if path.exists():
-        return CentreKeys(_read(path), path)
+        ring = _read(path)
+        return CentreKeys(ring, path, _keyring(folder, ring.tree))
     tree = TreeId(random_id(dice.entropy(16)))
     ring = KeyRing(tree, new_signer(tree, dice), (new_signer(tree, dice),))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # First: a new tree seals from its beginning, whatever ends this.
+    sealing = _keyring(folder, tree)
+    sealing.announce(dice)
+    sealing.use_announced()
     _write(path, ring)
-    return CentreKeys(ring, path)
+    return CentreKeys(ring, path, sealing)
+
+
+def _keyring(folder: Path, tree: TreeId) -> CentreKeyring:
+    try:
+        return load_keyring(folder, tree)
+    except KeyringUnusable as error:
+        raise KeysUnusable(folder / KEYRING_FILE, str(error), "restore it from a backup") from error
 
 
 def new_signer(tree: TreeId, dice: Dice) -> Signer:

@@ -176,7 +176,10 @@ class MailboxController:
         return await self._write(work.conditions)
 
     def _registry_of(self, identity: str) -> Registry:
-        return Registry(identity, self._issuer.tree, self._issuer.records, self._spaces)
+        keys = self._issuer.keys.sealing
+        return Registry(
+            identity, self._issuer.tree, self._issuer.records, self._spaces, lambda: keys.announced
+        )
 
     def _look_at_slices(self) -> None:
         for queue in self._slices:

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from controllers.core.acting import acting, acting_text
 from controllers.core.collectors import collectors_among
+from controllers.core.keyless import Keyless
+from controllers.core.keyring import PlacementKeys
 from controllers.core.placements import Placements, Work, read_arm, read_issued
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
@@ -47,6 +49,7 @@ READS_AT_ONCE = 64
 LISTED_MIN = 32
 """So many objects are read by one list rather than one by one."""
 NOT_FOUND = "NotFound"
+_SECRETS = ("", "secrets")
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 _EVERYTHING = Reach(None, frozenset(), "", by_labels=False)
@@ -75,6 +78,8 @@ class PlacementTranslator:
         self._queue = queues.translations
         self._note = note
         issuer.listen(self._ledger_changed)
+        self._keyless = Keyless(issuer.records)
+        issuer.listen(self._keyless.changed)
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
@@ -125,12 +130,16 @@ class PlacementTranslator:
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
         holds = self._issuer.ledger.holds
-        self._placements = Placements(identity, known, self._issuer.records, holds)
+        self._placements = Placements(identity, known, self._issuer.records, holds, self.keys_of)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
             group.create_task(self._informer.run(), name="workloads")
             group.create_task(self._queue.work(self.reconcile), name="translate")
+
+    def keys_of(self, placement: MailKey) -> PlacementKeys:
+        """Under which keys a placement's content is sealed now."""
+        return self._issuer.keys.sealing.ring.keys(placement)
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
@@ -159,6 +168,16 @@ class PlacementTranslator:
             return ""
         return acting_text(acting(self.workloads, name))
 
+    def keyless(self, name: str) -> tuple[str, ...]:
+        """The destinations that can open none of the Secrets that a placement sends them."""
+        record = self._issuer.records.get(self.source(name).key)
+        if not self._issuer.keys.sealing.seals or not isinstance(record, DeltaHead):
+            return ()
+        selected = self.workloads.resolver.selection(name)
+        if not any((key.group, key.resource) == _SECRETS for key in selected):
+            return ()
+        return self._keyless.of(record.alternatives)
+
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement."""
         return self._placements.in_force(name)
@@ -170,6 +189,17 @@ class PlacementTranslator:
     def look_at(self, names: Iterable[str]) -> None:
         """Have the ledger say what is let out now."""
         self._queue.add(names)
+
+    def rotate_key(self, name: str) -> MailKey:
+        """Seal a placement of the space with another key from now on; its mail key."""
+        key = self.source(name).key
+        self._issuer.keys.sealing.renew(key)
+        self._queue.add([name])
+        return key
+
+    def look_at_all(self) -> None:
+        """Have the ledger say all with the keys that there are now."""
+        self._queue.add(self.workloads.placements)
 
     @property
     def gone(self) -> AbstractSet[str]:
@@ -353,7 +383,8 @@ class PlacementTranslator:
             target = target_of(state) if state is not None else None
             if target is None:
                 continue
-            read = await read_all(self._relay, read_arm(target))
+            keys = self.keys_of(self.source(name).key)
+            read = await read_all(self._relay, read_arm(target, keys))
             if read is not None:
                 self._placements.put_target(name, read)
 
@@ -410,7 +441,8 @@ class PlacementTranslator:
 
     async def _read(self, head: DeltaHead) -> Issued:
         body = self._issuer.ledger.bodies[head.source.key]
-        issued = await read_all(self._relay, read_issued(head, body))
+        keys = self.keys_of(head.source.key)
+        issued = await read_all(self._relay, read_issued(head, body, keys))
         entries = (issued.entries or {}).values()
         addresses = [it.address for entry in entries for it in entry.references]
         return replace(issued, lost=self._relay.lacks(addresses))

@@ -40,7 +40,7 @@ async def make_plan(
     )
     told = frozenset(named)
     rehearsal = await asyncio.to_thread(rehearse, stage, workloads, inventory, told)
-    contents = await _contents(controllers, rehearsal)
+    contents = _opened(controllers, rehearsal, await _contents(controllers, rehearsal))
     made = await asyncio.to_thread(plan, rehearsal.before, rehearsal.after, contents, told)
     return rehearsal, made
 
@@ -55,7 +55,8 @@ async def _others(
     for key, record in ledger.items():
         if isinstance(record, DeltaHead) and key not in found and key not in ours:
             body = controllers.issuer.ledger.bodies[key]
-            found[key] = await read_all(controllers.relay, read_issued(record, body))
+            keys = controllers.keys.sealing.ring.keys(key)
+            found[key] = await read_all(controllers.relay, read_issued(record, body, keys))
     return found
 
 
@@ -75,6 +76,22 @@ async def _contents(controllers: Controllers, rehearsal: Rehearsal) -> dict[Cont
         parts = {it.address: rehearsal.stored[it.address] for it in parts_of(reference, value)}
         found[reference.address] = open_value(reference, value, parts)
     return {**found, **await read_all(controllers.relay, _reading(tuple(kept)))}
+
+
+def _opened(
+    controllers: Controllers, rehearsal: Rehearsal, stored: Mapping[ContentHash, bytes]
+) -> dict[ContentHash, bytes]:
+    """The same with what is sealed opened, as far as there are keys."""
+    opened, ring = dict(stored), controllers.keys.sealing.ring
+    for state in (rehearsal.before, rehearsal.after):
+        for key, delivery in state.placements.items():
+            for reference in delivery.sealed():
+                value = stored.get(reference.address)
+                if value is not None and opened[reference.address] is value:
+                    plain = ring.keys(key).open(reference.kind, value)
+                    if plain is not None:
+                        opened[reference.address] = plain
+    return opened
 
 
 def _reading(wanted: tuple[Reference, ...]) -> Reading[Mapping[ContentHash, bytes]]:

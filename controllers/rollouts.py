@@ -187,8 +187,10 @@ class RolloutController:
         if state is None or not is_news(state, text):
             return frozenset()
         found = set()
+        placement = self._rollouts.specs[name].placement.placement
+        keys = self._translator.keys_of(self._translator.source(placement).key)
         for root in sorted(history.roots(state), key=lambda each: each.address):
-            read = await read_all(self._relay, read_arm(root))
+            read = await read_all(self._relay, read_arm(root, keys))
             entries = read.entries.values() if read is not None else ()
             needed = [it.address for entry in entries for it in entry.references]
             if read is None or self._relay.lacks(needed):

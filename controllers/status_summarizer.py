@@ -18,8 +18,13 @@ from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import EdgePlacement, Location
 from schemas.chunks import WANT_MULTI, WANT_SINGLETON
+from schemas.identity import MailKey
 from schemas.objects import ObjectKey, takes_status
 from schemas.placements import BINDING_POLICIES, kind_of, placement_key
+from schemas.refusals import BlobRefused
+from schemas.reports import ObjectResult
+from schemas.returned_states import opened_state
+from schemas.wire import replace
 
 MANAGER = "leafcast-status"
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
@@ -142,6 +147,7 @@ class StatusSummarizer:
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),
             keeping=len(self._holds.of(self._translator.source(name).key)),
+            keyless=self._translator.keyless(name),
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
@@ -171,7 +177,7 @@ class StatusSummarizer:
         if not asking:
             cleared = await write_status(self._space, key, obj, {})
             return cleared and await self._label(obj, None)
-        found = [(self._relay.count(item), self._relay.results(item)) for item in asking]
+        found = [(self._relay.count(item), self._results(item, key)) for item in asking]
         judged = singleton(key, found)
         status = judged.status
         if judged.count != 1 and status is not None:
@@ -186,6 +192,17 @@ class StatusSummarizer:
         if status is not None:
             written = await write_status(self._space, key, obj, status)
         return written and await self._label(obj, str(judged.count))
+
+    def _results(self, placement: MailKey, key: ObjectKey) -> list[ObjectResult]:
+        """What is returned of one object; a state that nobody with the key said is none."""
+        keys, found = self._translator.keys_of(placement).keys, []
+        for result in self._relay.results(placement):
+            if result.key == key:
+                try:
+                    found.append(opened_state(result, keys))
+                except BlobRefused:
+                    found.append(replace(result, status=None))
+        return found
 
     async def _label(self, obj: Mapping[str, Any], count: str | None) -> bool:
         """Set the executing-count label, or take it off."""

@@ -27,9 +27,10 @@ from relay.note_log import NoteLog
 from relay.objects.merge import copied
 from relay.ports import Bus, Clock, SpaceError
 from schemas import codec
+from schemas.answer_sealing import AnswerKey, sealed_answer
 from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault
 from schemas.records import AskRecord
-from schemas.refusals import CodecError
+from schemas.refusals import CodecError, RecordRefused
 from schemas.reports import decode
 from schemas.signing import Envelope
 
@@ -102,8 +103,11 @@ class Asker:
                 waiting.fault = self._restarting()
                 waiting.over.set()
 
-    async def ask(self, ask: str, verb: str, envelope: Envelope) -> Any:
-        """At the centre: the answer (JSON) to a signed ask with this id; raises AskFailed."""
+    async def ask(self, ask: str, verb: str, envelope: Envelope, key: AnswerKey) -> Any:
+        """At the centre: the answer (JSON) to a signed ask with this id, which brought the key.
+
+        Raises AskFailed.
+        """
         if self._ended:
             raise AskFailed(self._restarting())
         waiting = self._waiting[ask] = _Waiting()
@@ -114,7 +118,7 @@ class Asker:
             del self._waiting[ask]
         if waiting.fault is not None:
             raise AskFailed(waiting.fault)
-        return open_answer(b"".join(waiting.parts))
+        return open_answer(b"".join(waiting.parts), key)
 
     def _restarting(self) -> AskFault:
         path = str(self._bus.path)
@@ -174,7 +178,9 @@ class Asker:
             return AskFault("UnknownVerb", f"{path} answers {known}, not {record.verb!r}", path)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return codec.pack(await answerer(record))
+                return sealed_answer(codec.pack(await answerer(record)), record.answer_key)
+        except RecordRefused as refused:
+            return AskFault("BadKey", refused.reason, path)
         except AskFailed as failed:
             return failed.fault
         except SpaceError as error:
@@ -185,10 +191,10 @@ class Asker:
             return AskFault("NoAnswer", f"{path} did not find the answer in time", path)
 
 
-def open_answer(data: bytes) -> Any:
+def open_answer(data: bytes, key: AnswerKey) -> Any:
     """What a node answered, and that may be anyone: any value of msgpack; raises AskFailed."""
     try:
-        return copied(codec.unpack(data, ANSWER_MAX_BYTES))
-    except CodecError as error:
+        return copied(codec.unpack(key.open(data), ANSWER_MAX_BYTES))
+    except (CodecError, RecordRefused) as error:
         fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
         raise AskFailed(fault) from error

@@ -49,6 +49,7 @@ from relay.recent import RecentBlobs
 from relay.report_cleanup import ReportCleanup
 from schemas.blobs import Reference, open_value
 from schemas.refusals import BlobRefused
+from schemas.sealing import SealingKey
 
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
@@ -143,17 +144,21 @@ class Driver:
         """Take the word of who works beside the node: of an object."""
         await self._bus.inbox.put(event)
 
-    async def load(self, reference: Reference) -> bytes | None:
-        """The plain bytes of a blob, checked; None if it is missing or damaged."""
+    async def load(self, reference: Reference, key: SealingKey | None = None) -> bytes | None:
+        """The plain bytes of a blob, checked, and opened with its key if it is sealed.
+
+        None if it is missing or damaged.
+        """
         value = self._recent.pop(reference.address)
         if value is not None:
             with suppress(BlobRefused):
-                return open_value(reference, value)
+                return _opened(reference, open_value(reference, value), key)
         loaded = await self._bus.load_blob(reference)
         try:
             if loaded.value is None:
                 return None
-            return open_value(reference, loaded.value, dict(loaded.parts))
+            stored = open_value(reference, loaded.value, dict(loaded.parts))
+            return _opened(reference, stored, key)
         except BlobRefused as error:
             self._note(Noted("BadBlob", reference.address[:12], error.reason))
             return None
@@ -287,6 +292,10 @@ class Driver:
         while True:
             if not await self._outbox.send():
                 await self._bus.inbox.put(LinkChanged(up=False))
+
+
+def _opened(reference: Reference, stored: bytes, key: SealingKey | None) -> bytes:
+    return stored if key is None else key.unseal(reference.kind, stored)
 
 
 def _of(kind: type[E], effects: Iterable[Effect]) -> list[E]:

@@ -39,7 +39,7 @@ _LEFT_OUT = Outcome(kept=False)
 class BoundProgram:
     """A program for one object."""
 
-    def __init__(self, program: Program, expressions: Expressions, plain: bytes) -> None:
+    def __init__(self, program: Program, expressions: Expressions, plain: bytes | None) -> None:
         self._program = program
         self._expressions = expressions
         compiled = expressions.all
@@ -52,7 +52,8 @@ class BoundProgram:
         self._measured = [e.shape for e in compiled if e.shape.deep or e.shape.joins]
         self._values = ExpressionValues()
         self._largest = self._size = 0
-        if "obj" in used and program.source is None:
+        self.uses_object = "obj" in used and program.source is None
+        if self.uses_object and plain is not None:
             obj = codec.unpack(plain, OBJECT_MAX_BYTES)
             self._values.put("obj", obj)
             self._largest, self._size = largest_in([obj]) if self._measured else 0, len(plain)
@@ -155,7 +156,7 @@ class CelEvaluator:
     def __init__(self) -> None:
         self._known: dict[Program, Expressions] = {}
 
-    def bind(self, program: Program, plain: bytes) -> BoundProgram:
+    def bind(self, program: Program, plain: bytes | None) -> BoundProgram:
         """A program for an object, of its canonical bytes; what is wrong becomes its outcome."""
         known = self._known.get(program)
         if known is None:

@@ -50,14 +50,27 @@ class StoredBlob:
 
 def store(kind: str, plain: bytes) -> StoredBlob:
     """Address, compress and split `plain`; raises BlobRefused if it is over the limit."""
+    return _stored(kind, plain, compress(plain))
+
+
+def store_sealed(kind: str, sealed: bytes) -> StoredBlob:
+    """The same of bytes that no compression makes smaller."""
+    return _stored(kind, sealed, _PLAIN + sealed)
+
+
+def _stored(kind: str, plain: bytes, value: bytes) -> StoredBlob:
     reference = Reference(kind, codec.address(kind, plain), len(plain))
-    value = compress(plain)
     if len(value) <= PART_MAX_BYTES:
         return StoredBlob(reference, {reference.address: value})
     pieces = [value[at : at + PART_MAX_BYTES] for at in range(0, len(value), PART_MAX_BYTES)]
     parts = {codec.address(PART, piece): _PLAIN + piece for piece in pieces}
     listed = [codec.address(PART, piece) for piece in pieces]
     return StoredBlob(reference, {reference.address: _PARTS + codec.pack(listed), **parts})
+
+
+def open_stored(blob: StoredBlob) -> bytes:
+    """The plain bytes of a blob that was stored here."""
+    return open_value(blob.reference, blob.values[blob.reference.address], blob.values)
 
 
 def compress(plain: bytes) -> bytes:

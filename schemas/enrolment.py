@@ -37,15 +37,14 @@ PLAIN_WORDS = frozenset({"", UNKNOWN_TOKEN, NO_WAY_UP, UNREADABLE})
 class JoinRequest(WireRecord, frozen=True):
     """Who wants to be the node at a path; all of it is public, the private halves never travel.
 
-    `certificate_request` is a PKCS#10 request (DER), `sealing_key` an X25519 key; either may be
-    empty. `said` is what the machine calls itself, for people.
+    `certificate_request` is a PKCS#10 request (DER), or empty. `said` is what the machine calls
+    itself, for people.
     """
 
     path: NodePath
     nkey: str
     said: str = ""
     certificate_request: bytes = b""
-    sealing_key: bytes = b""
 
     def __post_init__(self) -> None:
         if self.path.is_root:
@@ -54,8 +53,6 @@ class JoinRequest(WireRecord, frozen=True):
             raise ValueError("its texts are too long, or not printable")
         if len(self.certificate_request) > CERTIFICATE_REQUEST_MAX_BYTES:
             raise ValueError("its certificate request is too long")
-        if len(self.sealing_key) not in (0, 32):
-            raise ValueError("its sealing key has not 32 bytes")
 
 
 class SignedRequest(WireRecord, frozen=True):

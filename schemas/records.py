@@ -152,7 +152,7 @@ class DeltaBody(WireRecord, frozen=True):
     content: tuple[Reference, ...]
     gates: tuple[Gate, ...]
     collectors: tuple[Reference, ...] = ()
-    # Reserved for sealing: ignored.
+    # Of what is sealed: the placement's keys under a fleet key, and its id; ignored by relays.
     key: bytes = b""
     # New content waits at each destination until what these have for it is healthy there.
     after: tuple[Dependency, ...] = ()
@@ -185,7 +185,7 @@ class Profile(Record, frozen=True):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     properties: Mapping[str, str]
-    # Reserved for sealing: ignored.
+    # X25519 keys of its node, and for each a box with the fleet keys.
     public_key: bytes = b""
     fleet_key: bytes = b""
 
@@ -283,12 +283,13 @@ class KeysRecord(Record, frozen=True):
 
 
 class AskRecord(Record, frozen=True):
-    """A question to the node at `path`, valid until `expires_ms`."""
+    """A question to the node at `path`, valid until `expires_ms`; its answer is sealed to a key."""
 
     verb: str
     path: NodePath
     expires_ms: Natural
     arguments: Mapping[str, str]
+    answer_key: bytes = b""
 
 
 RECORDS: Mapping[str, type[Record]] = {

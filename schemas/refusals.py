@@ -48,7 +48,7 @@ class BlobRefused(WireRefused):
         self.address = address
 
     def __str__(self) -> str:
-        return f"blob {self.address[:12]}: {self.reason}"
+        return f"blob {self.address[:12]}: {self.reason}" if self.address else self.reason
 
 
 class BadIdentity(WireRefused):

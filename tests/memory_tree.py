@@ -16,7 +16,7 @@ from leafcast.ask.client import CentreAsks
 from leafcast.ask.handlers import answerers
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.asker import Asker
@@ -33,6 +33,7 @@ from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
 from schemas.reports import Count
+from schemas.sealing import SealingKey
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
@@ -98,6 +99,7 @@ class MemoryTree:
     clusters: dict[NodePath, SimulatedCluster] = field(default_factory=dict)
     askers: dict[NodePath, Asker] = field(default_factory=dict)
     homes: dict[NodePath, str] = field(default_factory=dict)
+    seeds: dict[NodePath, str] = field(default_factory=dict)
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
     # What the controllers say that no status can.
     noted: list[tuple[str, str, str]] = field(default_factory=list)
@@ -154,6 +156,7 @@ class MemoryTree:
             home,
             former,
             customize=customized_address,
+            private_keys=lambda: (private_key(self.seeds[path]),) if path in self.seeds else (),
         )
         syncer: Syncer | None = None
         tasks = self.running[path] = []
@@ -164,8 +167,8 @@ class MemoryTree:
 
         driver = self.drivers[path] = Driver(bus, config, self.clock, on_wants=wants)
 
-        async def content(reference: Reference) -> bytes:
-            plain = await driver.load(reference)
+        async def content(reference: Reference, key: SealingKey | None) -> bytes:
+            plain = await driver.load(reference, key)
             if plain is None:
                 raise ContentMissing(reference.address)
             return plain
@@ -224,7 +227,7 @@ class MemoryTree:
         self.network.take_along(old, new)
         for kept in (self.drivers, self.syncers, self.clusters, self.askers):
             kept.pop(old)
-        for kept in (self.spaces, self.homes):
+        for kept in (self.spaces, self.homes, self.seeds):
             kept[new] = kept.pop(old)
 
     async def control(self, group: asyncio.TaskGroup) -> None:
@@ -239,6 +242,12 @@ class MemoryTree:
             lambda *said: self.noted.append(said),
         )
         self.controlling = group.create_task(self.controllers.run())
+
+    async def add(self, path: NodePath) -> None:
+        """Make a node of the path, which gets a key of its own."""
+        issuer, entropy = self.controllers.issuer, self.dice.entropy(32)
+        made = await add_node(issuer, self.keys.tree, path, entropy, new_user_nkey)
+        self.seeds[path] = made.seed
 
     @property
     def asks(self) -> CentreAsks:
@@ -267,9 +276,7 @@ async def memory_tree(
         await tree.start(NodePath(), group, attached=False)
         await tree.control(group)
         for path in wanted:
-            await add_node(
-                tree.controllers.issuer, tree.keys.tree, path, tree.dice.entropy(32), new_user_nkey
-            )
+            await tree.add(path)
         for obj in inventory(edges):
             await tree.inventory.apply(obj, MANAGER)
         for path in wanted:

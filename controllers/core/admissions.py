@@ -36,7 +36,6 @@ class Requested:
     state: str = PENDING
     decided_ms: int = 0
     certificate_request: bytes = b""
-    sealing_key: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,6 @@ class Admissions:
             request.said,
             now_ms,
             certificate_request=request.certificate_request,
-            sealing_key=request.sealing_key,
         )
         self._put(one.with_request(asked))
         return Verdict(PENDING, changed=True)

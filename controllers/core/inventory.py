@@ -38,8 +38,11 @@ def register(
     targets: Iterable[SyncTarget],
     is_node: Callable[[NodePath], bool],
     properties: Callable[[str], Mapping[str, str]] = lambda _: {},
+    boxes: Callable[[NodePath], tuple[bytes, bytes]] = lambda _: (b"", b""),
 ) -> Registration:
     """Say which destinations there are, where they hang, and their properties, by name.
+
+    In `boxes` are the fleet keys for who hangs at a path, and the public keys they are sealed to.
 
     One may be registered before its node is: it has its place, and is told what is missing.
     """
@@ -52,7 +55,8 @@ def register(
             claims[target.path].append(target)
     for path, claimants in claims.items():
         first, *others = sorted(claimants, key=_age)
-        drafts.append(Draft("profile", _profile(space, first, path, properties(first.name))))
+        profile = _profile(space, first, path, properties(first.name), boxes(path))
+        drafts.append(Draft("profile", profile))
         conditions[first.name] = _hanging(first, path) if is_node(path) else _no_node(first, path)
         for other in others:
             conditions[other.name] = _path_taken(other, first, path)
@@ -75,8 +79,13 @@ def location_draft(space: str, location: Location) -> Draft:
 
 
 def _profile(
-    space: str, target: SyncTarget, path: NodePath, properties: Mapping[str, str]
+    space: str,
+    target: SyncTarget,
+    path: NodePath,
+    properties: Mapping[str, str],
+    boxes: tuple[bytes, bytes],
 ) -> Profile:
+    public_key, fleet_key = boxes
     return Profile(
         source=Source(API_SYNC_TARGET, space, "", target.name),
         generation=0,
@@ -88,6 +97,8 @@ def _profile(
         labels=dict(target.metadata.labels),
         annotations=_annotations(target.metadata.annotations),
         properties=dict(properties),
+        public_key=public_key,
+        fleet_key=fleet_key,
     )
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from controllers.core.drafts import Draft
 from controllers.core.holding import hold_alternatives
+from controllers.core.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.reach import count_destinations
 from controllers.core.reading import Reading
 from controllers.core.removal import (
@@ -38,7 +39,7 @@ from controllers.core.translate import (
 )
 from controllers.core.workloads import Object, Placement, Workloads
 from schemas.blobs import Reference
-from schemas.chunks import read_manifest_chunk, read_root
+from schemas.chunks import read_manifest, read_root
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
@@ -56,6 +57,9 @@ from schemas.records import (
 from schemas.refusals import RecordRefused, WireRefused
 
 _NOTHING: frozenset[str] = frozenset()
+
+KeysOf = Callable[[MailKey], PlacementKeys]
+"""Under which keys a placement's content is sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class Placements:
         issued: Mapping[str, Issued],
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
         is_kept: Callable[[MailKey], bool] = lambda _key: False,
+        keys_of: KeysOf = lambda _key: IN_CLEAR,
     ) -> None:
         self.identity = identity
         self.workloads = Workloads()
@@ -106,6 +111,7 @@ class Placements:
         self._targets: dict[str, StoredArm] = {}
         self._ledger = ledger
         self._is_kept = is_kept
+        self._keys_of = keys_of
         # What is tried went through all waves.
         self._is_rehearsal = False
         resolver = self.workloads.resolver
@@ -115,7 +121,7 @@ class Placements:
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
     ) -> Placements:
         """The same of its own, to try a change on; `objects` are all that the space shows now."""
-        trial = Placements(self.identity, self._issued, ledger)
+        trial = Placements(self.identity, self._issued, ledger, keys_of=self._keys_of)
         trial.listed(objects)
         trial.workloads.like(self.workloads)
         trial._is_rehearsal = True
@@ -186,7 +192,7 @@ class Placements:
                 self.workloads.rollouts.targets.pop(work.name, None)
                 continue
             if said.root is not None and self.workloads.rollouts.of(work.name) is not None:
-                self._targets[work.name] = StoredArm(said.entries, said.kept)
+                self._targets[work.name] = StoredArm(said.entries, said.kept, said.sealed_under)
                 self.workloads.rollouts.wants(work.name, said.root)
             if said.draft is None:
                 continue
@@ -258,6 +264,7 @@ class Placements:
                 clauses_of(placement.spec),
                 self._steering(name, before),
                 self._after(name, before),
+                self._keys_of(self.source(name).key),
             ),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
@@ -363,40 +370,54 @@ class Placements:
         return f"all its {count} destinations would lose it" if count > removals_max(count) else ""
 
 
-def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
+def read_issued(head: DeltaHead, body: bytes, keys: PlacementKeys) -> Reading[Issued]:
     """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in."""
     try:
         decoded = decode_body(head, body)
     except RecordRefused:
         return Issued(head, (), None)
     gates = decoded.gates
-    issued = Issued(head, gates, None, collectors=decoded.collectors, after=decoded.after)
+    issued = Issued(
+        head,
+        gates,
+        None,
+        collectors=decoded.collectors,
+        after=decoded.after,
+        wrapped=decoded.key,
+    )
     root = target_of(gates)
     if root is None:
         return replace(issued, entries={})
     others: dict[ContentHash, Entries] = {}
     for arm in dict.fromkeys(gate.arm for gate in gates if gate.arm not in (None, root)):
         assert arm is not None
-        read = yield from read_arm(arm)
+        read = yield from read_arm(arm, keys)
         if read is not None:
             others[arm.address] = read.entries
-    target = yield from read_arm(root)
+    target = yield from read_arm(root, keys)
     if target is None:
         return replace(issued, others=others)
-    return replace(issued, entries=target.entries, kept=target.kept, others=others)
+    return replace(
+        issued,
+        entries=target.entries,
+        kept=target.kept,
+        others=others,
+        sealed_under=target.sealed_under,
+    )
 
 
-def read_arm(root: Reference) -> Reading[StoredArm | None]:
-    """A content as the store has it; None if that cannot be read."""
+def read_arm(root: Reference, keys: PlacementKeys) -> Reading[StoredArm | None]:
+    """A content as the store has it; None if it cannot be read, or no key here opens it."""
     try:
         found = yield (root,)
-        chunks = read_root(found[root.address]).chunks
-        parts = yield chunks
-        listed = [e for chunk in chunks for e in read_manifest_chunk(parts[chunk.address])]
+        plain = found[root.address]
+        chunks = read_root(plain).chunks
+        manifest = read_manifest(plain, (yield chunks), keys.keys)
     except (KeyError, WireRefused):
         return None
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
-    return StoredArm({entry.key: entry for entry in listed}, kept)
+    entries = {entry.key: entry for entry in manifest.entries}
+    return StoredArm(entries, kept, manifest.key)
 
 
 def target_of(gates: Sequence[Gate]) -> Reference | None:

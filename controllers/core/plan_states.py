@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from controllers.core.translate import Entries
+from schemas.blobs import Reference
 from schemas.chunks import TEMPLATE, ManifestEntry
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
@@ -39,6 +40,12 @@ class Delivery:
     @property
     def title(self) -> str:
         return title(self.name)
+
+    def sealed(self) -> Iterator[Reference]:
+        """What of its content is sealed."""
+        for entry in self.entries.values():
+            if entry.enc:
+                yield from entry.references
 
     def templates(self) -> tuple[ManifestEntry, ...]:
         """The objects that are customized."""

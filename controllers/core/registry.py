@@ -7,7 +7,7 @@ that looks like blindness.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from controllers.core.destination_properties import (
 from controllers.core.drafts import Draft, same
 from controllers.core.holding import Holding
 from controllers.core.inventory import REGISTERED, location_draft, register
+from controllers.core.keyring import Keyring
 from controllers.core.moving import left_nodes, node_in
 from controllers.core.reach import hold_destinations
 from controllers.core.removal import Held, hold_records
@@ -67,6 +68,7 @@ class Registry:
         tree: TreeId,
         records: Mapping[MailKey, Record],
         spaces: AbstractSet[str] = frozenset(),
+        keyring: Callable[[], Keyring] | None = None,
     ) -> None:
         self.identity = identity
         self.errors: dict[str, str] = {}
@@ -77,6 +79,7 @@ class Registry:
         self._records = records
         self._holding = Holding(records)
         self._spaces = spaces
+        self._keyring = keyring or (lambda: Keyring(tree))
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
         self._unseen: set[ObjectKey] = set()
@@ -86,7 +89,7 @@ class Registry:
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
     ) -> Registry:
         """The same of its own, to try a change on; `objects` are all that the space shows now."""
-        trial = Registry(self.identity, self._tree, ledger, self._spaces)
+        trial = Registry(self.identity, self._tree, ledger, self._spaces, self._keyring)
         trial.listed(objects)
         # Who keeps a placement for a while, as it moves, loses it in the end.
         trial._holding = Holding({})
@@ -184,6 +187,7 @@ class Registry:
             [self._targets[name] for name in sorted(rivals | unplaced)],
             self._is_node,
             self._properties_of,
+            self._boxes_for,
         )
         conditions = dict(registration.conditions)
         taken = {r.path: r for r in self._others_profiles()}
@@ -288,6 +292,11 @@ class Registry:
 
     def _is_node(self, path: NodePath) -> bool:
         return node_in(self._records, self._tree, path) is not None
+
+    def _boxes_for(self, path: NodePath) -> tuple[bytes, bytes]:
+        """The fleet keys for the node at a path, of which the key is known."""
+        node = node_in(self._records, self._tree, path)
+        return self._keyring().boxes(node.nkey if node is not None else "")
 
     def _in_ledger(self) -> set[ObjectKey]:
         resources = {api: resource for resource, api in _APIS.items()}

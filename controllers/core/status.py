@@ -43,6 +43,7 @@ READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiff
 CUSTOMIZED = "Customized"
 DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
 MOVING = "Moving"
+KEYLESS = "SecretsUnopened"
 SINGLETONS_NAMED_MAX = 4
 OBJECTS_NAMED_MAX = 4
 _OWNED = (
@@ -62,6 +63,7 @@ _OWNED = (
     DEPENDENCY_MISSING,
     DEPENDENCY_CIRCLE,
     MOVING,
+    KEYLESS,
     ROLLOUT_GONE,
 )
 
@@ -110,6 +112,8 @@ class PlacementFacts:
     """Placements that are to wait for each other, this one among them."""
     keeping: int = 0
     """How many Locations and SyncTargets keep it until who gains it is healthy."""
+    keyless: tuple[str, ...] = ()
+    """Its destinations that can open none of the Secrets that it selects."""
 
 
 def placement_status(
@@ -257,7 +261,7 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
 
 
 def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
-    """What it cannot wait for."""
+    """What it cannot wait for, and for what it waits."""
     if facts.absent:
         named = ", ".join(map(title, facts.absent))
         message = f"{named}: not there, so nothing waits for it; apply it, or do not name it"
@@ -272,6 +276,14 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
             who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
         message = f"{who} until all who gain it are healthy, or {MOVE_DEADLINE} is over"
         yield condition(MOVING, "True", "MakeBeforeBreak", message)
+    if facts.keyless:
+        count = len(facts.keyless)
+        who = "1 destination has" if count == 1 else f"{count} destinations have"
+        message = (
+            f"{who} no key, so no Secret opens there: "
+            f'"{facts.keyless[0]}"; let their nodes join (leafcast node add)'
+        )
+        yield condition(KEYLESS, "True", "NoKey", message)
 
 
 def _collectors(missing: Sequence[str], sourceless: Sequence[str]) -> Condition:

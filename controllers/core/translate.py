@@ -11,11 +11,13 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from controllers.core.cleaning import clean
 from controllers.core.customizers import Casting, Customizers
 from controllers.core.drafts import Draft, same, values_of
+from controllers.core.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.what import is_partial
 from schemas import blobs
@@ -39,6 +41,7 @@ from schemas.records import (
     Source,
 )
 from schemas.refusals import CodecError
+from schemas.sealing import SealingKey
 from schemas.upsync import UpsyncClause
 from schemas.wire import replace
 
@@ -76,6 +79,9 @@ class Issued:
     aimed: bool = True
     # What it waits for.
     after: tuple[Dependency, ...] = ()
+    # What the target is sealed under, and the keys of all arms as its body brings them.
+    sealed_under: SealingKey | None = None
+    wrapped: bytes = b""
 
     @property
     def in_force(self) -> list[Entries]:
@@ -110,6 +116,8 @@ class Translation:
     # The target, and what of it the store lacks though no draft brings it.
     root: Reference | None = None
     unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
+    sealed_under: SealingKey | None = None
+    wrapped: bytes = b""
 
     def issued(self, head: DeltaHead) -> Issued:
         """The same once the ledger has it."""
@@ -123,6 +131,8 @@ class Translation:
             self.others,
             self.aimed,
             self.after,
+            self.sealed_under,
+            self.wrapped,
         )
 
 
@@ -164,9 +174,16 @@ class CleanObjects:
         self._known[key] = (obj, transforms, reference)
         return reference
 
-    def blob(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> StoredBlob:
+    def blob(
+        self,
+        key: ObjectKey,
+        obj: Mapping[str, Any],
+        kind: str,
+        sealed_under: SealingKey | None = None,
+    ) -> StoredBlob:
         """The blob itself; raises ObjectRefused."""
-        return blobs.store(kind, self._bytes(key, obj))
+        plain = self._bytes(key, obj)
+        return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
@@ -205,6 +222,7 @@ class StoredArm(NamedTuple):
 
     entries: Entries
     kept: frozenset[ContentHash]
+    sealed_under: SealingKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +243,15 @@ class DeltaRules:
     """What a delta says beside objects.
 
     What destinations send back beside counts: rows of collectors, and objects of their own. And who
-    gets the content when: all at once, unless it is steered, and not before what it waits for.
+    gets the content when: all at once, unless it is steered, and not before what it waits for. And
+    under which keys it is sealed.
     """
 
     collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
     upsync: tuple[UpsyncClause, ...] = ()
     steering: Steering | None = None
     after: tuple[Dependency, ...] = ()
+    keys: PlacementKeys = IN_CLEAR
 
 
 PLAIN_RULES = DeltaRules()
@@ -252,19 +272,20 @@ def translate(
     they are no longer selected.
     """
     old = _target_before(before, rules.steering)
-    entries = {key: old[key] for key in held if key in old}
-    faults, shown = [], set[ObjectKey]()
+    entries = {key: old.entries[key] for key in held if key in old.entries}
+    faults, said = [], dict[ObjectKey, ManifestEntry]()
     for key in sorted(selected):
         try:
             casting = cleaned.casting(key, objects[key])
-            entry = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
-            entries[key] = _settled(entry, old.get(key))
-            shown.add(key)
+            said[key] = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
         except ObjectRefused as refused:
             faults.append(refused.fault)
-            if key in old:
-                entries[key] = old[key]
-    manifest = build_manifest(entries.values(), rules.upsync)
+            if key in old.entries:
+                entries[key] = old.entries[key]
+    shown = _Shown(objects, cleaned, said, before.lost if before else frozenset())
+    sealed_under = _key_for(old, shown, rules, may_change=not entries)
+    entries |= shown.entries(sealed_under, old)
+    manifest = build_manifest(entries.values(), rules.upsync, sealed_under)
     head, gates = _steered(head, manifest[0].reference, before, rules.steering)
     target = Translation(
         entries,
@@ -277,28 +298,106 @@ def translate(
         aimed=any(gate.arm == manifest[0].reference for gate in gates),
         after=rules.after,
         root=manifest[0].reference,
+        sealed_under=sealed_under,
+        wrapped=rules.keys.wrapped,
     )
-    return _drafted(head, target, manifest, _Shown(objects, shown, cleaned), before, rules)
+    return _drafted(head, target, manifest, shown, before, rules)
+
+
+def _key_for(
+    old: StoredArm, shown: _Shown, rules: DeltaRules, *, may_change: bool
+) -> SealingKey | None:
+    """What the target is sealed under: the newest key, unless something keeps the former one.
+
+    What no object shows cannot be sealed anew; and what a rollout lets out is no other content for
+    having another key.
+    """
+    newest = rules.keys.newest
+    if not old.kept or old.sealed_under == newest:
+        return newest
+    if not may_change:
+        return old.sealed_under
+    if rules.steering is None or shown.entries(old.sealed_under, old) != old.entries:
+        return newest
+    return old.sealed_under
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The objects that can be sent."""
+    """The objects that can be sent, and what is `said` of each in clear."""
 
     objects: Mapping[ObjectKey, Mapping[str, Any]]
-    keys: AbstractSet[ObjectKey]
     cleaned: CleanObjects
+    said: Entries
+    # What the store lost is sealed anew: it may have come out otherwise in the past.
+    lost: AbstractSet[ContentHash]
+    # What was sealed for it, by address.
+    sealed: dict[ContentHash, StoredBlob] = field(default_factory=dict)
 
-    def blobs(self, entries: Entries, there: set[ContentHash]) -> Iterator[StoredBlob]:
+    @property
+    def keys(self) -> AbstractSet[ObjectKey]:
+        return self.said.keys()
+
+    def entries(self, key: SealingKey | None, old: StoredArm) -> Entries:
+        """What the manifest lists of them, sealed under a key."""
+        known = old.entries if old.sealed_under == key else {}
+        return {
+            name: _settled(self._entry(name, key, known.get(name)), old.entries.get(name))
+            for name in self.said
+        }
+
+    def blobs(
+        self, entries: Entries, key: SealingKey | None, there: set[ContentHash]
+    ) -> Iterator[StoredBlob]:
         """What these entries lead to and the store lacks."""
-        for key in sorted(self.keys):
-            reference = entries[key].reference
-            by = self.cleaned.casting(key, self.objects[key]).customizer
-            if reference.address not in there:
-                yield self.cleaned.blob(key, self.objects[key], reference.kind)
-            if by is not None and by.reference.address not in there:
-                there.add(by.reference.address)
-                yield by
+        for name in sorted(self.keys):
+            for reference in entries[name].references:
+                if reference.address in there:
+                    continue
+                there.add(reference.address)
+                if reference.address in self.sealed:
+                    yield self.sealed[reference.address]
+                elif reference.kind != blobs.CUSTOMIZER:
+                    yield self.cleaned.blob(name, self.objects[name], reference.kind, key)
+                elif by := self.cleaned.casting(name, self.objects[name]).customizer:
+                    yield by
+
+    def _entry(
+        self, name: ObjectKey, key: SealingKey | None, known: ManifestEntry | None
+    ) -> ManifestEntry:
+        entry = self.said[name]
+        if key is None:
+            return entry
+        by = self.cleaned.casting(name, self.objects[name]).customizer
+        customizer = self._keep(_sealed(by, key)) if by is not None else None
+        kind = entry.reference.kind
+        if known is not None and known.enc == entry.address and known.reference.kind == kind:
+            own = known.reference
+            if own.address not in self.lost:
+                return _under(entry, own, customizer)
+        own = self._keep(self.cleaned.blob(name, self.objects[name], kind, key))
+        return _under(entry, own, customizer)
+
+    def _keep(self, blob: StoredBlob) -> Reference:
+        self.sealed[blob.reference.address] = blob
+        return blob.reference
+
+
+def _under(entry: ManifestEntry, own: Reference, customizer: Reference | None) -> ManifestEntry:
+    """The entry of an object that is sealed, of the one in clear."""
+    return replace(
+        entry, address=own.address, size=own.size, enc=entry.address, customizer=customizer
+    )
+
+
+@lru_cache(maxsize=256)
+def _seal_customizer(plain: bytes, key: SealingKey) -> StoredBlob:
+    return key.store(blobs.CUSTOMIZER, plain)
+
+
+def _sealed(by: StoredBlob, key: SealingKey) -> StoredBlob:
+    """A Customizer, which many objects may have."""
+    return _seal_customizer(blobs.open_stored(by), key)
 
 
 def _drafted(
@@ -321,7 +420,7 @@ def _drafted(
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
     there = rules.steering.target if rules.steering is not None else None
     known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
-    body = DeltaBody((), target.gates, collectors, after=rules.after)
+    body = DeltaBody((), target.gates, collectors, rules.keys.wrapped, rules.after)
     says = before is not None and not again and _says(before, head, body)
     if says and (target.aimed or manifest[0].reference.address in known):
         return target
@@ -329,7 +428,7 @@ def _drafted(
     last = before.entries if before is not None else None
     old = [*(before.in_force if before else ()), last or {}, there.entries if there else {}]
     held = {it.address for each in old for entry in each.values() for it in entry.references}
-    stored += shown.blobs(entries, held - again)
+    stored += shown.blobs(entries, target.sealed_under, held - again)
     if says or not target.gates:
         # Nobody gets it yet; but its revision may begin when its objects are others already.
         return dataclasses.replace(target, unsent=values_of(*stored))
@@ -338,10 +437,12 @@ def _drafted(
     return dataclasses.replace(target, draft=draft, lost=target.lost - again)
 
 
-def _target_before(before: Issued | None, steering: Steering | None) -> Entries:
+def _target_before(before: Issued | None, steering: Steering | None) -> StoredArm:
     if steering is not None and steering.target is not None:
-        return steering.target.entries
-    return before.entries if before is not None and before.entries is not None else {}
+        return steering.target
+    if before is None or before.entries is None:
+        return StoredArm({}, frozenset())
+    return StoredArm(before.entries, before.kept, before.sealed_under)
 
 
 def _steered(
@@ -435,7 +536,8 @@ def _entry(
 
 def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
     """A new status, or a write that changed nothing, is no news to a destination."""
-    if known is None or (known.references, known.uid) != (entry.references, entry.uid):
+    said = (entry.identity, entry.customizer, entry.uid)
+    if known is None or (known.identity, known.customizer, known.uid) != said:
         return entry
     return replace(entry, revision=known.revision)
 
@@ -445,7 +547,8 @@ def _says(before: Issued, head: DeltaHead, body: DeltaBody) -> bool:
 
     That what it waits for is at a newer generation is no news: it only lets new content wait.
     """
-    if before.entries is None or (before.gates, before.collectors) != (body.gates, body.collectors):
+    said = (before.gates, before.collectors, before.wrapped)
+    if before.entries is None or said != (body.gates, body.collectors, body.key):
         return False
     if _whom(before.after) != _whom(body.after):
         return False

@@ -10,6 +10,7 @@ from controllers.keys import CentreKeys
 from leafcast.ask.api import Api, ApiError
 from relay.asker import Asker, AskFailed
 from relay.ports import Clock, Dice
+from schemas.answer_sealing import AnswerKey
 from schemas.asks import GET, AskFault
 from schemas.identity import NodePath, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
@@ -26,7 +27,7 @@ _REMEDIES = {
 
 
 class CentreAsks:
-    """Asks put by the centre; each is signed for one verb and one path, and expires.
+    """Asks put by the centre; each is for one verb and one path, expires, and brings a key.
 
     `asker` and `keys` are those of the centre's run now; they raise BusBroken between runs.
     """
@@ -47,6 +48,7 @@ class CentreAsks:
         """The answer of the node at `path`, a JSON value; raises AskFailed."""
         keys = self._keys()
         now_ms = self._clock.now().wall_ms
+        key = AnswerKey(self._dice.entropy(32))
         record = AskRecord(
             source=Source(API_ASK, keys.tree, "", random_id(self._dice.entropy(16))),
             generation=max(now_ms, keys.ring.since),
@@ -57,9 +59,10 @@ class CentreAsks:
             path=path,
             expires_ms=now_ms + EXPIRES_MS,
             arguments=dict(arguments),
+            answer_key=key.public,
         )
         envelope = keys.signing.seal("ask", encode_payload(record))
-        return await self._asker().ask(record.source.name, verb, envelope)
+        return await self._asker().ask(record.source.name, verb, envelope, key)
 
     async def serve(self, path: str, verb: str = GET, **arguments: Any) -> Any:
         """The verb `ask` of the daemon; raises ApiError, or BadIdentity for a path that is none.

@@ -30,14 +30,15 @@ UNSELECTED = (
 
 
 async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> list[str]:
-    """Lines for standard error; of a dry run only what the objects themselves tell.
+    """Lines for standard error; of a dry run only what the objects themselves tell, and Secrets.
 
     What the centre cannot tell now is left out: it is in the placements' conditions later.
     """
-    found = [line for change in made for line in _of_one(change)] + _of_secrets(made)
-    if dry or not made:
-        return found
+    found = [line for change in made for line in _of_one(change)]
     try:
+        found += await _of_secrets(session, made)
+        if dry or not made:
+            return found
         return found + await _of_placements(session, made) + await _of_objects(session, made)
     except CallFailed:
         return found
@@ -49,10 +50,10 @@ def _of_one(change: Change) -> Iterator[str]:
     yield from _pruned(change)
 
 
-def _of_secrets(made: Sequence[Change]) -> list[str]:
-    """Who can read what is secret: content is not sealed, only the links are."""
+async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:
+    """Who can read what is secret, if content is not sealed."""
     titles = [it.wish.title for it in made if (it.wish.key.group, it.wish.key.resource) == _SECRETS]
-    if not titles:
+    if not titles or (await session.call("keys"))["seals"]:
         return []
     more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
     return [f"Warning: {titles[0]}{more}: {SECRETS_READ_BY}"]

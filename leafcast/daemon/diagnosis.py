@@ -38,7 +38,7 @@ class Diagnosis:
         self._clock = clock
 
     async def facts(self) -> dict[str, Any]:
-        """`{nowMs, aheadMs, nodes, placements, ledger, expiries}`; all nodes are asked."""
+        """`{nowMs, aheadMs, nodes, placements, ledger, expiries, sealed}`; all nodes are asked."""
         tree, controllers = self._tree, self._tree.controllers
         paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
@@ -57,6 +57,7 @@ class Diagnosis:
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
             "expiries": [asdict(it) for it in self._expiries()],
+            "sealed": controllers is None or controllers.keys.sealing.seals,
         }
 
     def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:

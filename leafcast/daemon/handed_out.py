@@ -89,7 +89,6 @@ def _requested(form: dict[str, Any]) -> Requested:
         str(form["state"]),
         int(form["decided_ms"]),
         _bytes(form["certificate_request"]),
-        _bytes(form["sealing_key"]),
     )
 
 
@@ -118,7 +117,6 @@ def handed_out_text(one: HandedOut) -> str:
                 "state": it.state,
                 "decided_ms": it.decided_ms,
                 "certificate_request": _text(it.certificate_request),
-                "sealing_key": _text(it.sealing_key),
             }
             for it in one.requests
         ],

@@ -15,7 +15,9 @@ from controllers.core.keys import (
 )
 from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
+from leafcast.daemon.content_keys import ContentKeys, fleet_keys
 from leafcast.daemon.running_centre import RunningCentre
+from leafcast.daemon.sealing import register_sealing
 from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.root_walk import RootsRefused
 from relay.ports import Dice
@@ -39,7 +41,8 @@ class KeyVerbs:
     async def keys(self) -> Json:
         """All keys: `{keys: [{id, kind, scope, first, last, state, here, records}], …}`.
 
-        `threshold` and `version` are those of the roots; a root has no generations.
+        `threshold` and `version` are those of the roots; a root has no generations. With `seals`
+        content is sealed.
         """
         ring, counts = self._ring(), self._centre.issuer().signed_by()
         record, roots = ring.record, ring.pinned
@@ -71,7 +74,14 @@ class KeyVerbs:
             }
             for grant in grants
         ]
-        return {"keys": listed, "threshold": roots.threshold, "version": roots.version}
+        sealing = self._centre.keys().sealing
+        listed += fleet_keys(sealing.ring)
+        return {
+            "keys": listed,
+            "threshold": roots.threshold,
+            "version": roots.version,
+            "seals": sealing.seals,
+        }
 
     async def change(
         self,
@@ -179,9 +189,14 @@ class KeyVerbs:
 def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
     """Answer the verbs about keys."""
     verbs = KeyVerbs(centre, dice)
+    content = ContentKeys(centre, dice)
+    api.register("keys-rotate-fleet", content.rotate_fleet)
+    api.register("keys-rotate-placement", content.rotate_placement)
+    register_sealing(api, centre, dice)
     api.register("keys", verbs.keys)
     api.register("keys-change", verbs.change)
     api.register("keys-publish", verbs.publish)
+    register_sealing(api, centre, dice)
 
 
 def _scope(grant: KeyGrant) -> str:

@@ -26,6 +26,7 @@ OTHERS = 0o077
 _OURS = frozenset(
     {
         "listen.json",
+        "store.json",
         "lock",
         "daemon.log",
         "daemon.json",

@@ -27,10 +27,10 @@ class RunningCentre:
         return running(centre.asker if centre is not None else None)
 
     def keys(self) -> CentreKeys:
-        return self._controllers().keys
+        return self.controllers().keys
 
     def issuer(self) -> Issuer:
-        return self._controllers().issuer
+        return self.controllers().issuer
 
     def tree_id(self) -> TreeId:
         return self.keys().tree
@@ -50,7 +50,8 @@ class RunningCentre:
         """End the run of a node that was removed, if this program started it."""
         self._tree.retire(path)
 
-    def _controllers(self) -> Controllers:
+    def controllers(self) -> Controllers:
+        """All of them."""
         return running(self._tree.controllers)
 
 

@@ -153,7 +153,8 @@ class Facts:
     """All that was gathered at `now_ms`; `not_running` says why no tree answers, "" if one does.
 
     `hangs` is whether a process has the data directory nevertheless. `ahead_ms` is how far the
-    newest generation is ahead of the centre's clock. `spaces` are those on API servers.
+    newest generation is ahead of the centre's clock. `spaces` are those on API servers. Content is
+    `sealed`, or relays read it.
     """
 
     now_ms: int
@@ -167,6 +168,7 @@ class Facts:
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
     spaces: Sequence[SpaceFact] = ()
     expiries: Sequence[Expiry] = ()
+    sealed: bool = True
 
 
 def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
@@ -183,6 +185,7 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
         ],
         ledger=LedgerFacts(**answer["ledger"]),
         expiries=[Expiry(**form) for form in answer["expiries"]],
+        sealed=answer["sealed"],
     )
 
 

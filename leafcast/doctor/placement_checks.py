@@ -13,7 +13,7 @@ from leafcast.doctor.findings import (
     StuckFacts,
 )
 from leafcast.show.plurals import many
-from leafcast.show.secrets_read import NOT_SEALED
+from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
 from schemas.placements import short_title, title
 
 GROUP = "Objects"
@@ -31,7 +31,10 @@ def placement_checks(facts: Facts) -> Iterator[Check]:
     fine = sum(1 for found in judged if not found)
     if fine or not judged:
         yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
-    yield Check(GROUP, "ok", NOT_SEALED)
+    if facts.sealed:
+        yield Check(GROUP, "ok", SEALED)
+    else:
+        yield Check(GROUP, "warning", NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY)
 
 
 def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:

@@ -19,6 +19,7 @@ from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import AWAY, NOT_LET_IN, cause_of, trouble_of
 from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.store_key import StoreKey
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.atomic_file import atomic_write
@@ -59,10 +60,12 @@ class JoinedNode:
         *,
         proxy: str = "",
         listens: Listening | None = None,
+        store_key: StoreKey | None = None,
     ) -> None:
         self.bundle = bundle
         self._proxy = proxy
         self._listens = listens
+        self._store_key = store_key
         self._place = place
         self._clock = clock
         self._dice = dice
@@ -75,7 +78,9 @@ class JoinedNode:
         bundle = self.bundle
         try:
             async with Guard() as guard:
-                world = World(guard, self._clock, self._dice, bundle.tree, bundle.roots)
+                world = World(
+                    guard, self._clock, self._dice, bundle.tree, bundle.roots, self._store_key
+                )
                 runtime = NodeRuntime(
                     world,
                     bundle.path,

@@ -19,6 +19,7 @@ from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import CopiesBus, Upsyncer
 from schemas.blobs import Reference
 from schemas.identity import NodePath, TreeId
+from schemas.sealing import SealingKey
 
 CLUSTER_BUCKET = "wec"
 
@@ -77,8 +78,8 @@ class AttachedCluster:
     ) -> None:
         """Bring a simulated cluster to life, and the syncer that works on whichever it is."""
 
-        async def content(reference: Reference) -> bytes:
-            plain = await driver.load(reference)
+        async def content(reference: Reference, key: SealingKey | None) -> bytes:
+            plain = await driver.load(reference, key)
             if plain is None:
                 raise ContentMissing(f"{reference.kind} {reference.address[:12]}")
             return plain

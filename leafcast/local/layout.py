@@ -40,7 +40,8 @@ class Layout:
     """The files of one tree in a data directory; `host` maps a node to its server's host name.
 
     `spaces` are the centre's, unless they are the embedded ones. Servers are shown to each other by
-    certificates of the tree's own authority, which begin at `now_ms`.
+    certificates of the tree's own authority, which begin at `now_ms`. Under a `store_key_variable`
+    each finds the key of its store in its environment.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Layout:
         spaces: CentreSpaces | None = None,
         *,
         now_ms: int,
+        store_key_variable: str = "",
     ) -> None:
         self._place = place
         self._shape = shape
@@ -59,6 +61,7 @@ class Layout:
         self._dice = dice
         self._spaces = spaces or CentreSpaces()
         self._now_ms = now_ms
+        self._store_key_variable = store_key_variable
 
     def write(self) -> list[NodePath]:
         """Write them, if they are not there yet; the tree's nodes, parents first."""
@@ -129,7 +132,10 @@ class Layout:
             allow_live_cluster=spaces.allow_live,
             parent_authorities=None if path.is_root else _TLS.authorities,
             server=ServerForm(
-                url=self._url(path, CLIENT_PORT), leaf_url=self._url(path, LEAF_PORT), tls=_TLS
+                url=self._url(path, CLIENT_PORT),
+                leaf_url=self._url(path, LEAF_PORT),
+                tls=_TLS,
+                store_key_variable=self._store_key_variable,
             ),
         )
 

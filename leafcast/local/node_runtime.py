@@ -29,9 +29,10 @@ from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey, private_key
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import Reach
+from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
@@ -79,6 +80,7 @@ class World:
     dice: Dice
     tree: TreeId
     roots: Roots
+    store_key: StoreKey | None = None
 
 
 class NodeRuntime:
@@ -357,6 +359,7 @@ class NodeRuntime:
             children=children,
             reach=self._reach if self._certificate is None or self._certificate.there else None,
             entrance=self._entrance_nkey(),
+            store_key=self._world.store_key,
         )
 
     def _entrance_nkey(self) -> str:
@@ -445,6 +448,7 @@ class NodeRuntime:
             self._home,
             self._former,
             customize=customized_address,
+            private_keys=self._private_keys,
         )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
@@ -477,6 +481,12 @@ class NodeRuntime:
             raise
         finally:
             await bus.close()
+
+    def _private_keys(self) -> tuple[bytes, ...]:
+        """What opens what is sealed to this node: they follow from its key at its parent."""
+        if self._own_key is not None:
+            return self._own_key.private_keys()
+        return (private_key(self._parent.seed),) if self._parent is not None else ()
 
     async def _let_in(self) -> None:
         """Take the requests of those who ask to be let in below this node."""

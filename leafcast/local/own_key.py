@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Protocol
 
 from relay.adapters.server.link_trouble import trouble_of
-from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, public_nkey
+from relay.adapters.server.nkey_pairs import (
+    BadNkey,
+    new_user_nkey,
+    private_key,
+    public_nkey,
+)
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
 from schemas.codec import from_json
@@ -51,6 +56,10 @@ class OwnKey:
     def nkey(self) -> str:
         """The public half of the key in use."""
         return public_nkey(self._seed)
+
+    def private_keys(self) -> tuple[bytes, ...]:
+        """What opens what is sealed to it: of the key in use, and of the next one."""
+        return tuple(private_key(seed) for seed in (self._seed, self._next()) if seed)
 
     def make_next(self) -> str:
         """The public half of the next key, the same until that is used; raises OSError."""

@@ -35,6 +35,7 @@ from leafcast.spaces import access_fault
 from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.nats_config import TLS_SCHEMES, ParentLink
 from relay.adapters.server.reach import TlsFiles, is_loopback
+from relay.adapters.server.store_key import is_variable
 from schemas.faults import Fault, Faulty
 from schemas.identity import NodePath, TreeId
 from schemas.refusals import BadIdentity
@@ -82,6 +83,7 @@ class ServerForm(_Form):
     config: Path = Path("nats.conf")
     store_dir: Path = Path("jetstream")
     tls: TlsForm | None = None
+    store_key_variable: str = ""
 
 
 class HealthForm(_Form):
@@ -164,6 +166,7 @@ class RunConfig(_Form):
             server.port,
             server.leaf_port,
             *_tls_files(folder, server.tls),
+            server.store_key_variable,
         )
 
     def parent_link(self, folder: Path, seed: str) -> ParentLink | None:
@@ -239,6 +242,10 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
         remedy = "leave it out" if root else "write its leaf URL, as in nats-leaf://host:7422"
         yield Fault("parent", "every node has one but the centre, which has none", remedy)
     yield from _clear_faults(config)
+    if (name := config.server.store_key_variable) and not is_variable(name):
+        said = f"{name!r} is no name of an environment variable"
+        remedy = "write the one in which the nats-server finds its key, as in STORE_KEY"
+        yield Fault("server.store_key_variable", said, remedy)
     for field, here, whose in (
         ("workloads", root, "the centre has"),
         ("inventory", root, "the centre has"),

@@ -32,6 +32,7 @@ from leafcast.local.listening import kept_listening
 from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
+from leafcast.local.store_key import kept_store_key
 from leafcast.local.views import TreeShape, TreeView
 from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
@@ -107,7 +108,10 @@ class LocalTree:
             if self._temporary:
                 guard.remove_at_end(self._place.folder)
             keys = load_or_make_keys(self._place.keys, self._dice)
-            world = self.world = World(guard, self._clock, self._dice, keys.tree, keys.roots)
+            store_key = None if self._external else kept_store_key(self._place.folder)
+            world = self.world = World(
+                guard, self._clock, self._dice, keys.tree, keys.roots, store_key
+            )
             self._listening = self._listens(keys.tree)
             async with asyncio.TaskGroup() as group:
                 if self._listening is not None:

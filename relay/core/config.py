@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relay.core.content.opening import PrivateKeys
 from relay.core.destination.customizing import Customize, customizes_nothing
 from schemas.identity import NodePath, TreeId
 from schemas.roots import Roots
@@ -29,3 +30,5 @@ class NodeConfig:
     accept_expired: bool = False
     # What becomes of objects that are customized where they arrive.
     customize: Customize = customizes_nothing
+    # What opens the boxes of its profiles.
+    private_keys: PrivateKeys = tuple

@@ -14,6 +14,7 @@ from relay.core.collecting.collecting import CollectingRoom
 from relay.core.collecting.ports import Evaluator, Seen, Surroundings
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
+from relay.core.content.opening import Opening
 from relay.core.content.sweeping import Sweeper
 from relay.core.destination.destination import Destination
 from relay.core.destination.given import Inventory, Past
@@ -99,7 +100,8 @@ class Node(NodeView):
         )
         self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
         self._places: dict[str, int] = {}
-        self._collecting = CollectingRoom(self._content, evaluator)
+        self._opening = Opening(config.tree, config.private_keys)
+        self._collecting = CollectingRoom(self._content, evaluator, self._opening)
         self._reports = ChildReports(self._place, self._facts, self._collecting)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
@@ -127,6 +129,7 @@ class Node(NodeView):
             self._content,
             Past(done, _last_loss(remembered), self.config.former, notes.taken),
             self.config.customize,
+            self._opening,
         )
 
     def _rooms(self, joined: set[str]) -> Rooms:

@@ -170,6 +170,9 @@ class Propagation:
             destination.read_properties()
         for accepted in self._book.deltas():
             self._evaluate(accepted, cause)
+            if another:
+                # It may bring the keys of what is collected over.
+                self._collecting.put(accepted.key, accepted.body)
             self._collecting.stale(accepted.key, HERE)
             self._reports.touch(accepted.key)
 

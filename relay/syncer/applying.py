@@ -53,12 +53,16 @@ from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.objects import ObjectKey
 from schemas.reports import Done
+from schemas.sealing import SealingKey
 from schemas.wire import replace
 
 NAMED_MAX = 3
 
-Loader = Callable[[Reference], Awaitable[bytes]]
-"""The plain bytes of an object's blob, checked; raises ContentMissing."""
+Loader = Callable[[Reference, SealingKey | None], Awaitable[bytes]]
+"""The plain bytes of an object's blob, checked, and opened with a key if it is sealed.
+
+Raises ContentMissing.
+"""
 
 
 class ContentMissing(Exception):
@@ -118,17 +122,21 @@ class Applier:
         """
         if not wanted.placements:
             return namespace_object(wanted.key.name)
-        plain, form = await self._load(wanted.reference), wanted.form
+        plain, form = await self._load(wanted.reference, wanted.sealed_under), wanted.form
         if form is None:
             obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
             return obj
-        by = await self._customizer(form.customizer) if form.customizer is not None else None
+        by = (
+            await self._customizer(form.customizer, wanted.sealed_under)
+            if form.customizer
+            else None
+        )
         return customized(wanted.key, plain, by, form.properties, "").object
 
-    async def _customizer(self, reference: Reference) -> bytes:
+    async def _customizer(self, reference: Reference, key: SealingKey | None) -> bytes:
         """A Customizer's bytes; many objects in a row have the same."""
         if self._read is None or self._read[0] != reference:
-            self._read = (reference, await self._load(reference))
+            self._read = (reference, await self._load(reference, key))
         return self._read[1]
 
     async def wish(self, wanted: DesiredObject, done: Done) -> Object:

@@ -155,7 +155,7 @@ class Bench:
         """Wait until a fact holds; it may change with each step of the loop."""
         await eventually(holds, lambda: f"said last: {self.history[-5:]}", every=0.002)
 
-    async def _load(self, reference):
+    async def _load(self, reference, key):
         if reference.address not in self.blobs:
             raise ContentMissing(reference.address[:12])
         return self.blobs[reference.address]

@@ -8,9 +8,10 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker, AskFailed
-from relay.core.asks.asking import AnswerArrived, AskArrived, Heard
+from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
+from schemas.answer_sealing import AnswerKey
 from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
@@ -20,6 +21,7 @@ from schemas.signing import Signer
 from tests.contract.buses import TREES, WAIT_SECONDS
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
+KEY = AnswerKey(b"a" * 32)
 STRANGER = Signer(SIGNER.tree, SIGNER.key_id, b"x" * 32)
 
 
@@ -137,7 +139,7 @@ def ask_record(path, verb="node", expires_ms=None):
     source = Source(API_ASK, SIGNER.tree, "", ask)
     expires = now_ms + 30_000 if expires_ms is None else now_ms + expires_ms
     where = NodePath.parse(path)
-    return AskRecord(source, now_ms, "", "", (), verb, where, expires, {"q": "1"})
+    return AskRecord(source, now_ms, "", "", (), verb, where, expires, {"q": "1"}, KEY.public)
 
 
 class Questions:
@@ -163,7 +165,7 @@ class Questions:
         record = ask_record(path, verb, **fields)
         envelope = signer.seal("ask", encode_payload(record))
         async with asyncio.timeout(WAIT_SECONDS):
-            return await self.asker.ask(record.source.name, subject_verb or verb, envelope)
+            return await self.asker.ask(record.source.name, subject_verb or verb, envelope, KEY)
 
     async def stop_and_wait(self) -> None:
         self.stop()
@@ -209,6 +211,23 @@ async def test_an_answer_larger_than_a_message_comes_whole(questions):
     text = os.urandom(1_500_000).hex()
     questions.answers["/emea/s1"] = {"text": text}
     assert await questions.ask("/emea/s1") == {"text": text}
+
+
+async def test_a_relay_on_the_way_reads_nothing_of_an_answer(questions, monkeypatch):
+    passed = []
+    hear = Asking.answer
+
+    def overheard(asking, event, now):
+        passed.append(event.data)
+        return hear(asking, event, now)
+
+    monkeypatch.setattr(Asking, "answer", overheard)
+    known = "what only the centre may read"
+    questions.answers["/emea/s1"] = {"page": [known] * 30_000}
+    assert (await questions.ask("/emea/s1"))["page"][-1] == known
+    # Both the relay and the centre were handed all of it, in parts.
+    assert sum(map(len, passed)) > 2 * 30_000 * len(known)
+    assert not [data for data in passed if known.encode() in data]
 
 
 async def test_an_expired_a_forged_and_a_misaddressed_ask_are_refused(questions):

@@ -120,6 +120,7 @@ async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(t
     assert added["labels"] == {"id": "r1-s9", "region": "r1", "env": "prod"}
     bundle = json.loads(added["bundle"])
     assert (bundle["path"], bundle["parents"]) == (str(NEW), ["memory:/r1"])
+    tree.seeds[NEW] = bundle["seed"]
     async with asyncio.TaskGroup() as group:
         await tree.start(NEW, group, attached=True)
         await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 4})

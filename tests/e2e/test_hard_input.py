@@ -7,7 +7,7 @@ import pytest
 from leafcast.local.demo_workload import load_files
 from relay.ports import SpaceError
 from schemas.carried import without_carried
-from schemas.chunks import read_manifest_chunk, read_root
+from schemas.chunks import chunk_references, read_root
 from schemas.identity import SNAPSHOT_KEY, NodePath
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object
@@ -234,7 +234,7 @@ async def added_content(tree, former, now):
     stored = tree.network.streams(NodePath()).blobs
     old, new = [set(read_root(await tree.centre.load(root)).chunks) for root in (former, now)]
     [was], [chunk] = old - new, new - old
-    before, after = [set(read_manifest_chunk(await tree.centre.load(one))) for one in (was, chunk)]
+    before, after = [set(chunk_references(await tree.centre.load(one))) for one in (was, chunk)]
     [entry] = after - before
     return {
         address: len(stored[address]) for address in (now.address, chunk.address, entry.address)

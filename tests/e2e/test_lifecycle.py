@@ -45,14 +45,14 @@ async def label(tree, name: str, **labels: str) -> None:
     await tree.inventory.apply(wish, MANAGER)
 
 
-def deployment(name: str, namespace: str, image: str) -> dict:
+def deployment(name: str, namespace: str, image: str, replicas: int = 1) -> dict:
     labels = {"app": name}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
     }
 
 
@@ -170,6 +170,14 @@ async def test_a_single_copy_returns_its_exact_status_and_a_second_copy_clears_i
 
     await status(tree, web, lambda s: s.get("readyReplicas") == 1)
     assert (await tree.workloads.get(web))["status"] == (await tree.spaces[S1].get(web))["status"]
+    for path in (NodePath(), S1.parent):
+        said = [kept.data for _, kept in tree.network.streams(path).stat.items()]
+        assert any(b"deployments" in data for data in said), "it is told of"
+        assert not any(b"readyReplicas" in data for data in said), "and for the centre alone"
+
+    await tree.controllers.rotate_fleet(tree.dice)
+    await tree.apply(deployment("web", "shop", "shop/web:2", replicas=2))
+    await status(tree, web, lambda s: s.get("readyReplicas") == 2)
 
     two = [{"matchExpressions": [{"key": "id", "operator": "In", "values": ["r1-s1", "r2-s1"]}]}]
     await tree.apply({**wish, "spec": {**wish["spec"], "locationSelectors": two}})

@@ -50,7 +50,7 @@ from tests.property.test_hostile_bytes import BUNDLE, PATH
 PIN = pin_of(BUNDLE.tree, BUNDLE.roots, b"")
 TOKEN = Token(b"s" * 16, BUNDLE.tree, PIN, PATH)
 ANY = Token(b"s" * 16, BUNDLE.tree, PIN)
-REQUEST = JoinRequest(PATH, "U" * 56, "till", b"csr", b"k" * 32)
+REQUEST = JoinRequest(PATH, "U" * 56, "till", b"csr")
 ASKED = sign_request(TOKEN, REQUEST)
 GRANT = Grant(BUNDLE.tree, PATH, False, ("nats://x",), BUNDLE.roots, b"", {"a": "b"}, (PATH,))
 ANSWERS = (

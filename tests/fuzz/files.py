@@ -39,11 +39,19 @@ from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_runtime import account_seeds
 from leafcast.local.planned_nodes import planned_nodes
 from leafcast.local.run_config import RunConfigRefused, read_run_config
+from leafcast.local.store_key import kept_file
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import PortsDamaged, kept_ports
+from relay.adapters.server.store_key import (
+    CHECK_FILE,
+    StoreKey,
+    StoreKeyRefused,
+    check_key,
+    read_store_key,
+)
 from relay.objects.serving import without_string_data
 from relay.objects.stored_object import Refused
 from schemas.codec import from_json
@@ -54,6 +62,7 @@ from tests.unit import test_wire_golden as golden
 
 SEED = new_user_nkey(bytes(range(32)))[0]
 KEY = {"key_id": "k" * 26, "seed": "00" * 32}
+STORE_KEY = StoreKey("k" * 40)
 KEYS = golden.SIGNER.seal("keys", encode_payload(golden.RECORDS["keys"]))
 MESSAGE = KEYS.encode().hex()
 ROOT_FILE = {"kind": ROOT, **KEY}
@@ -159,6 +168,15 @@ TARGETS = {
         lambda at: read_sites(at / "sites.csv", {}),
         click.ClickException,
         "path,kind\n/emea/s1,store\n",
+    ),
+    "store key": file(
+        "any.key", lambda at: read_store_key(at / "any.key"), StoreKeyRefused, STORE_KEY.secret
+    ),
+    "store key's place": file(
+        "store.json", kept_file, StoreKeyRefused, {"key_file": "/etc/leafcast/store.key"}
+    ),
+    "store key's check": file(
+        CHECK_FILE, lambda at: check_key(at, STORE_KEY), StoreKeyRefused, STORE_KEY.check
     ),
     "secret": file("secret.json", secret, (Refused, ValueError), {"key": "dmFsdWU="}),
     "lease": file(

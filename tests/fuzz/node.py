@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from controllers.core.keyring import IN_CLEAR
 from controllers.core.placements import read_issued
 from controllers.core.start import read_stored_ledger
 from controllers.core.status import singleton
@@ -140,7 +141,7 @@ def content(data: bytes) -> None:
         meeting = Meeting()
         node = meeting.join("one", "here")
         meeting.tell(node, BlobArrived(reference, found[3], local=False))
-    reading = read_issued(golden.RECORDS["delta"], golden.BODY.encode())
+    reading = read_issued(golden.RECORDS["delta"], golden.BODY.encode(), IN_CLEAR)
     with suppress(StopIteration):
         missing = next(reading)
         while True:

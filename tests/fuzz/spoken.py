@@ -24,6 +24,7 @@ from leafcast.show.durations import moment_seconds
 from relay.asker import AskFailed, open_answer
 from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
+from schemas.answer_sealing import AnswerKey, sealed_answer
 from schemas.api import parse_kind
 from schemas.asks import AskFault
 from schemas.durations import BadDuration, read_duration
@@ -40,6 +41,7 @@ from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
 
 PATH = NodePath.parse("/emea")
+ANSWER_KEY = AnswerKey(b"a" * 32)
 KINDS = ResourceKinds()
 MANIFEST = """\
 apiVersion: v1
@@ -164,8 +166,10 @@ def words(data: bytes) -> None:
 
 def told(data: bytes) -> None:
     """What a node elsewhere answers, and it may be anyone's."""
+    with suppress(AskFailed):
+        open_answer(sealed_answer(data, ANSWER_KEY.public), ANSWER_KEY)
     try:
-        answer = open_answer(data)
+        answer = open_answer(data, ANSWER_KEY)
     except AskFailed:
         return
     found = checked_answer(PATH, answer)

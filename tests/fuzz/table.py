@@ -18,6 +18,7 @@ GROUPS = (
     "api_servers",
     "customizing",
     "enrolling",
+    "sealing",
     "certificates",
 )
 PLANTED = "planted"

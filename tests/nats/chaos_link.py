@@ -12,7 +12,7 @@ class Wire:
     """Forwards to `port` on loopback while it is whole; listens on `url` from `open` on.
 
     `cut` resets what is open and refuses what comes; `hold` keeps all open and says nothing, as a
-    network does that drops every packet.
+    network does that drops every packet. With a `tap` it keeps all that passes, both ways.
     """
 
     def __init__(self, port: int) -> None:
@@ -22,6 +22,7 @@ class Wire:
         self._whole.set()
         self._refuses = False
         self._pace = float("inf")
+        self.tap: bytearray | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
@@ -85,6 +86,8 @@ class Wire:
         with suppress(OSError):
             while piece := await reader.read(PIECE_BYTES):
                 await self._whole.wait()
+                if self.tap is not None:
+                    self.tap += piece
                 await asyncio.sleep(len(piece) / self._pace)
                 writer.write(piece)
                 await writer.drain()

@@ -28,6 +28,7 @@ async def test_keys_change_while_an_edge_is_away_and_a_thief_is_not_believed(tmp
         await away.stop()
         for what in ("root", "signing", "root"):
             assert (await tree.call("keys-change", what=what))["request"] is None
+            await tree.call("keys-rotate-fleet")
         await tree.put("shop", changed="1")
         await tree.exact([STAYS])
         away.start()
@@ -52,6 +53,10 @@ async def test_keys_change_while_an_edge_is_away_and_a_thief_is_not_believed(tmp
             assert after[path].objects["kept"] == before[path].objects["kept"], "it was touched"
         listed = await tree.call("keys")
         assert [it["records"] for it in listed["keys"] if it["state"] == "revoked"] == [0]
+        assert [it["state"] for it in listed["keys"] if it["kind"] == "fleet"] == [
+            "in use",
+            "ended",
+        ]
         assert listed["version"] == 3
         await tree.counted("shop", synced=2)
 

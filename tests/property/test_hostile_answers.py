@@ -23,6 +23,7 @@ from relay.asker import AskFailed, open_answer
 from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec
+from schemas.answer_sealing import AnswerKey, sealed_answer
 from schemas.blobs import Reference
 from schemas.codec import from_json
 from schemas.objects import ObjectKey
@@ -30,6 +31,7 @@ from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Count, ObjectResult, Summary
 from tests.fuzz.openers import ROOT
 
+KEY = AnswerKey(b"a" * 32)
 AT = ObjectKey("", "configmaps", "n", "a")
 
 
@@ -136,7 +138,7 @@ def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch
         tracemalloc.start()
         try:
             with pytest.raises(AskFailed, match="values"):
-                open_answer(data)
+                open_answer(data, KEY)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -146,7 +148,9 @@ def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch
         assert opened(b"\xdd" + count.to_bytes(4, "big") + value * count) < 1_000_000
     # Few values may be long.
     data = bytes(codec.RECORD_MAX_BYTES)
-    assert open_answer(codec.pack({"data": data, "text": "a" * 70_000, "n": 2**63}))["data"] == data
+    value = codec.pack({"data": data, "text": "a" * 70_000, "n": 2**63})
+    for answer in (value, sealed_answer(value, KEY.public)):
+        assert open_answer(answer, KEY)["data"] == data
 
 
 BOMB = """

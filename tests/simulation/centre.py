@@ -25,7 +25,7 @@ from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
 from schemas import blobs, codec, wire
-from schemas.blobs import Reference
+from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import build_manifest
 from schemas.identity import (
     KEYS_KEY,
@@ -67,9 +67,11 @@ from tests.simulation.model import (
     programs_of,
     target_draft,
 )
+from tests.simulation.sealing import CONTENT_KEY, nkey_of
 from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
+ANNOUNCED_SECONDS = 5.0
 NOTES = (CURSOR_KEY, TAKEN_KEY)
 """What a node keeps in OWN of its own."""
 
@@ -207,7 +209,7 @@ class Centre(Books):
         self.relapsed = self._revision
 
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
-        nkey = f"nkey{path}"
+        nkey = nkey_of(path)
         self.model.nodes.pop(path, None)
         if deleted:
             self._delete(node_draft(path, nkey).slot)
@@ -217,7 +219,8 @@ class Centre(Books):
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
         """A destination, or none any more; where it hung with all, its node goes in the same."""
-        draft, before = target_draft(target), self.model.targets.pop(target.name, None)
+        draft = target_draft(target, self.model)
+        before = self.model.targets.pop(target.name, None)
         if deleted:
             self._delete(draft.slot)
             return
@@ -251,14 +254,16 @@ class Centre(Books):
         """A new version of some object."""
         self._revision += 1
         plain = codec.canonical({"text": text, "n": self._revision})
-        stored = blobs.store(kind_of(text), plain)
+        kind = kind_of(text)
+        stored = CONTENT_KEY.store(kind, plain)
         self._values[stored.reference.address] = stored.values
-        return Content(space, self._revision, stored.reference)
+        clear = Reference(kind, codec.address(kind, plain), len(plain))
+        return Content(space, self._revision, clear, stored.reference)
 
     def arm(self, contents: dict[ObjectKey, Content]) -> Arm:
         """A manifest of these."""
         held = tuple(sorted(contents.items(), key=lambda item: item[0]))
-        stored = build_manifest([manifest_entry(key, content) for key, content in held])
+        stored = _manifest(held)
         return Arm(stored[0].reference, held)
 
     def put_placement(self, name: str, placed: Placed | None) -> None:
@@ -286,7 +291,10 @@ class Centre(Books):
             loses = bool(keys_of(before) - keys_of(placed, common=True)) or (
                 before is not None and before.alternatives != placed.alternatives
             )
-            self._issue([placement_draft(name, placed, loses=loses, last_loss=last_loss)])
+            draft = placement_draft(
+                name, placed, self.model.rotations, loses=loses, last_loss=last_loss
+            )
+            self._issue([draft])
 
     def _steady(self, key: MailKey) -> int:
         """With which generation a placement's rollout began."""
@@ -315,9 +323,8 @@ class Centre(Books):
         placed = self.model.placements.get(draft.record.source.name)
         for arm in arms_of(placed):
             for _, content in arm.contents:
-                self._keep(self._values[content.reference.address])
-            stored = build_manifest([manifest_entry(key, content) for key, content in arm.contents])
-            self._keep(values_of(*stored))
+                self._keep(self._values[content.sealed.address])
+            self._keep(values_of(*_manifest(arm.contents)))
         programs = programs_of(placed) if placed is not None else None
         if programs is not None:
             self._keep(programs.values)
@@ -369,6 +376,33 @@ class Centre(Books):
         root.streams.own[key] = OwnRecord(key, data, "", 0)
         root.tell(Issued(data, (), frozenset(self._fresh)))
         self._fresh.clear()
+
+    # Sealing.
+
+    def rotate_fleet(self) -> None:
+        """People change the fleet key: profiles bring it, and then deltas need it."""
+        self.model.announced += 1
+        if self.world.ports.announces_first():
+            self._say_targets()
+            self.world.run(ANNOUNCED_SECONDS)
+        else:
+            self.world.after(ANNOUNCED_SECONDS, self._say_targets)
+        self.model.rotations = self.model.announced
+        for name, placed in self.model.placements.items():
+            held = self._issuer.ledger.records[placement_key(name)]
+            last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
+            self._issue([placement_draft(name, placed, self.model.rotations, last_loss=last_loss)])
+
+    def forget_key(self, path: NodePath, *, known: bool = False) -> None:
+        """The key of who hangs at a path is not known, or is again."""
+        self.model.keyless.pop(path, None)
+        if not known:
+            self.model.keyless[path] = None
+        self._say_targets()
+
+    def _say_targets(self) -> None:
+        for target in self.model.targets.values():
+            self._issue([target_draft(target, self.model)])
 
     # Keys.
 
@@ -490,3 +524,8 @@ def change_keys(centre: Centre, what: str, crash: str = "") -> None:
         case _:
             change = KeyChange(signing=made)
     centre.change_keys(change, crash)
+
+
+def _manifest(contents: Iterable[tuple[ObjectKey, Content]]) -> list[StoredBlob]:
+    entries = [manifest_entry(key, content) for key, content in contents]
+    return build_manifest(entries, key=CONTENT_KEY)

@@ -12,6 +12,7 @@ from tests.simulation.centre import Centre
 from tests.simulation.collectors import EVALUATOR, PROGRAMS, status_of
 from tests.simulation.model import placement_key
 from tests.simulation.prescribed import arm_for, is_meant, winners
+from tests.simulation.sealing import CONTENT_KEY
 
 
 def collected_faults(centre: Centre) -> list[str]:
@@ -34,7 +35,8 @@ def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Table]:
     stored = centre.world.root.streams.blobs
     leaves: dict[tuple[ObjectKey, Program], list[Table]] = {}
     for key, content in placed.arm.contents:
-        plain = open_value(content.reference, stored[content.reference.address])
+        sealed = open_value(content.sealed, stored[content.sealed.address])
+        plain = CONTENT_KEY.unseal(content.sealed.kind, sealed)
         for program in PROGRAMS:
             whole = program.scope == SCOPE_PLACEMENT
             listed = leaves.setdefault((WHOLE if whole else key, program), [])

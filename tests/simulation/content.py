@@ -8,7 +8,7 @@ from relay.core.effects import WriteMail
 from relay.core.records.accepted import read_record
 from schemas import blobs
 from schemas.blobs import Reference
-from schemas.chunks import read_manifest_chunk, read_root
+from schemas.chunks import chunk_references, read_root
 from tests.simulation.host import Host
 
 KNOWN_MAX = 4096
@@ -40,4 +40,4 @@ def _chunks(root: Reference, value: bytes) -> tuple[Reference, ...]:
 @lru_cache(maxsize=KNOWN_MAX)
 def _listed(chunk: Reference, value: bytes) -> frozenset[str]:
     plain = blobs.open_value(chunk, value)
-    return frozenset(entry.address for entry in read_manifest_chunk(plain))
+    return frozenset(it.address for it in chunk_references(plain))

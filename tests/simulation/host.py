@@ -32,6 +32,7 @@ from schemas.wire import decode
 from tests.simulation.collectors import EVALUATOR
 from tests.simulation.customizing import customize
 from tests.simulation.disk import looked_up, read_back, staged
+from tests.simulation.sealing import private_key_of
 from tests.simulation.space import EdgeSpace
 from tests.simulation.telling import bytes_of, told_effect, told_event
 
@@ -91,6 +92,7 @@ class Host:
             home=self.machine,
             former=self.former,
             customize=self.world.ports.customize(self, customize),
+            private_keys=lambda: tuple(map(private_key_of, (self.path, *self.former))),
         )
         now = self.instant()
         done = list(self.streams.done.values())

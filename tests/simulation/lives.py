@@ -19,6 +19,7 @@ from tests.simulation import (
     lives_rollouts,
     lives_rows,
     lives_schedules,
+    lives_sealing,
 )
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.ports import HONEST, Ports
@@ -38,6 +39,7 @@ ROOMS = (
     lives_rows,
     lives_rollouts,
     lives_decided,
+    lives_sealing,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES

@@ -191,7 +191,7 @@ def lost_content(one: Run) -> None:
     held = everywhere(one, "p3", D)
     one.settle()
     edge, region = edges_of(one)[0], region_of(one)
-    address = held[D].reference.address
+    address = held[D].sealed.address
     lost = region.streams.blobs.pop(address)
     edge.stop(keep_disk=False)
     edge.space.objects.clear()
@@ -214,7 +214,7 @@ def lost_reports(one: Run) -> None:
 
 def content_swept(one: Run) -> None:
     """The content of a former version leaves every store, not before an hour is over."""
-    old = everywhere(one, "p1", A, B)[A].reference.address
+    old = everywhere(one, "p1", A, B)[A].sealed.address
     one.settle()
     holders = [host for host in one.world.hosts.values() if old in host.streams.blobs]
     require(len(holders) > 2, NO_LOSS, "the former version did not come to every store")

@@ -55,7 +55,7 @@ def awaited(one: Run) -> None:
     one.settle()
     new = everywhere(one, "p1", A, B)
     honest = one.world.ports
-    one.world.ports = Lacking(honest, region_of(one), new[A].reference.address)
+    one.world.ports = Lacking(honest, region_of(one), new[A].sealed.address)
     waiting = contents(one, D)
     put(one, "p2", Placed(EVERYWHERE, one.centre.arm(waiting), after=_after(one)))
 

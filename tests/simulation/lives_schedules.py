@@ -206,7 +206,7 @@ class LacksBlob(Ports):
 def bad_blob(one: Run) -> None:
     """B3: one blob that nobody gets holds up no removal for more than some minutes."""
     bad = contents(one, D)
-    with behaving(one, LacksBlob(bad[D].reference.address)):
+    with behaving(one, LacksBlob(bad[D].sealed.address)):
         put(one, "p3", Placed(EVERYWHERE, one.centre.arm(bad)))
         put(one, "p2", None)
         until(one, lambda: not holding(one, C), NO_LOSS, "one bad blob stops prunes", 5 * MINUTE)

@@ -44,9 +44,9 @@ from schemas.selectors import LabelSelector
 from schemas.signing import Signer
 from schemas.windows import Window
 from tests.simulation.collectors import programs_over
+from tests.simulation.sealing import TREE, boxes_for, wrapped
 from tests.simulation.signatures import public_key_of
 
-TREE = TreeId(random_id(b"simulated tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
 ROOTS = Roots({ROOT_KEY.key_id: public_key_of(ROOT_KEY)})
@@ -85,11 +85,12 @@ class Located:
 
 @dataclass(frozen=True)
 class Content:
-    """One version of an object: which source, its revision there, and its address."""
+    """One version of an object: its source and revision there, its address, and where it lies."""
 
     space: str
     revision: int
     reference: Reference
+    sealed: Reference
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,11 @@ class Model:
     locations: dict[str, Located] = field(default_factory=dict)
     placements: dict[str, Placed] = field(default_factory=dict)
     nodes: dict[NodePath, str] = field(default_factory=dict)
+    # How often the fleet key changed: as profiles bring it, and as deltas need it.
+    announced: int = 0
+    rotations: int = 0
+    # Places of which the nkey is not known.
+    keyless: dict[NodePath, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -158,12 +164,13 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
         resource=key.resource,
         namespace=key.namespace,
         name=key.name,
-        address=content.reference.address,
-        size=content.reference.size,
+        address=content.sealed.address,
+        size=content.sealed.size,
         space=content.space,
         uid=f"uid-{key.name}",
         revision=content.revision,
         flags=TEMPLATE if content.reference.kind == blobs.TEMPLATE else 0,
+        enc=content.reference.address,
     )
 
 
@@ -172,7 +179,9 @@ def node_draft(path: NodePath, nkey: str) -> Draft:
     return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
 
 
-def target_draft(target: Target) -> Draft:
+def target_draft(target: Target, model: Model) -> Draft:
+    known = target.path not in model.keyless
+    public_key, fleet_key = boxes_for(target.path, model.announced) if known else (b"", b"")
     record = Profile(
         *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name)),
         destination=target.destination,
@@ -180,6 +189,8 @@ def target_draft(target: Target) -> Draft:
         labels=dict(target.labels),
         annotations={MOVED_ANNOTATION: target.moved_from} if target.moved_from else {},
         properties={},
+        public_key=public_key,
+        fleet_key=fleet_key,
     )
     return Draft("profile", record)
 
@@ -194,16 +205,20 @@ def location_draft(name: str, located: Located) -> Draft:
     return Draft("location", record)
 
 
-def placement_draft(name: str, placed: Placed, *, loses: bool = False, last_loss: int = 0) -> Draft:
-    return Draft("delta", _head(name, placed, last_loss), _body(placed), loses=loses)
+def placement_draft(
+    name: str, placed: Placed, rotations: int, *, loses: bool = False, last_loss: int = 0
+) -> Draft:
+    body = _body(placed, wrapped(placement_key(name), rotations))
+    return Draft("delta", _head(name, placed, body, last_loss), body, loses=loses)
 
 
 def all_drafts(model: Model) -> Iterator[Draft]:
     """All that a model wants in force."""
     yield from (node_draft(path, nkey) for path, nkey in model.nodes.items())
-    yield from (target_draft(target) for target in model.targets.values())
+    yield from (target_draft(target, model) for target in model.targets.values())
     yield from (location_draft(name, at) for name, at in model.locations.items())
-    yield from (placement_draft(name, placed) for name, placed in model.placements.items())
+    for name, placed in model.placements.items():
+        yield placement_draft(name, placed, model.rotations)
 
 
 def placement_key(name: str) -> MailKey:
@@ -255,17 +270,18 @@ def _gate(rung: Rung, salt: str) -> Gate:
     )
 
 
-def _body(placed: Placed) -> bytes:
+def _body(placed: Placed, key: bytes) -> bytes:
     roots = dict.fromkeys(arm.root for arm in arms_of(placed))
     programs = programs_of(placed)
     collectors = () if programs is None else (programs.reference,)
-    return DeltaBody((*roots, *collectors), _gates(placed), collectors, after=placed.after).encode()
+    content = (*roots, *collectors)
+    return DeltaBody(content, _gates(placed), collectors, key, placed.after).encode()
 
 
-def _head(name: str, placed: Placed, last_loss: int) -> DeltaHead:
+def _head(name: str, placed: Placed, body: bytes, last_loss: int) -> DeltaHead:
     return DeltaHead(
         *_common(Source(API_PLACEMENT, WORKLOADS, "", name)),
-        body_hash=hashlib.sha256(_body(placed)).digest(),
+        body_hash=hashlib.sha256(body).digest(),
         alternatives=placed.alternatives,
         last_loss=last_loss,
         priority=placed.priority,

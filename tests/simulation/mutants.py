@@ -13,6 +13,7 @@ from tests.simulation import (
     planted_order,
     planted_rollouts,
     planted_rows,
+    planted_sealing,
 )
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
@@ -89,6 +90,11 @@ MUTANTS = (
     Mutant(planted_keys.NeverEnds, ("key_ended",)),
     Mutant(planted_keys.StillGranted, ("key_revoked",)),
     Mutant(planted_keys.ForgottenWithKey, ("key_ended",)),
+    Mutant(planted_sealing.FleetKeyInClear),
+    Mutant(planted_sealing.KeyInClear),
+    Mutant(planted_sealing.AnothersKey),
+    Mutant(planted_sealing.DeltasFirst, ("fleet_rotated",)),
+    Mutant(planted_sealing.UnopenedRemoved, ("unopened",)),
     Mutant(planted.PruneAtOnce, ("moved_between",)),
     Mutant(planted.PruneNever),
     Mutant(planted.PruneBeforeRead, ("slept", "old_edge")),

@@ -45,6 +45,7 @@ from tests.simulation.laws import (
     NO_LOSS,
     NO_RESURRECTION,
     ONLY_SIGNED,
+    SEALED,
     WITHHOLDING,
 )
 from tests.simulation.model import TIERS, arms_of, placement_key
@@ -57,6 +58,7 @@ from tests.simulation.prescribed import (
     tier_of,
     was_meant,
 )
+from tests.simulation.sealing import CONTENT_KEY, PLAIN_MARK, all_fleet_keys
 from tests.simulation.telling import differing, shortened
 from tests.simulation.waves import Waves, by_state, check_exact
 from tests.simulation.world import LawBroken, Watcher, World
@@ -117,7 +119,9 @@ class Oracle(Watcher):
                 newest = self._judged_by.get(host.path, 0)
                 self._taken_under[effect.key, effect.data] = newest
 
-    def effect(self, host: Host, effect: object) -> None:  # noqa: C901 - one arm for each
+    def effect(self, host: Host, effect: object) -> None:  # noqa: C901, PLR0912 - one arm for each
+        if isinstance(effect, fx.StoreOwn | fx.WriteMail) and effect.data is not None:
+            self._reads_none(host, effect.data)
         match effect:
             case fx.StoreOwn() if effect.key not in NOTES and effect.data is not None:
                 self._stored(host, effect.key, effect.data)
@@ -204,7 +208,16 @@ class Oracle(Watcher):
             what = f"{host.path} takes {key} of {generation}, which snapshot {newest} does not list"
             raise LawBroken(NO_RESURRECTION, what)
 
+    def _reads_none(self, host: Host, data: bytes) -> None:
+        """No message has a key in clear, and no content."""
+        secrets = (CONTENT_KEY.key, *all_fleet_keys())
+        if any(key in data for key in secrets):
+            raise LawBroken(SEALED, f"{host.path} has a key in clear")
+        if PLAIN_MARK in data:
+            raise LawBroken(SEALED, f"{host.path} has content in clear")
+
     def _kept(self, host: Host, address: ContentHash, value: bytes) -> None:
+        self._reads_none(host, value)
         true = self.world.root.streams.blobs.get(address)
         if true is not None and true != value:
             raise LawBroken(ONLY_SIGNED, f"{host.path} keeps another value as {address[:12]}")
@@ -222,7 +235,7 @@ class Oracle(Watcher):
             mine = [arm_for(placed, t) for t in targets if is_meant(self.centre.model, placed, t)]
             meant = last or not self._concerns(host, name)
             for arm in mine if meant else arms_of(placed):
-                if gone & {arm.root.address, *(c.reference.address for _, c in arm.contents)}:
+                if gone & {arm.root.address, *(c.sealed.address for _, c in arm.contents)}:
                     what = f"{host.path} drops content of {name}, which is in force"
                     raise LawBroken(NO_IGNORANCE, what)
 

@@ -57,6 +57,10 @@ class Ports:
         """Which draft the centre signs in place of one."""
         return draft
 
+    def announces_first(self) -> bool:
+        """Whether profiles bring a new fleet key before deltas need it."""
+        return True
+
     def keys(self, record: Any) -> Any:
         """Which keys the centre grants in place of those that a change names."""
         return record

@@ -75,7 +75,14 @@ class EdgeSpace:
         ports = self._world.ports
         wanted = {
             key: DesiredObject(
-                key, want.reference, want.order, want.flags, want.placements, want.form
+                key,
+                want.reference,
+                want.order,
+                want.flags,
+                want.placements,
+                want.form,
+                want.sealed_under,
+                want.plain,
             )
             for key, want in ports.wanted(self._host, node.wanted).items()
         }

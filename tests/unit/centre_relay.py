@@ -4,13 +4,15 @@ import asyncio
 from types import MappingProxyType
 
 from controllers.core.drafts import slot_of
+from controllers.core.keyring import Keyring
 from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.blobs import MANIFEST, open_value, parts_of
-from schemas.chunks import read_manifest_chunk, read_root
+from schemas.chunks import read_manifest, read_root
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
 from schemas.records import DeltaHead, decode_body, decode_payload
 from schemas.reports import Count
+from schemas.returned_states import sealed_state
 from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
 
 WAIT_SECONDS = 20
@@ -19,8 +21,10 @@ WAIT_SECONDS = 20
 class LedgerRelay:
     """Keeps what is published, and refuses old generations and records without their blobs."""
 
-    def __init__(self, tree):
+    def __init__(self, tree, keyring=None):
+        """With the ring of a tree's keys it can open what is sealed."""
         self.tree = tree
+        self.ring = keyring or (lambda: Keyring(tree))
         self.blobs = {}
         self.records = {}
         self.former = {}
@@ -87,7 +91,9 @@ class LedgerRelay:
         return self.counts.get(key)
 
     def results(self, key):
-        return self.returned.get(key, ())
+        """As edges say them, which have the placement's key."""
+        sealed_under, said = self.ring().keys(key).newest, self.returned.get(key, ())
+        return [sealed_state(it, sealed_under) for it in said] if sealed_under else said
 
     def collected(self, key):
         return self.rows.get(key, ())
@@ -133,9 +139,19 @@ class LedgerRelay:
 
     async def entries(self, head):
         """The manifest of a delta, by object name."""
-        root = read_root(await self.load(self.body(head).content[0]))
-        chunks = [read_manifest_chunk(await self.load(chunk)) for chunk in root.chunks]
-        return {entry.name: entry for chunk in chunks for entry in chunk}
+        return {entry.name: entry for entry in (await self.manifest(head)).entries}
+
+    async def manifest(self, head):
+        root = await self.load(self.body(head).content[0])
+        chunks = {it.address: await self.load(it) for it in read_root(root).chunks}
+        return read_manifest(root, chunks, self.ring().keys(head.source.key).keys)
+
+    async def object(self, head, name):
+        """The plain bytes of an object that a delta leads to."""
+        manifest = await self.manifest(head)
+        reference = next(entry.reference for entry in manifest.entries if entry.name == name)
+        stored = await self.load(reference)
+        return stored if manifest.key is None else manifest.key.unseal(reference.kind, stored)
 
     async def listed(self):
         """What the last snapshot lists: generations by mail key."""

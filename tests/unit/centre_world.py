@@ -31,7 +31,10 @@ class Centre:
         self.wds = MemorySpace(self.clock, self.dice)
         self.inventory = MemorySpace(self.clock, self.dice)
         self.noted = []
-        self.relay = LedgerRelay(load_or_make_keys(folder, self.dice).tree)
+        keys = load_or_make_keys(folder, self.dice)
+        self.relay = LedgerRelay(
+            keys.tree, lambda: load_or_make_keys(folder, self.dice).sealing.ring
+        )
 
     async def controllers(self):
         """The controllers of a new term; they do not run yet."""

@@ -9,12 +9,12 @@ from leafcast.cli.apply_warnings import warnings
 TARGET = "edge.kubestellar.io/v2alpha1", "SyncTarget"
 
 
-async def said_of(version, kind, **fields):
-    """The warnings of a dry run, which asks nobody."""
+async def said_of(version, kind, session=None, **fields):
+    """The warnings of a dry run."""
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **fields}
     known = ResourceKinds([obj]).of(obj)
     wish = Wish(obj, known.key("", "a"), known, "a.yaml:1")
-    return await warnings(None, [Change(wish, None, obj)], dry=True)
+    return await warnings(session, [Change(wish, None, obj)], dry=True)
 
 
 @pytest.mark.parametrize("field", ["unschedulable", "evictAfter"])
@@ -34,3 +34,21 @@ async def test_an_expression_that_no_destination_could_follow_is_said_by_its_fie
     metadata = {"annotations": {"control.kubestellar.io/expand-templates": "true"}, "name": "a"}
     [said] = await said_of("v1", "ConfigMap", metadata=metadata, data={"x": "{{ if .a }}"})
     assert "configmap/a: data.x: " in said
+
+
+class Tree:
+    """Answers whether content is sealed, and nothing else."""
+
+    def __init__(self, *, seals):
+        self.seals = seals
+
+    async def call(self, verb):
+        assert verb == "keys"
+        return {"seals": self.seals}
+
+
+async def test_who_can_read_a_secret_is_said_of_a_tree_that_is_not_sealed_alone():
+    [said] = await said_of("v1", "Secret", Tree(seals=False))
+    assert said.startswith("Warning: secret/a: ")
+    assert said.endswith("leafcast keys seal")
+    assert await said_of("v1", "Secret", Tree(seals=True)) == []

@@ -72,6 +72,13 @@ def test_of_a_healthy_tree_each_group_says_so_in_a_line_or_two():
     assert exit_code(found) == 0
 
 
+def test_a_tree_that_is_not_sealed_is_warned_of_with_the_command_that_seals_it():
+    (sealed,) = [it for it in checks(facts()) if "sealed" in it.said]
+    assert (sealed.state, sealed.remedy) == ("ok", "")
+    (found,) = [it for it in checks(facts(sealed=False)) if "sealed" in it.said]
+    assert (found.state, found.remedy) == ("warning", "leafcast keys seal")
+
+
 def test_without_a_tree_only_this_machine_is_judged():
     found = checks(facts(not_running="no tree is running"))
     assert [check.state for check in found] == ["ok", "failure"]

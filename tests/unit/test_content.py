@@ -9,7 +9,7 @@ from relay.core.content.content import (
     RETRY_MAX_SECONDS,
     UNHEARD_MAX_SECONDS,
     Content,
-    entries_of,
+    manifest_of,
 )
 from relay.core.effects import KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
@@ -95,7 +95,7 @@ def test_a_reading_walk_gives_the_manifests_entries():
     bench = Bench(100)
     bench.content.begin("a", (bench.root,), read=True)
     bench.serve()
-    assert set(entries_of(bench.content.plains("a"), bench.root)) == set(bench.entries)
+    assert set(manifest_of(bench.content.plains("a"), bench.root).entries) == set(bench.entries)
     assert not bench.content.begin("b", (bench.root,), read=True)  # read once more, from here
     assert bench.serve() == ["b"]
 

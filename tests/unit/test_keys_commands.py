@@ -78,7 +78,11 @@ def test_a_key_that_is_there_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["rotate", "fleet"], "'fleet' is not one of 'signing', 'root'"),
+        (["rotate", "all"], "'all' is not one of 'signing', 'root', 'authority'"),
+        (["rotate", "placement"], "is of one: name it"),
+        (["rotate", "fleet", "shop"], "is of one: name it"),
+        (["rotate", "fleet", "--request", "r.json"], "is for what roots sign"),
+        (["rotate", "fleet", "--threshold", "2"], "are of `keys rotate root`"),
         (["rotate", "signing", "--threshold", "2"], "are of `keys rotate root`"),
         (["rotate", "root", "--threshold", "17"], "17 is not in the range"),
         (["revoke"], "Missing argument 'ID'"),

@@ -33,6 +33,18 @@ def test_every_servers_configuration_has_its_children_and_its_parent(tree):
     assert 'urls: ["tls://nats-region-1:7422"]' in site
 
 
+def test_stores_are_encrypted_with_a_key_that_stands_nowhere_if_so_wished(tmp_path):
+    tree, option = DataDir(tmp_path / "tree"), "--store-key-variable"
+    laid = CliRunner().invoke(layout, [str(tree.folder), "--sites", "1", option, "STORE_KEY"])
+    assert laid.exit_code == 0, laid.output
+    for folder in map(tree.node, (NodePath(), NodePath(("region-1",)))):
+        assert "key: $STORE_KEY" in (folder / "nats.conf").read_text()
+        config = read_run_config(folder / "node.yaml")
+        assert config.server_place(folder).store_key_variable == "STORE_KEY"
+    refused = CliRunner().invoke(layout, [str(tree.folder), option, "no name"])
+    assert "environment variable" in refused.output
+
+
 def test_secrets_are_their_owners_only(tree):
     kept = [
         file
@@ -79,6 +91,7 @@ def test_a_nodes_file_says_who_it_is_and_where_its_server_is(tree):
         (lambda text: text.replace("path: /region-1", "path: nowhere"), "nowhere"),
         (lambda text: text.replace("path: /region-1", "path: /"), "parent"),
         (lambda text: text + "]", "node.yaml"),
+        (lambda text: text.replace("server:", "server:\n  store_key_variable: a-b"), "store_key"),
     ],
 )
 def test_a_file_that_cannot_be_run_with_is_refused_by_name(tree, change, said):

@@ -70,8 +70,7 @@ def holds(name, *objects):
 
 async def sent(relay, name, obj):
     """An object of a placement, as it goes out."""
-    entry = (await relay.entries(delta(relay, name)))[obj]
-    return unpack(await relay.load(entry.reference), 1 << 20)
+    return unpack(await relay.object(delta(relay, name), obj), 1 << 20)
 
 
 def says(type_, *words):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from controllers.core.keyring import IN_CLEAR
 from controllers.core.placements import read_arm, read_issued, target_of
 from controllers.core.translate import CleanObjects, DeltaRules, Steering, translate
 from schemas import blobs
@@ -110,7 +111,7 @@ def test_a_content_that_nobody_gets_yet_is_stored_all_the_same():
 def test_a_start_reads_all_contents_back():
     store, old = started()
     store.say(FEWER, layers(old))
-    read = store.read(read_issued(store.before.head, store.body))
+    read = store.read(read_issued(store.before.head, store.body, IN_CLEAR))
     assert (read.entries, read.others) == (store.before.entries, store.before.others)
     assert read.kept == store.before.kept
     assert read.knows_all
@@ -122,9 +123,9 @@ def test_a_content_that_is_lost_may_have_held_more():
     store, old = started()
     store.say(NEW, layers(old))
     del store.values[old.address]
-    store.before = store.read(read_issued(store.before.head, store.body))
+    store.before = store.read(read_issued(store.before.head, store.body, IN_CLEAR))
     assert not store.before.knows_all
-    assert store.read(read_arm(old)) is None
+    assert store.read(read_arm(old, IN_CLEAR)) is None
     assert store.say(NEW, layers(old, 5000)).draft.loses
 
 

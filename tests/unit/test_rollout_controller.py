@@ -110,7 +110,7 @@ async def in_first_wave(centre):
 
 def lose_ledger(centre):
     """The content is kept; what was said is forgotten."""
-    lost, centre.relay = centre.relay, LedgerRelay(centre.relay.tree)
+    lost, centre.relay = centre.relay, LedgerRelay(centre.relay.tree, centre.relay.ring)
     centre.relay.blobs.update(lost.blobs)
 
 

@@ -14,10 +14,11 @@ from leafcast.cli.health_options import health_options
 from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
 from leafcast.cli.listen_options import listen_options
 from leafcast.cli.options import NodeAt
+from leafcast.cli.store_key_option import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.join.asking import Asking
-from leafcast.join.bundle import read_bundle
+from leafcast.join.bundle import Bundle, read_bundle
 from leafcast.join.folder import (
     BUNDLE_FILE,
     cluster_of,
@@ -65,6 +66,7 @@ T = TypeVar("T")
     help=f"An HTTP proxy to go out through, to a wss:// address.  [environment: {PROXY_VARIABLE}]",
 )
 @listen_options
+@store_key_option
 @log_format_option
 @health_options
 def join(  # noqa: PLR0913, PLR0917 - click passes options by name
@@ -77,6 +79,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     simulated: bool,  # noqa: FBT001 - click
     proxy: str,
     listens: Listening | None,
+    store_key: StoreKeyFile | None,
     log_format: str,
     health: HealthAddress | None,
 ) -> None:
@@ -90,6 +93,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
 
     A relay whose children are elsewhere says with --listen where they dial in. It gets its
     certificate from the centre when the first of them is added.
+
+    With --store-key-file what the node stores is encrypted; each start needs it then.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
@@ -114,17 +119,22 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
         say(f"Joining as {role} {found.path}{on}; its state is in {folder}. Ctrl-C ends it.")
         if found.former and not (place.former or place.admitted):
-            say(
-                f"It begins anew: what it kept as {found.former[-1]} is in another folder. To take "
-                "that along, end this, and name that folder with --data-dir."
-            )
+            say(_anew(found))
         attached = attachment(cluster) if cluster is not None else None
         if listens is not None and not found.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
-        node = JoinedNode(
-            found, place, clock, dice, say, attached, health, proxy=proxy, listens=listens
-        )
+        key = store_key.key if store_key is not None else None
+        more: dict[str, Any] = {"proxy": proxy, "listens": listens, "store_key": key}
+        node = JoinedNode(found, place, clock, dice, say, attached, health, **more)
         _until_ended(node.run(), again)
+
+
+def _anew(bundle: Bundle) -> str:
+    """That a node that was moved does not find what it had."""
+    return (
+        f"It begins anew: what it kept as {bundle.former[-1]} is in another folder. To take that "
+        "along, end this, and name that folder with --data-dir."
+    )
 
 
 def say_plainly(text: str) -> None:

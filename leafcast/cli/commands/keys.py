@@ -67,6 +67,8 @@ def list_keys(data_dir: Path | None) -> None:
     for line in laid_out([header, *rows]):
         click.echo(sanitize(line))
     roots = sum(key["kind"] == "root" for key in found["keys"])
+    if not found["seals"]:
+        click.echo(NOT_SEALED)
     needed = f"{found['threshold']} of {many(roots, 'root')} must sign a change of keys"
     click.echo(f"{needed}; the roots are at version {found['version']}")
     if _call(data_dir, "keys-authority-state")["changing"]:
@@ -75,7 +77,8 @@ def list_keys(data_dir: Path | None) -> None:
 
 
 @keys.command()
-@click.argument("what", type=click.Choice(["signing", "root", "authority"]))
+@click.argument("what", type=click.Choice(["signing", "root", "authority", "fleet", "placement"]))
+@click.argument("name", required=False)
 @click.option(
     "--root", "roots", type=_path, multiple=True, help="A public root key; name all new ones."
 )
@@ -85,28 +88,37 @@ def list_keys(data_dir: Path | None) -> None:
 @data_dir_option
 def rotate(
     what: str,
+    name: str | None,
     roots: tuple[Path, ...],
     threshold: int | None,
     force: bool,  # noqa: FBT001 - click
     request: Path | None,
     data_dir: Path | None,
 ) -> None:
-    """Put a new signing key in force, or new roots, or another certificate authority.
+    """Put a new signing key in force, new roots, another authority, or other keys of content.
 
     What is in force stays so, and is not signed anew. Without --root each root that the centre has
     itself is made anew. Roots change by the word of those before and of their own.
 
     The authority signs the certificates of servers. All nodes get to know the new one before it
     signs; for those that are away that waits, and goes on by itself.
+
+    `fleet` is the key that all edges have: with it each placement gets another key, too, and all
+    content goes out anew, sealed with that. Clusters notice nothing. `placement NAME` does it for
+    one.
     """
     if what != "root" and (roots or threshold):
         raise click.UsageError("--root and --threshold are of `keys rotate root`")
+    if (what == "placement") is not bool(name):
+        raise click.UsageError("`keys rotate placement` is of one: name it, and nothing else")
+    if request is not None and what not in ("signing", "root"):
+        raise click.UsageError("--request is for what roots sign")
     if what == "authority":
-        if request is not None:
-            raise click.UsageError("--request is for what roots sign")
         return _rotate_authority(data_dir, force=force)
     if force:
         raise click.UsageError("--force is of `keys rotate authority`")
+    if what in ("fleet", "placement"):
+        return _rotate_content(data_dir, name)
     named = {key: public.hex() for key, public in map(read_public, roots)}
     said = {"what": what, "roots": named, "threshold": threshold or 0}
     return _change(data_dir, request, f"the {what} key is rotated", **said)
@@ -129,6 +141,26 @@ def _rotate_authority(data_dir: Path | None, *, force: bool) -> None:
         "With --force it goes on now, and who does not know the new one has to be let in anew."
     )
     return None
+
+
+@keys.command()
+@data_dir_option
+def seal(data_dir: Path | None) -> None:
+    """Seal all content of a tree that was made before content was sealed.
+
+    It goes out anew, and nothing is applied again. What a rollout lets out follows with its next
+    revision.
+    """
+    made = _call(data_dir, "keys-seal")
+    placements, destinations = made["placements"], made["destinations"]
+    click.echo(
+        f"{many(placements, 'placement')} sealed for {many(destinations, 'destination')}; "
+        "write a new backup: it holds the keys"
+    )
+    for name in made["later"]:
+        click.echo(sanitize(f"{name} stays in clear until its rollout has another revision"))
+    for name in made["keyless"]:
+        click.echo(sanitize(f"{name} can open nothing: its node did not join yet"))
 
 
 @keys.command()
@@ -183,7 +215,17 @@ def publish(request: Path, data_dir: Path | None) -> None:
     click.echo("The keys are in force. " + BACKUP)
 
 
+NOT_SEALED = "Content is not sealed: leafcast keys seal"
 BACKUP = "Write a new backup: an older one brings the old keys back."
+
+
+def _rotate_content(data_dir: Path | None, name: str | None) -> None:
+    if name is None:
+        _call(data_dir, "keys-rotate-fleet")
+        click.echo(f"The fleet key is rotated, and all content is sealed anew. {BACKUP}")
+    else:
+        found = _call(data_dir, "keys-rotate-placement", placement=name)
+        click.echo(f"The key of {found['placement']} is rotated. {BACKUP}")
 
 
 def _change(data_dir: Path | None, request: Path | None, done: str, **said: Any) -> None:

@@ -12,6 +12,7 @@ from leafcast.local.layout import Layout
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.store_key import is_variable
 
 _MARK = "{node}"
 
@@ -32,8 +33,22 @@ _MARK = "{node}"
     show_default=True,
     help="Host name of a node's nats-server; {node} is centre, region-1, region-1-site-2, ...",
 )
+@click.option(
+    "--store-key-variable",
+    default="",
+    metavar="NAME",
+    help="Have servers encrypt what they store, with a key that they find in this variable.",
+)
 @spaces_options
-def layout(folder: Path, regions: int, sites: int, host: str, spaces: CentreSpaces | None) -> None:
+def layout(
+    *,
+    folder: Path,
+    regions: int,
+    sites: int,
+    host: str,
+    store_key_variable: str,
+    spaces: CentreSpaces | None,
+) -> None:
     """Write the files of a whole tree to FOLDER, for containers or machines of your own.
 
     Each node gets a folder with nats.conf for its nats-server and node.yaml for `leafcast run`,
@@ -42,6 +57,9 @@ def layout(folder: Path, regions: int, sites: int, host: str, spaces: CentreSpac
     """
     if _MARK not in host:
         raise click.BadParameter(f"it needs {_MARK} in it", param_hint="--host")
+    if store_key_variable and not is_variable(store_key_variable):
+        said = "it is the name of an environment variable, as in STORE_KEY"
+        raise click.BadParameter(said, param_hint="--store-key-variable")
     place = DataDir(folder.absolute())
     try:
         nodes = Layout(
@@ -51,6 +69,7 @@ def layout(folder: Path, regions: int, sites: int, host: str, spaces: CentreSpac
             SystemDice(),
             spaces,
             now_ms=SystemClock().now().wall_ms,
+            store_key_variable=store_key_variable,
         ).write()
     except PermissionError as error:
         raise DataDirUnusable(place.folder, "it cannot be written", "name another") from error

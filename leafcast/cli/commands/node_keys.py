@@ -11,6 +11,7 @@ from leafcast.cli.options import NodeAt, data_dir_option
 from leafcast.cli.session_calls import call
 
 SECONDS = 120.0
+ROTATE_FLEET = "leafcast keys rotate fleet"
 
 
 @click.command()
@@ -43,4 +44,5 @@ def revoke(path: str, data_dir: Path | None) -> None:
         click.echo(
             f"node {path} revoked; {above} does not answer, and cuts its link when it is back"
         )
+    click.echo(f"It has the fleet key; to seal under another one: {ROTATE_FLEET}")
     click.echo(f"To let it in again: leafcast node add {path}")

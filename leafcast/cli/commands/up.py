@@ -18,6 +18,7 @@ from rich.status import Status
 from leafcast.cli.listen_options import listen_options
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.space_options import spaces_options
+from leafcast.cli.store_key_option import StoreKeyFile, store_key_option
 from leafcast.daemon.process import (
     DaemonEnded,
     prepare_folder,
@@ -28,6 +29,7 @@ from leafcast.daemon.process import (
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
 from leafcast.local.listening import Listening, keep_listening, kept_listening
+from leafcast.local.store_key import keep_file, kept_file
 from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -43,6 +45,8 @@ from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
+from relay.adapters.server.store_key import check_key
+from schemas.identity import NodePath
 
 CONTEXTS_SHOWN = 8
 SHOP = Path(__file__).resolve().parents[2] / "shop"
@@ -73,6 +77,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
 )
 @spaces_options
 @listen_options
+@store_key_option
 @data_dir_option
 @click.option(
     "--timeout",
@@ -91,6 +96,7 @@ def up(  # noqa: PLR0913 - its options
     kube: str | None,
     spaces: CentreSpaces | None,
     listens: Listening | None,
+    store_key: StoreKeyFile | None,
     data_dir: Path | None,
     timeout_seconds: float,
 ) -> None:
@@ -109,36 +115,34 @@ def up(  # noqa: PLR0913 - its options
     named (7422), the relays below it at those that follow. Of wss://NAME/PATH a proxy is in front,
     and passes WebSockets on to port 8422 of 127.0.0.1 and those that follow.
 
+    With --store-key-file all that its servers store is encrypted. The key goes to them alone, and
+    the file has to be there at each start.
+
     With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
     install`; the next `up` goes on with it.
     """
     place = DataDir.at(data_dir)
-    asked = {"--regions": regions, "--sites": sites, "--depth": depth}
     kept = place.tree() if place.folder.is_dir() else None
-    shape = _shape(place, kept, asked)
+    shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
     running = place.in_use()
     if kube and not running:
         binaries_for(kube)
     if spaces is not None:
         _check_spaces(place, kube, spaces, running=running)
-    if running and listens is not None and kept_listening(place.folder) != listens:
-        said = f"the tree in {place.folder} runs with other addresses; run `leafcast down` first"
-        raise click.ClickException(said)
+    if running:
+        _check_running(place, listens, store_key)
     if not running:
         prepare_folder(place)
-        if listens is not None:
-            keep_listening(place.folder, listens)
-        if spaces is not None:
-            place.write_spaces(spaces)
+        _keep(place, spaces, listens, store_key)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
         click.echo(_next_steps(place, shape, kube, data_dir))
         return
     clock = SystemClock()
     began = clock.now().seconds
-    start = partial(start_daemon, place, shape, kube)
-    _wait(place, shape, clock, timeout_seconds, None if running else start)
+    start = None if running else partial(start_daemon, place, shape, kube)
+    _wait(place, shape, clock, timeout_seconds, start)
     said = "The tree is up again, with its data" if kept else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
     click.echo(_next_steps(place, shape, kube, data_dir))
@@ -231,6 +235,36 @@ def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> 
             "with --data-dir"
         )
     return had
+
+
+def _check_running(
+    place: DataDir, listens: Listening | None, store_key: StoreKeyFile | None
+) -> None:
+    """Refuse what a tree that runs cannot be told."""
+    other = ""
+    if listens is not None and kept_listening(place.folder) != listens:
+        other = "other addresses"
+    if store_key is not None and kept_file(place.folder) != store_key.file:
+        other = "another store key"
+    if other:
+        said = f"the tree in {place.folder} runs with {other}; run `leafcast down` first"
+        raise click.ClickException(said)
+
+
+def _keep(
+    place: DataDir,
+    spaces: CentreSpaces | None,
+    listens: Listening | None,
+    store_key: StoreKeyFile | None,
+) -> None:
+    """Remember what was said for the next start; raises StoreKeyRefused."""
+    if store_key is not None:
+        check_key(place.node(NodePath()), store_key.key)
+        keep_file(place.folder, store_key.file)
+    if listens is not None:
+        keep_listening(place.folder, listens)
+    if spaces is not None:
+        place.write_spaces(spaces)
 
 
 def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, running: bool) -> None:

@@ -36,7 +36,8 @@ class ServerPlace:
 
     `host`, `port` and `leaf_port` are what it listens on, `config` the file it is started with, and
     `store_dir` where it keeps JetStream's data, as the server names it. `authorities` is a file
-    with those who may have signed the certificate in `tls`.
+    with those who may have signed the certificate in `tls`. Under a `store_key_variable` the server
+    finds the key of its store in its environment.
     """
 
     url: str
@@ -48,6 +49,7 @@ class ServerPlace:
     leaf_port: int = 7422
     tls: TlsFiles | None = None
     authorities: Path | None = None
+    store_key_variable: str = ""
 
     def authorities_text(self) -> str:
         """Whom children are to believe; "" for the authorities of their system."""
@@ -157,4 +159,5 @@ class ExternalServer:
             parent=self._parent,
             children=children,
             entrance=self._entrance,
+            store_key_variable=self._place.store_key_variable,
         )

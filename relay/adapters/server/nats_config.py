@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
 from relay.adapters.server.reach import LOOPBACK, TlsFiles, is_loopback
+from relay.adapters.server.store_key import is_variable
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath
 
@@ -76,6 +77,7 @@ class ServerSettings:
     children; beyond loopback it needs `tls`. Of a `websocket_port` a proxy on this machine knows.
     A child may have two keys, with a space between, while one is replaced, and none (""), while it
     is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
+    With a `store_key_variable` the store is encrypted: the server's environment has the key there.
     """
 
     path: NodePath
@@ -92,6 +94,7 @@ class ServerSettings:
     # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
     name: str = ""
     entrance: str = ""
+    store_key_variable: str = ""
 
 
 class BadServerSettings(ValueError):
@@ -125,6 +128,7 @@ def render(settings: ServerSettings) -> str:
         leaf_tls=tls,
         websocket=_websocket(settings.websocket_port),
         store_dir=_quotable("store_dir", str(settings.store_dir)),
+        cipher=_cipher(settings.store_key_variable),
         # `lc`, then the node's own names, then the child's; NATS counts from 1.
         child_position=str(len(settings.path.names) + 2),
         relay_nkey=settings.nkeys.relay,
@@ -245,6 +249,15 @@ def _tls(files: TlsFiles) -> str:
         certificate=_quotable("certificate", str(files.certificate)),
         key=_quotable("key", str(files.key)),
     )
+
+
+def _cipher(variable: str) -> str:
+    if not variable:
+        return ""
+    if not is_variable(variable):
+        rule = "it is the name of an environment variable, as in LEAFCAST_STORE_KEY"
+        raise BadServerSettings("store_key_variable", rule)
+    return _fill("cipher", variable=variable)
 
 
 def _websocket(port: int) -> str:

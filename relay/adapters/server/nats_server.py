@@ -29,6 +29,7 @@ from relay.adapters.server.port_holder import Holder, stranger_on
 from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server.process import ServerFailed, ServerProcess, server_binary
 from relay.adapters.server.reach import LOOPBACK, Reach
+from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
 from relay.ports import Clock
 from schemas.identity import NodePath
 
@@ -66,10 +67,12 @@ class EmbeddedServer:
         children: Mapping[str, str] | None = None,
         reach: Reach | None = None,
         entrance: str = "",
+        store_key: StoreKey | None = None,
     ) -> None:
         self.path = path
         self._reach = reach
         self._entrance = entrance
+        self._store_key = store_key
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -281,10 +284,17 @@ class EmbeddedServer:
         return None
 
     async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
-        """Run the server until it is ready; False if a port is taken. Raises ServerFailed."""
+        """Run the server until it is ready; False if a port is taken.
+
+        Raises ServerFailed or StoreKeyRefused.
+        """
+        admit_key(self._folder, self._store_key)
         self._write_config()
         self._served = frozenset(self._children)
-        process = self._process = ServerProcess(self._guard, server_binary(), self._config)
+        environment = self._store_key.environment if self._store_key is not None else {}
+        process = self._process = ServerProcess(
+            self._guard, server_binary(), self._config, environment
+        )
         if not await process.until_ready(READY_SECONDS):
             if process.port_taken:
                 return False
@@ -350,6 +360,7 @@ class EmbeddedServer:
             children=children,
             name=self._name,
             entrance=self._entrance,
+            store_key_variable=VARIABLE if self._store_key is not None else "",
         )
 
     def _write_config(self) -> None:

@@ -8,6 +8,7 @@ import re
 import nkeys
 
 from schemas.identity import TreeId
+from schemas.sealing import sealing_private
 from schemas.tokens import entrance_entropy
 
 _PUBLIC = re.compile(r"U[A-Z2-7]{55}\Z")
@@ -44,6 +45,12 @@ def public_nkey(seed: str) -> str:
     if whole != seed:
         raise BadNkey("this node", "the seed is mistyped")
     return str(nkeys.from_seed(bytearray(seed.encode())).public_key.decode())
+
+
+def private_key(seed: str) -> bytes:
+    """The X25519 key that follows from a user's seed, 32 bytes; raises BadNkey."""
+    public_nkey(seed)
+    return sealing_private(bytes(nkeys.decode_seed(seed.encode())[1]))
 
 
 def check_public_nkey(text: str, whose: str) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -46,7 +47,13 @@ def server_binary() -> Path:
 class ServerProcess(LoggedProcess):
     """A started nats-server; `ready` and `ended` are set as it gets there."""
 
-    def __init__(self, guard: Guard, binary: Path, config: Path) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        binary: Path,
+        config: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._reloading: asyncio.Future[bool] | None = None
         super().__init__(
             guard,
@@ -54,7 +61,7 @@ class ServerProcess(LoggedProcess):
             name="the nats-server",
             cwd=config.parent,
             says_ready=_READY,
-            env={**CALM_MEMORY, **os.environ},
+            env={**CALM_MEMORY, **os.environ, **(environment or {})},
         )
 
     @property

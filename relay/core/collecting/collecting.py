@@ -7,7 +7,8 @@ not meant any more has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,7 +22,8 @@ from relay.core.collecting.ports import (
     Surroundings,
 )
 from relay.core.collecting.raised import RaisedObjects, Sources
-from relay.core.content.content import Content, entries_of
+from relay.core.content.content import Content, manifest_of
+from relay.core.content.opening import Opening
 from schemas.blobs import Reference
 from schemas.collectors import (
     SCOPE_PLACEMENT,
@@ -31,10 +33,11 @@ from schemas.collectors import (
     ProgramSet,
     read_program_set,
 )
-from schemas.identity import MailKey
+from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import DeltaBody
-from schemas.refusals import RecordRefused
+from schemas.refusals import RecordRefused, WireRefused
+from schemas.sealing import NotOpened, SealingKey
 from schemas.wire import replace
 
 NAMES_MAX = 20_000
@@ -58,12 +61,27 @@ class _Placement:
 
     programs: tuple[Reference, ...]
     arms: tuple[Reference, ...]
+    # The keys of what is sealed, those that this node has.
+    keys: tuple[SealingKey, ...] = ()
     found: ProgramSet | None = None
-    references: dict[ObjectKey, Reference] = field(default_factory=dict)
+    # Where objects lie, and under which key; nobody tells that of a manifest that is closed here.
+    references: dict[ObjectKey, tuple[Reference, SealingKey | None]] = field(default_factory=dict)
+    is_closed: bool = False
     items: dict[Place, Item] = field(default_factory=dict)
     by_object: dict[ObjectKey, list[Item]] = field(default_factory=dict)
     # Children to be looked at in all items.
     stale: dict[str, None] = field(default_factory=dict)
+
+    def plain(self, key: ObjectKey, plains: Mapping[ContentHash, bytes]) -> bytes | None:
+        """An object's bytes; None if it is closed here."""
+        if key not in self.references:
+            return None
+        reference, sealed = self.references[key]
+        if sealed is None:
+            return plains[reference.address]
+        with suppress(WireRefused):
+            return sealed.unseal(reference.kind, plains[reference.address])
+        return None
 
 
 class CollectedReports:
@@ -161,8 +179,11 @@ class Glance:
 class CollectingRoom:
     """What is collected at one node; without an evaluator nothing is."""
 
-    def __init__(self, content: Content, evaluator: Evaluator | None) -> None:
+    def __init__(
+        self, content: Content, evaluator: Evaluator | None, opening: Opening | None = None
+    ) -> None:
         self._content = content
+        self._opening = opening or Opening(TreeId(""))
         self._evaluator = evaluator
         self._around: Surroundings
         self._glance: Glance
@@ -192,10 +213,11 @@ class CollectingRoom:
             self.drop(key)
             return
         arms = tuple(gate.arm for gate in body.gates if gate.arm is not None)
-        held = self._placements.get(key)
-        if held is not None and (held.programs, held.arms) == (body.collectors, arms):
+        keys = self._keys(key, body)
+        held, said = self._placements.get(key), (body.collectors, arms, keys)
+        if held is not None and (held.programs, held.arms, held.keys) == said:
             return
-        placement = _Placement(body.collectors, arms)
+        placement = _Placement(*said)
         if held is not None:
             # What was collected before stays until the new content is here.
             placement.items, placement.by_object = held.items, held.by_object
@@ -204,6 +226,12 @@ class CollectingRoom:
         self._content.end(_OBJECTS + key)
         if self._content.begin(_PROGRAMS + key, (*body.collectors, *arms), read=True):
             self._programs_ready(key)
+
+    def _keys(self, key: MailKey, body: DeltaBody) -> tuple[SealingKey, ...]:
+        try:
+            return tuple(self._opening.keys(key, body.key))
+        except NotOpened:
+            return ()
 
     def drop(self, key: MailKey) -> None:
         """The placement is none any more, or collects nothing."""
@@ -350,14 +378,20 @@ class CollectingRoom:
         except RecordRefused:
             placement.found = ProgramSet(1, (), ())
         wanted = {item.key for item in placement.found.objects}
-        placement.references = {
-            entry.key: entry.reference
-            for arm in placement.arms
-            for entry in entries_of(plains, arm)
-            if entry.key in wanted
-        }
+        placement.references, placement.is_closed = {}, False
+        for arm in placement.arms:
+            try:
+                manifest = manifest_of(plains, arm, placement.keys)
+            except NotOpened:
+                placement.is_closed = True
+                continue
+            placement.references |= {
+                entry.key: (entry.reference, manifest.key)
+                for entry in manifest.entries
+                if entry.key in wanted
+            }
         self._content.end(_PROGRAMS + key)
-        references = tuple(dict.fromkeys(placement.references.values()))
+        references = tuple(dict.fromkeys(it for it, _ in placement.references.values()))
         if self._content.begin(_OBJECTS + key, references, read=True, expand=False, objects=True):
             self._objects_ready(key)
 
@@ -366,19 +400,20 @@ class CollectingRoom:
         placement, plains = self._placements[key], self._content.plains(_OBJECTS + key)
         assert placement.found is not None
         assert self._evaluator is not None
-        sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, bytes]] = {}
+        sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, bytes | None]] = {}
         for collecting in placement.found.objects:
             if collecting.key == WHOLE:
                 programs = [placement.found.programs[at] for at in collecting.programs]
                 sources |= {(WHOLE, it): {} for it in programs if it.source is not None}
                 continue
-            reference = placement.references.get(collecting.key)
-            for at in collecting.programs if reference is not None else ():
+            is_there = placement.is_closed or collecting.key in placement.references
+            for at in collecting.programs if is_there else ():
                 program = placement.found.programs[at]
                 whole = program.scope == SCOPE_PLACEMENT
                 place = (WHOLE if whole else collecting.key, program)
-                assert reference is not None
-                sources.setdefault(place, {})[collecting.key] = plains[reference.address]
+                sources.setdefault(place, {})[collecting.key] = placement.plain(
+                    collecting.key, plains
+                )
         self._content.end(_OBJECTS + key)
         former, placement.items, placement.by_object = placement.items, {}, {}
         for (obj, program), objects in sources.items():

@@ -62,10 +62,11 @@ class Item:
         placement: MailKey,
         key: ObjectKey,
         program: Program,
-        plains: dict[ObjectKey, bytes],
+        plains: dict[ObjectKey, bytes | None],
         around: Surroundings,
         evaluator: Evaluator,
     ) -> None:
+        """Of what is sealed, and does not open here, the bytes are None."""
         self.key, self.program, self.id = key, program, program.id
         self._placement = placement
         self._plains = plains
@@ -81,7 +82,7 @@ class Item:
         self._leaves: dict[ObjectKey, tuple[Raised, Table, Table | None]] = {}
         self._said: Collected | None = None
 
-    def is_over(self, plains: dict[ObjectKey, bytes]) -> bool:
+    def is_over(self, plains: dict[ObjectKey, bytes | None]) -> bool:
         """Whether these are the objects that it is over."""
         return self._plains == plains
 
@@ -221,7 +222,7 @@ class Item:
         tables, others = [], []
         for key in self._plains:
             seen = self._around.own(self._placement, key)
-            if seen is None:
+            if seen is None or self._plains[key] is None:
                 return None
             if self.program.is_aggregate:
                 aggregate = self._aggregate(key, seen)
@@ -280,6 +281,10 @@ class Item:
         tables = []
         for key in self._plains:
             bound, place = self._bind(key), self._place(key)
+            if self._plains[key] is None and bound.uses_object:
+                # Their rows cannot be said here: that many are known, and no more of them.
+                tables.append(Table(len(members), truncated=True))
+                continue
             if bound.uses_inventory:
                 for member in members[:BLANKS_MAX]:
                     seen = Seen(member.name, reachable=reachable)

@@ -57,6 +57,10 @@ class Bound(Protocol):
         """Whether what it says may differ between destinations that returned the same."""
 
     @property
+    def uses_object(self) -> bool:
+        """Whether it looks at the object itself: then only who can open that evaluates it."""
+
+    @property
     def uses_reachable(self) -> bool:
         """Whether it makes a difference that a destination cannot be reached."""
 
@@ -67,8 +71,11 @@ class Bound(Protocol):
 class Evaluator(Protocol):
     """Knows how expressions are evaluated, and what objects mean."""
 
-    def bind(self, program: Program, plain: bytes) -> Bound:
-        """A program for an object, of its canonical bytes; what is wrong becomes its outcome."""
+    def bind(self, program: Program, plain: bytes | None) -> Bound:
+        """A program for an object, of its canonical bytes; what is wrong becomes its outcome.
+
+        Without them only one is evaluated that does not look at the object.
+        """
 
     def merging(self, key: ObjectKey, status: bytes) -> tuple[Any, ...]:
         """How the fields of an object's status are merged: a node of an aggregate."""

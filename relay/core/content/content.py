@@ -14,11 +14,11 @@ from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
 from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
+from schemas.chunks import Manifest, chunk_references, read_manifest, read_root
 from schemas.identity import ContentHash
 from schemas.refusals import WireRefused
+from schemas.sealing import SealingKey
 from schemas.snapshots import SNAPSHOT_INNER, read_inner
-from schemas.upsync import UpsyncClause
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
@@ -294,15 +294,11 @@ class Content:
         want.retry_at = now + delay
 
 
-def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[ManifestEntry, ...]:
-    """The manifest's entries, from what a reading walk kept."""
-    chunks = read_root(plains[root.address]).chunks
-    return tuple(entry for c in chunks for entry in read_manifest_chunk(plains[c.address]))
-
-
-def upsync_of(plains: Mapping[ContentHash, bytes], root: Reference) -> tuple[UpsyncClause, ...]:
-    """What the manifest says comes up."""
-    return read_root(plains[root.address]).upsync
+def manifest_of(
+    plains: Mapping[ContentHash, bytes], root: Reference, keys: Iterable[SealingKey] = ()
+) -> Manifest:
+    """The manifest, from what a reading walk kept; raises NotOpened of one that is sealed."""
+    return read_manifest(plains[root.address], plains, keys)
 
 
 def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
@@ -310,7 +306,7 @@ def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
     if kind == blobs.MANIFEST:
         return read_root(plain).chunks
     if kind == blobs.MANIFEST_CHUNK:
-        return tuple(it for entry in read_manifest_chunk(plain) for it in entry.references)
+        return chunk_references(plain)
     if kind == SNAPSHOT_INNER:
         return read_inner(plain).references
     return ()

@@ -9,6 +9,7 @@ from relay.core.destination.removals import DROPPED
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.records import DeltaHead
+from schemas.sealing import SealingKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Assignment:
     former: tuple[ManifestEntry, ...] = ()
     # What those in force become here, where that is not what they are.
     forms: Forms = field(default_factory=dict)
+    # What those in force are sealed under.
+    key: SealingKey | None = None
     # The generation of the record by which it is so.
     cause: int = field(default=DROPPED, compare=False)
 
@@ -54,10 +57,10 @@ def following(
         return Assignment(None, rank, (), cause=cause)
     if former is None:
         return Assignment(arm, rank, cause=cause)
-    forms = former.forms
+    forms, key = former.forms, former.key
     if former.entries is None:
         # Two records in a row took something, and nothing came of the first yet.
         cause = max(cause, former.cause)
     elif former.arm == arm:
-        return Assignment(arm, rank, former.entries, forms=forms, cause=cause)
-    return Assignment(arm, rank, former=former.in_force, forms=forms, cause=cause)
+        return Assignment(arm, rank, former.entries, forms=forms, key=key, cause=cause)
+    return Assignment(arm, rank, former=former.in_force, forms=forms, key=key, cause=cause)

@@ -17,6 +17,7 @@ from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
+from schemas.sealing import SealingKey
 
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
@@ -29,11 +30,13 @@ class Claim:
     rank: Rank
     entry: ManifestEntry
     form: Form | None = None
+    # If the object is sealed.
+    sealed_under: SealingKey | None = None
 
     @property
     def address(self) -> ContentHash:
         """Of what it becomes here."""
-        return self.entry.reference.address if self.form is None else self.form.address
+        return self.entry.identity if self.form is None else self.form.address
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,16 @@ class DesiredObject:
     placements: tuple[str, ...]
     # What it becomes here, if it is customized.
     form: Form | None = None
+    # If it is sealed, and the address of its plain bytes.
+    sealed_under: SealingKey | None = None
+    plain: str = ""
 
     @property
     def address(self) -> ContentHash:
         """Of what is applied."""
-        return self.reference.address if self.form is None else self.form.address
+        if self.form is not None:
+            return self.form.address
+        return ContentHash(self.plain) if self.plain else self.reference.address
 
     @property
     def create_only(self) -> bool:
@@ -113,11 +121,13 @@ class ObjectOwnership:
         rank: Rank,
         entries: Iterable[ManifestEntry],
         forms: Forms = MappingProxyType({}),
+        sealed_under: SealingKey | None = None,
     ) -> Iterable[ObjectKey]:
         """Set what a placement claims, instead of what it did; names the objects that differ."""
         former = self._by_placement.pop(placement, {})
         claims = {
-            entry.key: Claim(placement, rank, entry, forms.get(entry.key)) for entry in entries
+            entry.key: Claim(placement, rank, entry, forms.get(entry.key), sealed_under)
+            for entry in entries
         }
         if claims:
             self._by_placement[placement] = claims
@@ -211,7 +221,10 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     losers = {claim.placement: first.placement for claim in others}
     placements = tuple(sorted({str(claim.placement) for claim in claims} - losers.keys()))
     entry = best.entry
-    wanted = DesiredObject(key, entry.reference, entry.order, flags, placements, best.form)
+    sealed = best.sealed_under if entry.enc else None
+    wanted = DesiredObject(
+        key, entry.reference, entry.order, flags, placements, best.form, sealed, entry.enc
+    )
     return Chosen(wanted, losers, min(asking, default=None))
 
 

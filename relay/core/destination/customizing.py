@@ -13,6 +13,7 @@ from schemas.chunks import TEMPLATE, ManifestEntry
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.properties import Properties
+from schemas.sealing import SealingKey
 
 Values = tuple[tuple[str, str | None], ...]
 """Properties by name, sorted; None is one that the destination has not."""
@@ -82,9 +83,15 @@ class Customizing:
         return all(get(name) == value for form in forms.values() for name, value in form.values)
 
     def forms(
-        self, entries: Iterable[ManifestEntry], plains: Mapping[ContentHash, bytes]
+        self,
+        entries: Iterable[ManifestEntry],
+        plains: Mapping[ContentHash, bytes],
+        key: SealingKey | None = None,
     ) -> tuple[dict[ObjectKey, Form], dict[ObjectKey, str]]:
-        """What each object that is customized becomes, and why some cannot become anything."""
+        """What each object that is customized becomes, and why some cannot become anything.
+
+        Raises NotOpened, or BlobRefused, of what is sealed under another key.
+        """
         made: dict[ObjectKey, Form] = {}
         failed: dict[ObjectKey, str] = {}
         for entry in entries:
@@ -94,8 +101,8 @@ class Customizing:
             try:
                 address, values = self._customize(
                     entry.key,
-                    plains[entry.reference.address],
-                    plains[by.address] if by is not None else None,
+                    _opened(entry.reference, plains, key),
+                    _opened(by, plains, key) if by is not None else None,
                     self._values,
                     self._destination,
                 )
@@ -104,3 +111,10 @@ class Customizing:
             else:
                 made[entry.key] = Form(address, by, values)
         return made, failed
+
+
+def _opened(
+    reference: Reference, plains: Mapping[ContentHash, bytes], key: SealingKey | None
+) -> bytes:
+    value = plains[reference.address]
+    return value if key is None else key.unseal(reference.kind, value)

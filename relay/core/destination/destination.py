@@ -12,7 +12,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from relay.core.content.content import Content, entries_of, upsync_of
+from relay.core.content.content import Content, manifest_of
+from relay.core.content.opening import Opening
 from relay.core.destination.admissions import Admissions, in_wave
 from relay.core.destination.assignment import Assignment, Rank, following, rank_of
 from relay.core.destination.claim_history import ClaimHistory
@@ -33,7 +34,7 @@ from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from relay.core.gates import Candidate, arm_name
 from schemas.blobs import Reference
-from schemas.identity import MailKey, NodePath
+from schemas.identity import MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.placements import source_title
 from schemas.properties import properties_of
@@ -44,6 +45,7 @@ from schemas.records import (
     Dependency,
     Profile,
 )
+from schemas.refusals import WireRefused
 from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
@@ -53,9 +55,10 @@ from schemas.reports import (
     State,
     Summary,
 )
+from schemas.returned_states import sealed_state
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
-FROZEN, CLASH = "Frozen", "Clash"
+FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"
 _OWNER = "edge/"
 
 
@@ -82,8 +85,12 @@ class Destination:
         content: Content,
         past: Past,
         customize: Customize = customizes_nothing,
+        opening: Opening | None = None,
     ) -> None:
         self.path = path
+        self._opening = opening or Opening(TreeId(""))
+        # The keys of placements meant for it, as their deltas bring them.
+        self._wrapped: dict[MailKey, bytes] = {}
         self.profile: Profile | None = None
         self._profiles = OwnProfiles(path, past.paths)
         self._inventory = inventory
@@ -95,8 +102,9 @@ class Destination:
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld = Withheld()
-        # Placements of which some object cannot be customized: they stay as they were, and why.
-        self._frozen: dict[MailKey, tuple[ExceptionSample, ...]] = {}
+        # Placements of which some object cannot be customized, or nothing can be opened: they stay
+        # as they were; which state that is, and why.
+        self._frozen: dict[MailKey, tuple[State, tuple[ExceptionSample, ...]]] = {}
         self._customizing = Customizing(customize)
         self._ownership = ObjectOwnership()
         # Placements that changed since the last `resolve`.
@@ -122,6 +130,8 @@ class Destination:
     def put_profile(self, key: MailKey, profile: Profile | None) -> bool:
         """Take a profile, None if it is in force no more; whether who hangs here is another."""
         before, self.profile = self.profile, self._profiles.put(key, profile)
+        if self.profile != before:
+            self._opening.put_profile(self.profile)
         return self.profile != before
 
     def read_properties(self) -> None:
@@ -150,6 +160,7 @@ class Destination:
             return
         if self._withheld.end(key):
             self._changed[key] = None
+        self._wrapped[key] = body.key
         self._order.put(key, head, body.after)
         self._order.held.pop(key, None)
         arm = self._admit(key, body, now)
@@ -179,6 +190,7 @@ class Destination:
         self.upsync.put(key, ())
         self._withheld.end(key)
         self._frozen.pop(key, None)
+        self._wrapped.pop(key, None)
         self._order.let_go(key)
         self.admissions.forget(key)
         self._titles.pop(key, None)
@@ -193,24 +205,32 @@ class Destination:
             self._causes.lost_before(self._history.objects(key), cause)
 
     def content_ready(self, key: MailKey) -> None:
-        """Take the entries of an arm whose content is all here, if all of it can be customized."""
+        """Take the entries of an arm whose content is all here, if all of it can be opened."""
         assignment = self._assigned.get(key)
         if assignment is None or assignment.arm is None:
             return
         plains = self._content.plains(owner_of(key))
-        entries = entries_of(plains, assignment.arm)
-        clauses = upsync_of(plains, assignment.arm)
-        forms, failed = self._customizing.forms(entries, plains)
-        plains.clear()
+        try:
+            keys = self._opening.keys(key, self._wrapped.get(key, b""))
+            manifest = manifest_of(plains, assignment.arm, keys)
+            forms, failed = self._customizing.forms(manifest.entries, plains, manifest.key)
+        except WireRefused as refused:
+            self._keep_as_is(key, "pending", [self._sample(AT_WORK, "", f"{SEALED}: {refused}")])
+            return
+        finally:
+            plains.clear()
         if failed:
-            self._freeze(key, failed)
+            said = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed.items()]
+            self._keep_as_is(key, "frozen", said)
             return
         self._frozen.pop(key, None)
-        ready = replace(assignment, entries=entries, former=(), forms=forms)
+        ready = replace(
+            assignment, entries=manifest.entries, former=(), forms=forms, key=manifest.key
+        )
         if self._waits_for(key, ready) is None:
-            self._take(key, Ready(ready, clauses))
+            self._take(key, Ready(ready, manifest.upsync))
         else:
-            self._order.held[key] = Ready(ready, clauses)
+            self._order.held[key] = Ready(ready, manifest.upsync)
             self._awaiting.pop(key, None)
             self._changed[key] = None
 
@@ -389,7 +409,8 @@ class Destination:
             return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
         arm = arm_name(assignment.arm)
         if key in self._frozen:
-            return self._kept("frozen", key, self._frozen[key])
+            state, why = self._frozen[key]
+            return self._kept(state, key, why)
         if key in self._order.held:
             return self._kept("waiting", key, self._waiting_samples(key))
         if assignment.entries is None:
@@ -417,7 +438,9 @@ class Destination:
         who = self.profile.destination if self.profile else ""
         booked = sorted(self._ownership.booked.get(key, ()))
         seen = ((obj, self._observed.get(obj)) for obj in booked)
-        return [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
+        said = [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
+        key_of_content = assignment.key
+        return said if key_of_content is None else [sealed_state(it, key_of_content) for it in said]
 
     def returned(self, key: MailKey, obj: ObjectKey) -> bytes | None:
         """The status that its copy of an object has, for a placement that lists it; b"" is none.
@@ -457,16 +480,18 @@ class Destination:
         self._awaiting.pop(key, None)
         if assignment.entries is None:
             self._awaiting[key] = None
-        differ = self._ownership.put(key, assignment.rank, assignment.in_force, assignment.forms)
+        differ = self._ownership.put(
+            key, assignment.rank, assignment.in_force, assignment.forms, assignment.key
+        )
         claimed = self._ownership.of(key)
         self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
         self._tallies.setdefault(key, Tally()).stale(differ)
         self._changed[key] = None
 
-    def _freeze(self, key: MailKey, failed: Mapping[ObjectKey, str]) -> None:
+    def _keep_as_is(self, key: MailKey, state: State, why: Iterable[ExceptionSample]) -> None:
         """All of the placement stays as it is here: nothing comes, changes or goes."""
-        samples = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed.items()]
-        self._frozen[key] = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
+        samples = sorted(why, key=lambda sample: sample.rank)[:SAMPLES_MAX]
+        self._frozen[key] = (state, tuple(samples))
         self._awaiting.pop(key, None)
         self._changed[key] = None
 

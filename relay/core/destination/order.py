@@ -100,7 +100,7 @@ class Order:
         """Whether content brings something that is not here; `claims` are those in force."""
         for entry in ready.entries or ():
             claim, form = claims.get(entry.key), ready.forms.get(entry.key)
-            address = entry.address if form is None else form.address
+            address = entry.identity if form is None else form.address
             there = self._applied.get(entry.key) if claim is None else claim.address
             if there != address:
                 return True

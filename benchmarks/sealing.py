@@ -1,0 +1,151 @@
+"""What sealing costs: a change sealed and in clear, by turns in one run; and another fleet key.
+
+All nodes are in one process, on buses in memory, so what sealing adds stands beside nothing that is
+slower. Bytes are all that cross links: mail, content, snapshots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.cost import Meter, silent
+from benchmarks.counts import is_synced
+from benchmarks.report import Report
+from controllers.keyrings import KEYRING_FILE
+from schemas.reports import Count
+from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
+
+REGIONS, EDGES = 2, 10
+OBJECTS, OBJECT_BYTES = 100, 1500
+ROUNDS = 12
+FLEET_REGIONS, FLEET_EDGES, FLEET_PLACEMENTS = 4, 1000, 10
+TIME_MOST, BYTES_MOST = 1.2, 1.05
+SYNCED_SECONDS = 900.0
+
+
+@dataclass
+class Way:
+    """A tree, sealed or not, and what was measured on it, round by round."""
+
+    name: str
+    tree: MemoryTree
+    meter: Meter
+    seconds: list[float] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    async def change(self, objects: list[dict[str, Any]], extra: dict[str, Any] | None) -> None:
+        """Apply them, and wait until all edges have them; with a placement the first time."""
+        tree = self.tree
+        former = None if extra else await tree.until("shop", lambda c: is_synced(c, EDGES))
+        await silent(self.meter)
+        began = time.perf_counter()
+        await tree.apply(*objects, *([extra] if extra else ()))
+        await tree.until("shop", lambda c: is_synced(c, EDGES, former), seconds=SYNCED_SECONDS)
+        self.seconds.append(time.perf_counter() - began)
+        await silent(self.meter, clear=False)
+        self.sizes.append(sum(sum(kinds.values()) for kinds in self.meter.bytes.values()))
+
+
+def _objects(dice: random.Random, count: int) -> list[dict[str, Any]]:
+    """Text as manifests have it: half of it is new each time."""
+    words = [f"{dice.getrandbits(40):x}" for _ in range(OBJECT_BYTES // 20)]
+    text = " ".join(word for word in words for _ in range(2))
+    return [config_map(f"c{at}", "shop", text=f"{at} {text}") for at in range(count)]
+
+
+def _paths(regions: int, edges: int) -> list[str]:
+    paths = [f"/r{n}" for n in range(regions)]
+    return paths + [f"/r{n % regions}/s{n}" for n in range(edges)]
+
+
+def _in_clear(tree: MemoryTree) -> None:
+    (tree.folder / KEYRING_FILE).unlink()
+
+
+async def both(report: Report) -> None:
+    """A first apply of all objects, then changes of one, sealed and in clear."""
+    async with AsyncExitStack() as stack:
+        ways = []
+        for name, prepare in (("in clear", _in_clear), ("sealed", lambda _tree: None)):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            meter = Meter()
+            made = memory_tree(folder, _paths(REGIONS, EDGES), meter.bus, prepare)
+            ways.append(Way(name, await stack.enter_async_context(made), meter))
+        dice = random.Random(7)
+        first = _objects(dice, OBJECTS)
+        for way in ways:
+            await way.change(first, placement("shop", "shop"))
+        all_at_once = [(way.seconds.pop(), way.sizes.pop()) for way in ways]
+        for number in range(ROUNDS):
+            changed = _objects(dice, 1)
+            for way in ways if number % 2 else reversed(ways):
+                await way.change(changed, None)
+        for way, (seconds, size) in zip(ways, all_at_once, strict=True):
+            report.row(way.name, f"{OBJECTS} objects", seconds, size)
+            report.row(way.name, "one object", median(way.seconds), median(way.sizes))
+    clear, sealed = ways
+    pairs = zip(sealed.seconds, clear.seconds, strict=True)
+    report.goal("seconds, sealed to clear", median(a / b for a, b in pairs), TIME_MOST)
+    (seconds, size), (sealed_seconds, sealed_size) = all_at_once
+    report.goal(f"seconds of {OBJECTS} objects", sealed_seconds / seconds, TIME_MOST)
+    report.goal(f"bytes of {OBJECTS} objects", sealed_size / size, BYTES_MOST)
+    sizes = zip(sealed.sizes, clear.sizes, strict=True)
+    report.goal("bytes of one object", median(a / b for a, b in sizes), BYTES_MOST)
+
+
+def _again(edges: int, former: Count) -> Callable[[Count], bool]:
+    return lambda count: is_synced(count, edges, former)
+
+
+async def fleet(edges: int, report: Report) -> None:
+    """Another fleet key for many edges, until all have taken it and nothing is on its way."""
+    meter = Meter()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = _paths(FLEET_REGIONS, edges)
+        async with memory_tree(Path(folder), paths, meter.bus) as tree:
+            names = [f"p{n}" for n in range(FLEET_PLACEMENTS)]
+            for name in names:
+                await tree.apply(config_map(f"c-{name}", name, text=name), placement(name, name))
+            former = {
+                name: await tree.until(name, lambda c: is_synced(c, edges), seconds=SYNCED_SECONDS)
+                for name in names
+            }
+            await silent(meter)
+            began, used = time.perf_counter(), time.process_time()
+            await tree.controllers.rotate_fleet(tree.dice)
+            for name in names:
+                await tree.until(name, _again(edges, former[name]), seconds=SYNCED_SECONDS)
+            await silent(meter, clear=False)
+            used, seconds = time.process_time() - used, time.perf_counter() - began
+    for link in ("centre", "edges"):
+        depth = 1 if link == "centre" else 2
+        found = {at: kinds for at, kinds in meter.messages.items() if len(at.names) == depth}
+        counts = [sum(kinds.values()) for kinds in found.values()]
+        report.row(f"fleet key, {edges} edges", f"messages to {link}", "", sum(counts))
+        report.note(f"{link}: {sum(counts) / max(1, len(counts)):.1f} messages a link")
+    report.note(
+        f"{edges} edges, {FLEET_PLACEMENTS} placements: {used:.1f} CPU-s of all nodes together, "
+        f"{1000 * used / edges:.1f} ms an edge, {seconds:.0f} s"
+    )
+
+
+async def main(edges: int) -> None:
+    columns = ("tree", "what", "seconds", "bytes or messages")
+    report = Report("sealing", f"Sealing, {REGIONS} regions, {EDGES} edges", columns)
+    await both(report)
+    await fleet(edges, report)
+    report.finish()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(next(iter(sys.argv[1:]), FLEET_EDGES))))

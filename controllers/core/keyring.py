@@ -1,0 +1,94 @@
+"""Under which keys content is sealed: all of it follows from the masters that the centre keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from schemas.identity import MailKey, TreeId
+from schemas.refusals import BlobRefused
+from schemas.sealing import (
+    FLEET_KEYS_MAX,
+    PLACEMENT_KEYS_MAX,
+    SealingKey,
+    fleet_boxes,
+    fleet_key,
+    placement_key,
+    wrap_keys,
+)
+
+MASTERS_MAX = 8
+"""What was sealed under an older one can be read by nobody, the centre included."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementKeys:
+    """The keys of one placement, newest first, and as its deltas bring them; none in clear."""
+
+    keys: tuple[SealingKey, ...] = ()
+    wrapped: bytes = b""
+
+    @property
+    def newest(self) -> SealingKey | None:
+        """Under which new content is sealed."""
+        return self.keys[0] if self.keys else None
+
+    def find(self, key_id: bytes) -> SealingKey | None:
+        """The key of this id."""
+        return next((key for key in self.keys if key.id == key_id), None)
+
+    def open(self, kind: str, sealed: bytes) -> bytes | None:
+        """What one of the keys opens; None if none does."""
+        for key in self.keys:
+            with suppress(BlobRefused):
+                return key.unseal(kind, sealed)
+        return None
+
+
+IN_CLEAR = PlacementKeys()
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The masters, newest first (32 bytes each); without any nothing is sealed.
+
+    `counts` are how often a placement got another key on its own.
+    """
+
+    tree: TreeId
+    masters: tuple[bytes, ...] = field(default=(), repr=False)
+    counts: Mapping[MailKey, int] = field(default_factory=dict)
+
+    def boxes(self, nkey: str) -> tuple[bytes, bytes]:
+        """What a profile says to who hangs there, by its node's record: public keys, fleet keys."""
+        if not self.masters:
+            return b"", b""
+        keys = [fleet_key(master) for master in self.masters[:FLEET_KEYS_MAX]]
+        return fleet_boxes(self.masters[0], nkey.split(), keys)
+
+    def keys(self, source: MailKey) -> PlacementKeys:
+        """The keys of a placement."""
+        if not self.masters:
+            return IN_CLEAR
+        return _keys(self.tree, self.masters, source, self.counts.get(source, 0))
+
+    def rotated(self, master: bytes) -> Keyring:
+        """The same with a new master: another fleet key, and another key for each placement."""
+        return replace(self, masters=(master, *self.masters)[:MASTERS_MAX])
+
+    def renewed(self, source: MailKey) -> Keyring:
+        """The same with another key for one placement."""
+        return replace(self, counts={**self.counts, source: self.counts.get(source, 0) + 1})
+
+
+@lru_cache(maxsize=16_384)
+def _keys(tree: TreeId, masters: tuple[bytes, ...], source: MailKey, count: int) -> PlacementKeys:
+    found = [
+        SealingKey(tree, placement_key(master, source, each))
+        for master in masters
+        for each in range(count, max(count - FLEET_KEYS_MAX, -1), -1)
+    ][:PLACEMENT_KEYS_MAX]
+    fleet = fleet_key(masters[0])
+    return PlacementKeys(tuple(found), wrap_keys(fleet, tree, source, [it.key for it in found]))

@@ -1,0 +1,80 @@
+"""The masters of a tree's content, in a file only its owner reads, beside the keys that sign."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from controllers.core.keyring import Keyring
+from relay.atomic_file import atomic_write
+from relay.ports import Dice
+from schemas.codec import from_json
+from schemas.identity import MailKey, TreeId, check_mail_key
+from schemas.sealing import KEY_BYTES
+
+KEYRING_FILE = "sealing.json"
+
+
+class KeyringUnusable(ValueError):
+    """The file holds no masters; says why."""
+
+
+class CentreKeyring:
+    """The ring in a file: what is kept is there before anything is sealed with it."""
+
+    def __init__(self, ring: Keyring, path: Path) -> None:
+        self.ring = ring
+        # What profiles bring: ahead of what content is sealed with while that changes.
+        self.announced = ring
+        self.path = path
+
+    @property
+    def seals(self) -> bool:
+        """Whether content is sealed."""
+        return bool(self.ring.masters)
+
+    def announce(self, dice: Dice) -> None:
+        """Make a new master; the first one turns a tree that sealed nothing.
+
+        Profiles bring its fleet key from now on, and content follows with `use_announced`.
+        """
+        self._keep(self.announced.rotated(dice.entropy(KEY_BYTES)))
+
+    def use_announced(self) -> None:
+        """Seal with what was announced."""
+        self.ring = self.announced
+
+    def renew(self, source: MailKey) -> None:
+        """Give one placement another key."""
+        self._keep(self.announced.renewed(source))
+        self.ring = self.ring.renewed(source)
+
+    def _keep(self, ring: Keyring) -> None:
+        form = {
+            "tree": ring.tree,
+            "masters": [master.hex() for master in ring.masters],
+            "counts": dict(sorted(ring.counts.items())),
+        }
+        atomic_write(self.path, json.dumps(form, indent=2) + "\n")
+        self.announced = ring
+
+
+def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:
+    """The ring of this folder, one without masters if there is none; raises KeyringUnusable."""
+    path = folder / KEYRING_FILE
+    if not path.exists():
+        return CentreKeyring(Keyring(tree), path)
+    if path.stat().st_mode & 0o077:
+        raise KeyringUnusable("others may read it")
+    try:
+        form = from_json(path.read_bytes())
+        whose = form["tree"]
+        masters = tuple(bytes.fromhex(text) for text in form["masters"])
+        counts = {check_mail_key(key): int(count) for key, count in form["counts"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise KeyringUnusable(f"it holds no masters ({error!r})") from error
+    if whose != tree:
+        raise KeyringUnusable("it is another tree's")
+    if any(len(master) != KEY_BYTES for master in masters):
+        raise KeyringUnusable(f"a master has {KEY_BYTES} bytes")
+    return CentreKeyring(Keyring(tree, masters, counts), path)

@@ -1,0 +1,87 @@
+"""Lives of the fleet key: it changes, with edges away, and edges that cannot open what comes."""
+
+from __future__ import annotations
+
+from tests.simulation.host import Host
+from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE, SEALED
+from tests.simulation.model import Content, placement_key
+from tests.simulation.run import Run
+from tests.simulation.scenes import A, B, D, edges_of, everywhere, require, says, until
+
+ROTATIONS = 3
+
+
+def fleet_rotated(one: Run) -> None:
+    """The fleet key changes: nothing is applied again, and nobody is held up by it."""
+    everywhere(one, "p1", A, B)
+    one.settle()
+    held = {host.path: dict(host.space.objects) for host in edges_of(one)}
+    for _ in range(ROTATIONS):
+        one.centre.rotate_fleet()
+        until(one, lambda: _has_newest(one), CONVERGENCE, "it does not come", 60.0)
+        one.settle()
+        for host in edges_of(one):
+            require(host.space.objects == held[host.path], SEALED, "it is applied again")
+    one.centre.rotate_fleet()
+    everywhere(one, "p1", A, B)
+    until(one, lambda: _has_newest(one), CONVERGENCE, "what is new does not come", 60.0)
+
+
+def rotated_while_away(one: Run) -> None:
+    """An edge is away for three changes of the fleet key, and others go on."""
+    edge, *others = edges_of(one)
+    edge.stop()
+    brought: dict = {}
+    for _ in range(ROTATIONS):
+        one.centre.rotate_fleet()
+        brought = everywhere(one, "p1", A, D)
+        for host in others:
+            until(one, _holds(host, brought), CONVERGENCE, "others wait", 60.0)
+    edge.start()
+    until(one, _holds(edge, brought), CONVERGENCE, "it stays as it was", 60.0)
+    until(one, lambda: B not in edge.space.objects, CONVERGENCE, "B stays for ever", 60.0)
+
+
+def unopened(one: Run) -> None:
+    """The key of a node is not known, so that it can open nothing: it keeps all that it has."""
+    edge, *others = edges_of(one)
+    everywhere(one, "p1", A, B)
+    one.settle()
+    held = dict(edge.space.objects)
+    one.centre.forget_key(edge.path)
+    one.centre.rotate_fleet()
+    brought = everywhere(one, "p1", A, D)
+    for host in others:
+        until(one, _holds(host, brought), CONVERGENCE, "others stay as they were", 60.0)
+    until(one, lambda: says(edge, "p1", "Sealed"), CONVERGENCE, "it is not said", 60.0)
+    _unchanged(edge, held)
+    edge.stop()
+    edge.start()
+    one.world.run(120.0)
+    _unchanged(edge, held)
+    until(one, lambda: says(edge, "p1", "Sealed"), CONVERGENCE, "it is not said again", 60.0)
+    one.centre.forget_key(edge.path, known=True)
+    until(one, _holds(edge, brought), CONVERGENCE, "it stays sealed", 60.0)
+    until(one, lambda: B not in edge.space.objects, CONVERGENCE, "B stays for ever", 60.0)
+
+
+def _has_newest(one: Run) -> bool:
+    """Whether all edges have the delta in force; none may say on the way that it lacks a key."""
+    key = placement_key("p1")
+    newest = one.centre.records[key].generation
+    for host in edges_of(one):
+        require(not says(host, "p1", "Sealed"), SEALED, f"{host.path} lacks the new key")
+    nodes = [host.node for host in edges_of(one)]
+    return all(n is not None and n.records[key].record.generation == newest for n in nodes)
+
+
+def _holds(host: Host, brought: dict[object, Content]):
+    held = host.space.objects
+    return lambda: all(held.get(k, ("",))[0] == c.reference.address for k, c in brought.items())
+
+
+def _unchanged(edge: Host, held: dict) -> None:
+    require(edge.space.objects == held, NO_IGNORANCE, "something changed where nothing opens")
+
+
+LIVES = (fleet_rotated, rotated_while_away, unopened)

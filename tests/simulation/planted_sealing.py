@@ -1,0 +1,67 @@
+"""Faults planted about sealing: who may open what, and when keys come."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.core.drafts import Draft
+from schemas.objects import ObjectKey
+from schemas.records import DeltaHead, Profile, decode_body
+from schemas.wire import replace
+from tests.simulation.host import Host
+from tests.simulation.model import placement_key
+from tests.simulation.ports import Ports
+from tests.simulation.scenes import says
+from tests.simulation.sealing import CONTENT_KEY, all_fleet_keys, wrapped
+
+
+class FleetKeyInClear(Ports):
+    """A profile brings the fleet key in clear, for whoever reads it."""
+
+    def issued(self, draft: Any) -> Any:
+        if not isinstance(draft.record, Profile):
+            return draft
+        record = replace(draft.record, fleet_key=all_fleet_keys()[0])
+        return dataclasses.replace(draft, record=record)
+
+
+class AnothersKey(Ports):
+    """A delta brings the key as it is sealed for another placement."""
+
+    def issued(self, draft: Any) -> Any:
+        return _with_key(draft, wrapped(placement_key("another"), 0))
+
+
+class KeyInClear(Ports):
+    """A delta brings the key of its content in clear."""
+
+    def issued(self, draft: Any) -> Any:
+        return _with_key(draft, CONTENT_KEY.key)
+
+
+class DeltasFirst(Ports):
+    """Deltas need a fleet key before profiles bring it."""
+
+    def announces_first(self) -> bool:
+        return False
+
+
+class UnopenedRemoved(Ports):
+    """What cannot be opened any more is wanted no more."""
+
+    def wanted(self, host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
+        return {} if says(host, "p1", "Sealed") else honest
+
+    def may_prune(self, host: Host, _key: ObjectKey, *, honest: bool) -> bool:
+        return honest or says(host, "p1", "Sealed")
+
+
+def _with_key(draft: Draft, key: bytes) -> Draft:
+    if not isinstance(draft.record, DeltaHead) or draft.body is None:
+        return draft
+    body = replace(decode_body(draft.record, draft.body), key=key).encode()
+    record = replace(draft.record, body_hash=hashlib.sha256(body).digest())
+    return dataclasses.replace(draft, record=record, body=body)

@@ -1,0 +1,56 @@
+"""Sealed content in small: one key seals it all, and each delta brings it to its placement."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache, lru_cache
+
+from controllers.core.keyring import Keyring
+from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
+from schemas.identity import MailKey, NodePath, TreeId, random_id
+from schemas.sealing import SealingKey, fleet_key, placement_key, wrap_keys
+
+TREE = TreeId(random_id(b"simulated tree  "))
+MASTERS = tuple(bytes([number]) * 32 for number in range(1, 9))
+CONTENT_KEY = SealingKey(TREE, placement_key(MASTERS[0], MailKey("content"), 0))
+
+
+PLAIN_MARK = b"\xa4text"
+"""In the plain bytes of each content."""
+
+
+def ring_of(rotations: int) -> Keyring:
+    """The ring after so many rotations."""
+    return Keyring(TREE, tuple(reversed(MASTERS[: rotations + 1])))
+
+
+@cache
+def all_fleet_keys() -> tuple[bytes, ...]:
+    return tuple(fleet_key(master) for master in MASTERS)
+
+
+@lru_cache
+def wrapped(placement: MailKey, rotations: int) -> bytes:
+    """What a delta of a placement brings."""
+    fleet = fleet_key(MASTERS[rotations])
+    return wrap_keys(fleet, TREE, placement, [CONTENT_KEY.key])
+
+
+@lru_cache
+def boxes_for(path: NodePath, rotations: int) -> tuple[bytes, bytes]:
+    """What the profile of who hangs at a path brings."""
+    return ring_of(rotations).boxes(nkey_of(path))
+
+
+@lru_cache
+def nkey_of(path: NodePath) -> str:
+    return new_user_nkey(_entropy(path))[1]
+
+
+@lru_cache
+def private_key_of(path: NodePath) -> bytes:
+    return private_key(new_user_nkey(_entropy(path))[0])
+
+
+def _entropy(path: NodePath) -> bytes:
+    return hashlib.sha256(f"nkey{path}".encode()).digest()
