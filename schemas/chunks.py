@@ -230,7 +230,7 @@ def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> Stored
     rest = encode(SealedEntries(tuple(_rest(entry) for entry in entries)))
     sealed = key.seal(blobs.MANIFEST_CHUNK, rest, encode(references))
     chunk = SealedChunk(SEALED_VERSION, references, sealed)
-    return blobs.store_sealed(blobs.MANIFEST_CHUNK, encode(chunk))
+    return blobs.store(blobs.MANIFEST_CHUNK, encode(chunk))
 
 
 def _rest(entry: ManifestEntry) -> SealedEntry:

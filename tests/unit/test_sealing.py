@@ -7,7 +7,7 @@ import pytest
 from nacl.public import PrivateKey, SealedBox
 
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas import blobs, sealing
+from schemas import blobs, chunks, codec, sealing
 from schemas.identity import MailKey, TreeId, random_id
 from schemas.refusals import BlobRefused, RecordRefused, WireRefused
 from schemas.sealing import (
@@ -24,6 +24,7 @@ from schemas.sealing import (
     unwrap_keys,
     wrap_keys,
 )
+from schemas.wire import decode, encode, replace
 
 TREE, OTHER_TREE = TreeId(random_id(bytes(16))), TreeId(random_id(b"1" * 16))
 MASTER, OTHER = b"m" * 32, b"o" * 32
@@ -146,3 +147,22 @@ def test_whatever_the_bytes_are_they_are_opened_or_refused():
         ):
             with pytest.raises(WireRefused):
                 read(data)
+
+
+def test_two_addresses_of_a_sealed_list_cannot_change_places():
+    key = sealing.SealingKey(TREE, KEY)
+    entries = []
+    for name in "ab":
+        plain = codec.address("object", name.encode())
+        stored = key.store(blobs.OBJECT, name.encode()).reference
+        entry = ("", "configmaps", "shop", name, stored.address, stored.size, "wds", "uid", 3)
+        entries.append(chunks.ManifestEntry(*entry, enc=plain))
+    _, stored_chunk = chunks.build_manifest(entries, key=key)
+    plain = blobs.open_stored(stored_chunk)
+    assert list(chunks.read_manifest_chunk(plain, key)) == entries
+    said = decode(chunks.SealedChunk, plain)
+    swapped = encode(replace(said, references=said.references[::-1]))
+    with pytest.raises(NotOpened):
+        chunks.read_manifest_chunk(swapped, key)
+    with pytest.raises(RecordRefused):
+        chunks.read_manifest_chunk(plain)
