@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.placements import Placements
-from controllers.core.plan import Plan, plan
-from controllers.core.registry import Registry
-from controllers.core.rehearsal import Rehearsal, Stage, rehearse
+from controllers.core.inventory.registry import Registry
+from controllers.core.planning.plan import Plan, plan
+from controllers.core.planning.rehearsal import Rehearsal, Stage, rehearse
+from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
