@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from controllers.core.drafts import Draft, values_of
-from controllers.core.keys import KeyChange, KeyRing, changed_record, completed, request_of
-from controllers.core.start import StoredLedger
+from controllers.core.access.keys import KeyChange, KeyRing, changed_record, completed, request_of
+from controllers.core.ledger.drafts import Draft, values_of
+from controllers.core.ledger.start import StoredLedger
 from relay.core import effects as fx
 from relay.core import events as ev
 from relay.core.collecting.ports import Evaluator

@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.forwarders import Job, run_loop, run_relay
 from benchmarks.report import Report, cpu_seconds, middle
-from controllers.core.drafts import Draft, values_of
+from controllers.core.ledger.drafts import Draft, values_of
 from controllers.issuing import Issuer, open_issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node

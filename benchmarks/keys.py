@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.cost import Meter, silent
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
-from controllers.core.keys import KeyChange
+from controllers.core.access.keys import KeyChange
 from controllers.keys import new_signer
 from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 

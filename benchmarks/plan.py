@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from benchmarks.report import Report
-from controllers.core.plan import Plan, plan
-from controllers.core.plan_states import Delivery, State
+from controllers.core.planning.plan import Plan, plan
+from controllers.core.planning.states import Delivery, State
 from schemas import blobs
 from schemas.chunks import TEMPLATE, ManifestEntry
 from schemas.codec import address, canonical

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from benchmarks.report import Report, middle, percentile
-from controllers.core.snapshots import SETTLING_SECONDS, SnapshotIssuer
+from controllers.core.ledger.snapshots import SETTLING_SECONDS, SnapshotIssuer
 from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.tree import SnapshotTree

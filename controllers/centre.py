@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from controllers.core.holding import Holds
+from controllers.core.inventory.holding import Holds
 from controllers.issuing import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.collectors import COMBINED
-from controllers.core.combined_status import (
+from controllers.core.status.combined import (
     REPORT_NAMESPACE,
     Subject,
     combined_status,
 )
-from controllers.core.selection import STAYS_LABEL
-from controllers.core.workloads import Object
+from controllers.core.workloads.collectors import COMBINED
+from controllers.core.workloads.selection import STAYS_LABEL
+from controllers.core.workloads.space import Object
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue

@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from controllers.core.drafts import Draft
-from controllers.core.issuing import LedgerIssuer
-from controllers.core.keys import (
+from controllers.core.access.keys import (
     KeyChange,
     KeyRing,
     KeysRequest,
@@ -21,10 +19,12 @@ from controllers.core.keys import (
     signs_alone,
     unbelieved,
 )
-from controllers.core.ledger import Ledger
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.issuing import LedgerIssuer
+from controllers.core.ledger.ledger import Ledger
+from controllers.core.ledger.rivals import Rival, Shown, judge_shown, new_term
+from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.reading import Reading
-from controllers.core.rivals import Rival, Shown, judge_shown, new_term
-from controllers.core.start import read_stored_ledger
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
 from relay.core.records.root_walk import RootsRefused

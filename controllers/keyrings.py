@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from controllers.core.keyring import Keyring
+from controllers.core.access.keyring import Keyring
 from relay.atomic_file import atomic_write
 from relay.ports import Dice
 from schemas.codec import from_json

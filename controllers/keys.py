@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from controllers.core.keys import KeyRing
+from controllers.core.access.keys import KeyRing
 from controllers.keyrings import KEYRING_FILE, CentreKeyring, KeyringUnusable, load_keyring
 from relay.atomic_file import atomic_write
 from relay.ports import Dice

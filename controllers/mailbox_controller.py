@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.conditions import merged
-from controllers.core.destination_properties import CONFIG_MAPS
-from controllers.core.inventory import REGISTERED
-from controllers.core.registry import LOCATIONS, Registry, target_key
+from controllers.core.inventory.properties import CONFIG_MAPS
+from controllers.core.inventory.records import REGISTERED
+from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer
 from controllers.placement_translator import listed_objects

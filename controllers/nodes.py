@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controllers.core.drafts import Draft
-from controllers.core.moving import move_fault, node_in, nodes_below
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.moving import move_fault, node_in, nodes_below
 from controllers.issuing import Issuer
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source

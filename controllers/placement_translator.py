@@ -9,17 +9,17 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 
-from controllers.core.acting import acting, acting_text
-from controllers.core.collectors import collectors_among
-from controllers.core.keyless import Keyless
-from controllers.core.keyring import PlacementKeys
-from controllers.core.placements import Placements, Work, read_arm, read_issued
+from controllers.core.access.keyring import PlacementKeys
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
-from controllers.core.selection import Reach
-from controllers.core.transforms import TRANSFORMS
-from controllers.core.translate import Entries, Issued
-from controllers.core.workloads import CONTROL_KINDS, Workloads, reaches_among, slices_among
+from controllers.core.status.keyless import Keyless
+from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
+from controllers.core.translation.translate import Entries, Issued
+from controllers.core.workloads.acting import acting, acting_text
+from controllers.core.workloads.collectors import collectors_among
+from controllers.core.workloads.selection import Reach
+from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
+from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace

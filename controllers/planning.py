@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from controllers.centre import Controllers
-from controllers.core.placements import read_issued
-from controllers.core.plan import Plan, plan
+from controllers.core.planning.plan import Plan, plan
+from controllers.core.planning.rehearsal import Rehearsal, Stage, Written, rehearse
 from controllers.core.reading import Reading
-from controllers.core.rehearsal import Rehearsal, Stage, Written, rehearse
-from controllers.core.translate import Issued
+from controllers.core.translation.placements import read_issued
+from controllers.core.translation.translate import Issued
 from controllers.issuing import read_all
 from schemas.blobs import Reference, open_value, parts_of
 from schemas.identity import ContentHash, MailKey

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.conditions import condition, merged
-from controllers.core.placements import read_arm
 from controllers.core.rollout import history, layers
 from controllers.core.rollout.decide import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
@@ -20,6 +19,7 @@ from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
 from controllers.core.rollout.telling import OWNED, conditions, told
+from controllers.core.translation.placements import read_arm
 from controllers.issuing import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay

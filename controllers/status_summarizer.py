@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
-from controllers.core.aggregated_status import aggregated
-from controllers.core.cleaning import EXECUTING_COUNT_LABEL
-from controllers.core.holding import Holds
-from controllers.core.pacing import QUIET_SECONDS, Pacing
-from controllers.core.status import PlacementFacts, placement_status, singleton
+from controllers.core.inventory.holding import Holds
+from controllers.core.status.aggregated import aggregated
+from controllers.core.status.pacing import QUIET_SECONDS, Pacing
+from controllers.core.status.status import PlacementFacts, placement_status, singleton
+from controllers.core.workloads.cleaning import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from controllers.core.where import binding_of, is_of_placement, says_the_same, slice_of
+from controllers.core.inventory.where import binding_of, is_of_placement, says_the_same, slice_of
 from controllers.placement_translator import PlacementTranslator
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError

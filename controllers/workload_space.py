@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controllers.core.collectors import COLLECTORS
-from controllers.core.holding import Holds
-from controllers.core.transforms import TRANSFORMS
+from controllers.core.inventory.holding import Holds
+from controllers.core.workloads.collectors import COLLECTORS
+from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController

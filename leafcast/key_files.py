@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from controllers.core.keys import KeysRequest
+from controllers.core.access.keys import KeysRequest
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
 from schemas.identity import KeyId, TreeId, check_id

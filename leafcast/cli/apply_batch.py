@@ -16,6 +16,7 @@ from leafcast.cli.apply_rollouts import ROLLOUTS, second_rollouts
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
+from relay.objects.policies import PolicyUnknown, policies_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
@@ -73,8 +74,14 @@ async def complete(
         place = f"{one.origin}:{one.line}"
         found = [*_faults(one.object), *_wrong_namespace(kinds, one.object, namespace)]
         faults += [f"{place}: {fault}" for fault in found]
-        if not found:
-            wishes.append(_wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place))
+        if found:
+            continue
+        wish = _wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place)
+        wishes.append(wish)
+        try:
+            policies_of(wish.key, wish.object)
+        except PolicyUnknown as error:
+            faults.append(f"{place}: {error}")
     if faults:
         raise BadManifests(faults)
     return sorted(wishes, key=_order)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controllers.core.selection import STAYS_LABEL
+from controllers.core.workloads.selection import STAYS_LABEL
 from schemas.crds import custom_resource_definitions
 from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE

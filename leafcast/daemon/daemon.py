@@ -16,25 +16,25 @@ from typing import Any
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
-from leafcast.daemon.admission import Admission, register_admission
-from leafcast.daemon.approvals import register_approvals
-from leafcast.daemon.authority_change import AuthorityChange, register_authority_change
-from leafcast.daemon.backups import register_backups
-from leafcast.daemon.certifying import Certifying
-from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
-from leafcast.daemon.expiring import certificates
-from leafcast.daemon.handed_out import HandedOutFiles
-from leafcast.daemon.keys import register_keys
 from leafcast.daemon.logs import set_up_logs
-from leafcast.daemon.membership import Membership, register_membership
-from leafcast.daemon.node_keys import NodeKeys, register_node_keys
-from leafcast.daemon.orphans import register_orphans
+from leafcast.daemon.nodes.admission import Admission, register_admission
+from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
+from leafcast.daemon.nodes.certifying import Certifying
+from leafcast.daemon.nodes.expiring import certificates
+from leafcast.daemon.nodes.handed_out import HandedOutFiles
+from leafcast.daemon.nodes.membership import Membership, register_membership
+from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
+from leafcast.daemon.nodes.unclaimed import UnclaimedBundles
 from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
-from leafcast.daemon.tree_verbs import register_tree_verbs
-from leafcast.daemon.unclaimed import UnclaimedBundles
+from leafcast.daemon.verbs.approvals import register_approvals
+from leafcast.daemon.verbs.backups import register_backups
+from leafcast.daemon.verbs.diagnosis import register_diagnosis
+from leafcast.daemon.verbs.keys import register_keys
+from leafcast.daemon.verbs.orphans import register_orphans
+from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
 from leafcast.local.freed_memory import give_back_freed

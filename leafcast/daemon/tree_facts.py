@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from controllers.core.status import UNCOUNTED
+from controllers.core.status.status import UNCOUNTED
 from controllers.nodes import nodes as node_records
 from leafcast.ask.handlers import children_counts, figures_of
 from leafcast.ask.remote import standing_of
-from leafcast.daemon.selection import selection_form
+from leafcast.daemon.verbs.selection import selection_form
 from leafcast.local.tree import LocalTree
 from relay.core.asks.answers import destination_row, node_answer
 from relay.core.link.session import CATCHING_UP

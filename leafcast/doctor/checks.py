@@ -1,6 +1,6 @@
 """What `leafcast doctor` thinks of a tree: facts in, checks out, each failure with its remedy.
 
-Pure: leafcast.daemon.diagnosis gathers the facts; times are milliseconds since 1970.
+Pure: leafcast.daemon.verbs.diagnosis gathers the facts; times are milliseconds since 1970.
 """
 
 from __future__ import annotations

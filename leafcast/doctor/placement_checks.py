@@ -122,6 +122,9 @@ def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
     if stuck.reason.startswith(CLASH):
         cause = "two Locations of one destination disagree on a property that an object uses"
         return cause, "say it in one of them, or as an annotation of the SyncTarget"
+    if stuck.severity >= 2 and "/" not in stuck.object:
+        cause = "what it asks of the place is not all done there"
+        return cause, f"do as it says, if it is not meant so; {see}"
     if stuck.severity >= 2:
         cause = "it was delivered, and does not work there"
         return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"

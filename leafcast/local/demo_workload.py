@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from controllers.core.selection import never_selected
-from controllers.core.translate import alternatives_of
+from controllers.core.translation.translate import alternatives_of
+from controllers.core.workloads.selection import never_selected
 from leafcast.manifest_sources import (
     STDIN,
     STDIN_ORIGIN,

@@ -25,6 +25,8 @@ from schemas.codec import from_json
 
 FILE = "next_key.json"
 OPENED_SECONDS, LOOK_SECONDS = 20.0, 0.1
+STEADY_SECONDS = 1.0
+"""A link that the parent refuses is opened, too, for a moment."""
 
 log = logging.getLogger("leafcast")
 
@@ -75,16 +77,26 @@ class OwnKey:
         if not seed or public_nkey(seed) != nkey:
             return False
         await server.link_with(seed)
-        until = self._clock.now().seconds + OPENED_SECONDS
-        while trouble_of(server.log):
-            if self._clock.now().seconds > until:
-                log.warning("the parent does not take the new key: the old one is used again")
-                await server.link_with(self._seed)
-                return False
-            await self._clock.sleep(LOOK_SECONDS)
+        if not await self._opened(server):
+            log.warning("the parent does not take the new key: the old one is used again")
+            await server.link_with(self._seed)
+            return False
         self._keep(seed)
         self._seed = seed
         self._file.unlink(missing_ok=True)
+        return True
+
+    async def _opened(self, server: Linked) -> bool:
+        """Whether the link is open, and stays so."""
+        good_since = now = self._clock.now().seconds
+        until = now + OPENED_SECONDS
+        while now - good_since < STEADY_SECONDS:
+            await self._clock.sleep(LOOK_SECONDS)
+            now = self._clock.now().seconds
+            if trouble_of(server.log):
+                good_since = now
+                if now > until:
+                    return False
         return True
 
     def _next(self) -> str:

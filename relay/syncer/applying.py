@@ -12,6 +12,16 @@ from dataclasses import dataclass
 from relay.core.destination.claims import DesiredObject
 from relay.objects.health import terminating
 from relay.objects.merge import copied
+from relay.objects.policies import (
+    CONFLICTS,
+    EXISTING,
+    LEAVE,
+    ON_IMMUTABLE,
+    REFUSE,
+    Policies,
+    may_be_recreated,
+    policies_of,
+)
 from relay.ports import FieldConflict, Object, Space, SpaceError
 from relay.syncer.customizing import customized
 from relay.syncer.observed import Sight, look_at
@@ -28,21 +38,13 @@ from relay.syncer.ownership import (
 from relay.syncer.plan import namespace_object
 from relay.syncer.record import Record
 from relay.syncer.wish import (
-    CONFLICTS,
-    EXISTING,
-    LEAVE,
     MANAGER,
-    ON_IMMUTABLE,
     POLICY_MANAGER,
-    REFUSE,
-    Policies,
     is_adopted,
     is_ours,
     is_unchangeable,
     marked,
-    may_be_recreated,
     paths_said,
-    policies_of,
     policy_alone,
     tree_of,
     without_replicas,

@@ -7,11 +7,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from relay.objects.health import terminating
+from relay.objects.policies import OVERWRITE
 from relay.ports import Conflict, Object, Space, SpaceError
 from relay.syncer.census import each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
-from relay.syncer.wish import MANAGER, OVERWRITE, is_adopted, is_ours
+from relay.syncer.wish import MANAGER, is_adopted, is_ours
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.reports import Done
 from schemas.wire import replace

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
 from relay.objects.customization import CustomizationFailed
+from relay.objects.policies import PolicyUnknown
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -49,7 +50,7 @@ from relay.syncer.plan import (
 from relay.syncer.prune import StillHolds, holders, take_back
 from relay.syncer.record import DoneStore, Record
 from relay.syncer.turns import Turns
-from relay.syncer.wish import PolicyUnknown, tree_of
+from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done

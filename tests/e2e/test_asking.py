@@ -8,7 +8,7 @@ import json
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.membership import Membership
+from leafcast.daemon.nodes.membership import Membership
 from relay.asker import AskFailed
 from schemas.identity import NodePath
 from tests.e2e.centre_parts import Parts

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.core.status import CUSTOMIZED
+from controllers.core.status.status import CUSTOMIZED
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement

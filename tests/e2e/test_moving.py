@@ -9,7 +9,7 @@ import pytest
 
 from controllers.nodes import NodeRefused, add_node
 from leafcast.ask.api import ApiError
-from leafcast.daemon.membership import Membership
+from leafcast.daemon.nodes.membership import Membership
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.link.session import HELLO_SECONDS, SILENT_AFTER_SECONDS
 from schemas.identity import NodePath

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from leafcast.daemon.unclaimed import read_unclaimed
+from leafcast.daemon.nodes.unclaimed import read_unclaimed
 from leafcast.local.authorities import load_or_make_authorities
 from leafcast.local.certificates import (
     IssuedCertificates,

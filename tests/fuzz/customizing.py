@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from controllers.core.customizers import CUSTOMIZERS, Customizers
+from controllers.core.workloads.customizers import CUSTOMIZERS, Customizers
 from relay.objects.customization import CustomizationFailed, Customizer, Replacement, customize
 from relay.objects.expansion import Syntax
 from relay.syncer.customizing import customized

@@ -8,11 +8,11 @@ from typing import Any
 
 from nacl.secret import SecretBox
 
-from controllers.core.admissions import Admissions, HandedOut, Requested
+from controllers.core.access.admissions import Admissions, HandedOut, Requested
 from leafcast.ask.api import ApiError
-from leafcast.daemon.expiring import certificates
-from leafcast.daemon.handed_out import HandedOutFiles, handed_out_text, read_handed_out
-from leafcast.daemon.token_wishes import read_wishes
+from leafcast.daemon.nodes.expiring import certificates
+from leafcast.daemon.nodes.handed_out import HandedOutFiles, handed_out_text, read_handed_out
+from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
 from leafcast.join.asking import Asking, asked_text, read_asked
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from controllers.core.keys import KeysRequest
+from controllers.core.access.keys import KeysRequest
 from controllers.keys import KeysUnusable, load_or_make_keys
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable

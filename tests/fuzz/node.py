@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from controllers.core.keyring import IN_CLEAR
-from controllers.core.placements import read_issued
-from controllers.core.start import read_stored_ledger
-from controllers.core.status import singleton
+from controllers.core.access.keyring import IN_CLEAR
+from controllers.core.ledger.start import read_stored_ledger
+from controllers.core.status.status import singleton
+from controllers.core.translation.placements import read_issued
 from leafcast.ask.handlers import orphans_answer
 from relay.core.asks.answers import BadArguments, objects_answer, status_answer
 from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from controllers.core.aggregated_status import aggregated
-from controllers.core.combined_status import Subject, combined_status
+from controllers.core.status.aggregated import aggregated
+from controllers.core.status.combined import Subject, combined_status
 from leafcast.ask.combined import read_combined
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.handlers import read_filter

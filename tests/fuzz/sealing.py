@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from controllers.core.keyring import Keyring
+from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
 from schemas import blobs, chunks, sealing
 from schemas.chunks import MANIFEST_CHUNK_MEAN, SEALED_VERSION, SealedChunk, build_manifest

@@ -9,7 +9,7 @@ import json
 import zlib
 from contextlib import suppress
 
-from controllers.core.transforms import TransformFailed, Transforms, transform
+from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
 from leafcast.ask.copies_answer import read_after
 from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans

@@ -17,9 +17,9 @@ TARGETS = targets()
 CHANGES = 60
 RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
-    "controllers/core/issuing.py::LedgerIssuer.withdraw": "read_orphans checked the term",
-    "controllers/core/planned_copies.py::Copies._open": "content as it was issued",
-    "controllers/core/workloads.py::Workloads._read": "parse_kind reads it",
+    "controllers/core/ledger/issuing.py::LedgerIssuer.withdraw": "read_orphans checked the term",
+    "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
+    "controllers/core/workloads/space.py::Workloads._read": "parse_kind reads it",
     "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
     "controllers/placement_translator.py::PlacementTranslator.read_to": "it reads nothing",
     "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",
@@ -29,7 +29,7 @@ EXEMPT = {
     "leafcast/cli/commands/wait.py::placements_named": "load_files reads it",
     "leafcast/cli/commands/run.py::_check_certificate": "check_pair reads it",
     "leafcast/cli/listen_options.py::_check": "check_pair reads it",
-    "leafcast/daemon/unclaimed.py::UnclaimedBundles.__init__": "read_unclaimed reads it",
+    "leafcast/daemon/nodes/unclaimed.py::UnclaimedBundles.__init__": "read_unclaimed reads it",
     "leafcast/local/authorities.py::switch": "it copies a file that it wrote",
     "leafcast/local/node_runtime.py::NodeRuntime._believe_at_parent": "goes_on reads it, any text",
     "leafcast/local/certificates.py::LocalListening._digest": "it reads nothing in it",

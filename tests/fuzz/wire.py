@@ -7,6 +7,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from relay.core.collecting.raised import RaisedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
 from schemas import blobs, chunks, codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts
@@ -43,6 +44,8 @@ from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
 
 SIGNER = golden.SIGNER
+BROUGHT_UP = ObjectKey("", "configmaps", "shop", "a")
+EVERY_CONFIG_MAP = upsync.UpsyncClause("", ("configmaps",), ("*",), ("*",))
 ASK = AskRecord(
     Source(API_ASK, SIGNER.tree, "", "c" * 26),
     7,
@@ -155,7 +158,12 @@ def lists(data: bytes) -> None:
 
 
 def copy(data: bytes) -> None:
-    """What an edge brought up."""
+    """What an edge brought up, as its parent reads it, and as its own collectors keep it."""
+    raised = RaisedObjects()
+    raised.set_sources(frozenset({EVERY_CONFIG_MAP}))
+    if raised.put(BROUGHT_UP, data, 1):
+        [(_, held)] = raised.over(EVERY_CONFIG_MAP)
+        assert held.plain
     with suppress(RecordRefused):
         found = upsync.read_copy(data)
         obj = upsync.open_copy(found)
@@ -256,9 +264,10 @@ def blob_seeds() -> list[bytes]:
 
 
 def copy_seeds() -> list[bytes]:
-    key = ObjectKey("", "configmaps", "shop", "a")
     said = {"metadata": {"namespace": "shop", "name": "a"}}
-    return [upsync.encode_copy(key, {**said, "data": {"k": "v" * size}}) for size in (1, 3000)]
+    return [
+        upsync.encode_copy(BROUGHT_UP, {**said, "data": {"k": "v" * size}}) for size in (1, 3000)
+    ]
 
 
 def list_seeds() -> list[bytes]:

@@ -5,13 +5,15 @@ import time
 
 import pytest
 
-from relay.adapters.clock import SystemClock
+from leafcast.local import own_key
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import (
     REQUESTS_AT_ONCE,
     WINDOW_SECONDS,
     Entrance,
     EntranceKeys,
 )
+from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import entrance_pair
 from schemas.enrolment import (
@@ -229,6 +231,25 @@ async def test_a_revoked_key_is_cut_at_once_and_a_second_key_without_a_break(hal
     print(f"\ncut and refused after {took:.2f} s")
     assert took < 3
     assert await refused(centre, seed)
+
+
+async def test_a_key_that_the_parent_does_not_know_is_given_up_and_the_old_link_comes_back(
+    grove, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(own_key, "OPENED_SECONDS", 2.0)
+    async with grove:
+        centre = await grove.plant("/")
+        edge, kept = await grove.plant("/ea", centre), []
+        await eventually(lambda: opened(edge) == 1)
+        key = own_key.OwnKey(tmp_path, edge.link_seed, kept.append, SystemClock(), SystemDice())
+        new = key.make_next()
+        assert not await key.use(new, edge.server)
+        assert kept == []
+        await eventually(lambda: not trouble_of(edge.server.log))
+        await centre.server.add_child("ea", f"{key.nkey} {new}")
+        assert await key.use(new, edge.server)
+        assert key.nkey == new
+        assert len(kept) == 1
 
 
 def opened(node: Node) -> int:

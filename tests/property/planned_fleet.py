@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.placements import Placements
-from controllers.core.plan import Plan, plan
-from controllers.core.registry import Registry
-from controllers.core.rehearsal import Rehearsal, Stage, rehearse
+from controllers.core.inventory.registry import Registry
+from controllers.core.planning.plan import Plan, plan
+from controllers.core.planning.rehearsal import Rehearsal, Stage, rehearse
+from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
 from relay.core.destination.destination import Destination, Inventory, Past, placement_of
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
+from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customizing import customized_address
 from relay.syncer.plan import with_namespaces
-from relay.syncer.wish import PolicyUnknown, policies_of
 from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId

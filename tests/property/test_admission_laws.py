@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controllers.core.admissions import KEPT_MS, Admissions, HandedOut
+from controllers.core.access.admissions import KEPT_MS, Admissions, HandedOut
 from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.roots import Roots

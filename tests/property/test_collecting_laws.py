@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.combined_status import number_text
+from controllers.core.status.combined import number_text
 from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collecting.cells import CELLS, Sample, average, from_units, in_units
 from relay.core.collecting.merge_tree import MergeTree

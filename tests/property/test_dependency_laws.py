@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.dependencies import Dependencies
+from controllers.core.workloads.dependencies import Dependencies
 from schemas.placing import DEPENDS_ON
 
 NAMES = ("a", "b", "c", "d", "e")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from controllers.core.status import singleton
+from controllers.core.status.status import singleton
 from leafcast.ask.decode import BadAnswer, read_objects
 from relay.adapters.jetstream.connection import ApiError, checked
 from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from controllers.core.keys import (
+from controllers.core.access.keys import (
     KeyChange,
     KeyRing,
     KeysRefused,

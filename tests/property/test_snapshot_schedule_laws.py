@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.core.snapshots import (
+from controllers.core.ledger.snapshots import (
     HOLD_SECONDS,
     INTERVAL_SECONDS,
     RENEWAL_SECONDS,

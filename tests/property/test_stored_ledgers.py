@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.drafts import Draft
-from controllers.core.start import read_stored_ledger
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
 from schemas.records import encode_payload

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.transforms import TransformFailed, Transforms, transform
-from controllers.core.translate import CleanObjects
+from controllers.core.translation.translate import CleanObjects
+from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from schemas.blobs import OBJECT
 from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey

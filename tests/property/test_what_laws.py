@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.selection import Clause, Rules
-from controllers.core.what import WhatResolver
+from controllers.core.workloads.selection import Clause, Rules
+from controllers.core.workloads.what import WhatResolver
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from controllers.core.drafts import Draft, same, values_of
-from controllers.core.issuing import LedgerIssuer, Publication
-from controllers.core.keys import (
+from controllers.core.access.keys import (
     KeyChange,
     KeyRing,
     changed_record,
@@ -20,7 +18,9 @@ from controllers.core.keys import (
     request_of,
     unbelieved,
 )
-from controllers.core.start import read_stored_ledger
+from controllers.core.ledger.drafts import Draft, same, values_of
+from controllers.core.ledger.issuing import LedgerIssuer, Publication
+from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from controllers.core.snapshots import SnapshotIssuer
+from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.effects import Effect, WriteMail
 from relay.core.events import MailArrived
 from relay.core.link.children import RENEWAL_MS

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from controllers.core.drafts import Draft
+from controllers.core.ledger.drafts import Draft
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.drafts import Draft
+from controllers.core.ledger.drafts import Draft
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Profile, decode_body
 from schemas.wire import replace

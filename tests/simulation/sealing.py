@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache, lru_cache
 
-from controllers.core.keyring import Keyring
+from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
 from schemas.identity import MailKey, NodePath, TreeId, random_id
 from schemas.sealing import SealingKey, fleet_key, placement_key, wrap_keys

@@ -3,8 +3,8 @@
 import asyncio
 from types import MappingProxyType
 
-from controllers.core.drafts import slot_of
-from controllers.core.keyring import Keyring
+from controllers.core.access.keyring import Keyring
+from controllers.core.ledger.drafts import slot_of
 from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.blobs import MANIFEST, open_value, parts_of

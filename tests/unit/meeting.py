@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterable
 
-from controllers.core.snapshots import SnapshotIssuer
+from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig
 from relay.core.effects import (

@@ -7,9 +7,9 @@ import pytest
 
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import ApiError
-from leafcast.daemon.admission import Admission
-from leafcast.daemon.enrolment import Fault, Plan
-from leafcast.daemon.handed_out import HandedOutFiles
+from leafcast.daemon.nodes.admission import Admission
+from leafcast.daemon.nodes.enrolment import Fault, Plan
+from leafcast.daemon.nodes.handed_out import HandedOutFiles
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.ports import BusBroken
 from schemas.enrolment import (
@@ -140,7 +140,7 @@ async def test_an_expired_token_is_refused_and_one_that_was_used_in_time_is_not(
 
 
 async def test_more_tokens_than_there_is_room_for_change_nothing(opened, monkeypatch):
-    monkeypatch.setattr("controllers.core.admissions.TOKENS_MAX", 2)
+    monkeypatch.setattr("controllers.core.access.admissions.TOKENS_MAX", 2)
     admission = opened()
     first = await token_for(admission)
     nodes = [{"path": path, "labels": {}} for path in (STORE, "/region-1/store-8")]
@@ -279,7 +279,7 @@ async def test_the_doctor_is_told_of_tokens_that_nobody_used_yet(opened, hands):
 
 
 async def test_what_cannot_be_granted_in_advance_holds_up_no_other(opened, place, monkeypatch):
-    monkeypatch.setattr("leafcast.daemon.admission.GRANTED_AT_ONCE", 2)
+    monkeypatch.setattr("leafcast.daemon.nodes.admission.GRANTED_AT_ONCE", 2)
     admission = opened()
     paths = [f"/region-1/n{n}" for n in range(6)]
     tokens = [await token_for(admission, path, sure=True) for path in paths]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.admissions import (
+from controllers.core.access.admissions import (
     AGAIN_SECONDS_MIN,
     KEPT_MS,
     Admissions,
@@ -145,7 +145,7 @@ def test_what_ended_long_ago_is_forgotten_and_nothing_that_waits():
 
 
 def test_there_is_an_end_to_tokens(monkeypatch):
-    monkeypatch.setattr("controllers.core.admissions.TOKENS_MAX", 2)
+    monkeypatch.setattr("controllers.core.access.admissions.TOKENS_MAX", 2)
     admissions = with_tokens(handed("/a/b", 1), handed("/a/c", 2))
     with pytest.raises(TooManyTokens):
         admissions.hand_out(handed("/a/d", 3), NOW)

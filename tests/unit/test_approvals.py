@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.approvals import Approvals
+from leafcast.daemon.verbs.approvals import Approvals
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
@@ -122,7 +122,7 @@ async def test_what_was_applied_again_is_no_longer_held(tmp_path):
 
 
 async def test_a_centre_that_is_behind_says_so_and_calls_it_no_defect(tmp_path, monkeypatch):
-    monkeypatch.setattr("leafcast.daemon.approvals.SETTLED_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("leafcast.daemon.verbs.approvals.SETTLED_SECONDS_MAX", 0.05)
     async with memory_tree(tmp_path, []) as tree:
         await tree.stop_controllers()
         await tree.apply(placement("shop", "shop"))

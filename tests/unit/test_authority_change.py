@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.authority_change import AuthorityChange
+from leafcast.daemon.nodes.authority_change import AuthorityChange
 from leafcast.data_dir import DataDir
 from leafcast.local.authorities import (
     AUTHORITY_FILES,

@@ -7,8 +7,8 @@ import pytest
 
 from controllers.work_queue import WorkQueue
 from leafcast.ask.api import Api
-from leafcast.daemon.tree_verbs import TreeVerbs
-from leafcast.daemon.waits import register_wait
+from leafcast.daemon.verbs.tree import TreeVerbs
+from leafcast.daemon.verbs.waits import register_wait
 from relay.adapters.clock import SystemClock
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from controllers.core.selection import rules_of
+from controllers.core.workloads.selection import rules_of
 from schemas.api import parse_kind
 from schemas.objects import BUILT_IN_KINDS
 from schemas.records import DeltaHead

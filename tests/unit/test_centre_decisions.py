@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from controllers.core.drafts import Draft
-from controllers.core.placements import Placements
-from controllers.core.registry import Registry, RegistryWork, target_key
-from controllers.core.removal import hold_objects
-from controllers.core.translate import Issued
+from controllers.core.inventory.registry import Registry, RegistryWork, target_key
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.removal import hold_objects
+from controllers.core.translation.placements import Placements
+from controllers.core.translation.translate import Issued
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import AnotherSpace, BusBroken
 from schemas.identity import TreeId, random_id

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from controllers.core.keys import KeyChange
+from controllers.core.access.keys import KeyChange
 from controllers.keys import KeysUnusable, load_or_make_keys, new_signer
 from leafcast.ask.api import ApiError
-from leafcast.daemon.keys import KeyVerbs
+from leafcast.daemon.verbs.keys import KeyVerbs
 from leafcast.key_files import (
     KeyFileRefused,
     read_public,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from controllers.core import holding
-from controllers.core.holding import Usual, holds_in
+from controllers.core.inventory import holding
+from controllers.core.inventory.holding import Usual, holds_in
 from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey

@@ -10,7 +10,7 @@ from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
 from controllers.work_queue import BURST_SECONDS, HOLD_SECONDS
 from leafcast.ask.api import ApiError
-from leafcast.daemon.approvals import Approvals
+from leafcast.daemon.verbs.approvals import Approvals
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.ports import first_of
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath

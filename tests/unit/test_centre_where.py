@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.where import DESTINATIONS_MAX, NOTE, Inventory
+from controllers.core.inventory.where import DESTINATIONS_MAX, NOTE, Inventory
 from schemas.api import parse_kind
 from schemas.objects import ObjectKey
 from schemas.placements import result_key

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.certifying import Certifying
+from leafcast.daemon.nodes.certifying import Certifying
 from leafcast.local.authorities import load_or_make_authorities
 from leafcast.local.certificates import (
     IssuedCertificates,

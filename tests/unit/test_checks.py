@@ -208,6 +208,12 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
             "ImagePullBackOff",
             "leafcast describe deployments.apps web -n shop --at /emea/s1",
         ),
+        (
+            placement(stuck=[StuckFacts(2, "", "Secrets stay: name them", 2, "/emea/s1")]),
+            "warning",
+            "shop: Secrets stay",
+            "do as it says",
+        ),
         (placement(stuck=[stuck(1, "StaleView: old")]), "failure", "old", "above /emea/s1 again"),
         (placement(stuck=[stuck(1, "Overridden: by x")]), "failure", "by x", "leafcast accept"),
         (placement(stuck=[stuck(0, "ContentRefused: x")]), "failure", "x", "apply the placement"),

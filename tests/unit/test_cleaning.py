@@ -2,7 +2,7 @@
 
 import copy
 
-from controllers.core.cleaning import clean
+from controllers.core.workloads.cleaning import clean
 from schemas.objects import ObjectKey
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")

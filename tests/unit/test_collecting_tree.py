@@ -4,7 +4,7 @@ import asyncio
 
 import yaml
 
-from controllers.core.combined_status import PLACEMENT_LABEL
+from controllers.core.status.combined import PLACEMENT_LABEL
 from schemas.collectors import PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key

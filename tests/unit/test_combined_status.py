@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from controllers.core.combined_status import (
+from controllers.core.status.combined import (
     LABEL_MAX_CHARACTERS,
     PLACEMENT_LABEL,
     Subject,

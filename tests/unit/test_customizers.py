@@ -1,7 +1,7 @@
 """The centre's part of customization: who asks for what, and what stops a placement."""
 
-from controllers.core.placements import Placements
-from controllers.core.workloads import placement_key
+from controllers.core.translation.placements import Placements
+from controllers.core.workloads.space import placement_key
 from relay.objects.customization import CUSTOMIZER, EXPAND_PARAMETERS, EXPAND_TEMPLATES
 from schemas import blobs
 from schemas.objects import ObjectKey

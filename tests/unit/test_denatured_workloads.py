@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from controllers.core.placements import Placements
-from controllers.core.workloads import Workloads
+from controllers.core.translation.placements import Placements
+from controllers.core.workloads.space import Workloads
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 RBAC = "rbac.authorization.k8s.io"

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from controllers.core.destination_properties import DestinationProperties
+from controllers.core.inventory.properties import DestinationProperties
 from schemas.faults import Faulty
 from schemas.identity import DestinationId, NodePath
 from schemas.objects import ObjectKey

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from leafcast.daemon.expiring import certificates
+from leafcast.daemon.nodes.expiring import certificates
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts

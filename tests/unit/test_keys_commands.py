@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.keys import (
+from controllers.core.access.keys import (
     KeyChange,
     KeyRing,
     KeysRefused,

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from controllers.core.drafts import Draft, slot_of
-from controllers.core.issuing import LedgerIssuer
-from controllers.core.ledger import Ledger, entry_key_of
-from controllers.core.snapshots import SETTLING_SECONDS
-from controllers.core.start import read_stored_ledger
+from controllers.core.ledger.drafts import Draft, slot_of
+from controllers.core.ledger.issuing import LedgerIssuer
+from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.snapshots import SETTLING_SECONDS
+from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView

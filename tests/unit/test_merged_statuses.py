@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.aggregated_status import aggregated
+from controllers.core.status.aggregated import aggregated
 from relay.core.collecting.aggregates import Aggregate
 from relay.objects.status_merging import merging
 from schemas import codec

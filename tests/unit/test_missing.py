@@ -1,7 +1,7 @@
 """What a placement names and is not there, and what it asks for that is not supported yet."""
 
-from controllers.core.missing import Missing
-from controllers.core.workloads import Workloads, placement_key
+from controllers.core.workloads.missing import Missing
+from controllers.core.workloads.space import Workloads, placement_key
 from schemas.api import parse_kind
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.unit.centre_world import config, config_key, placement

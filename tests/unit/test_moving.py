@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.moving import left_nodes, move_fault, still_left
+from controllers.core.ledger.moving import left_nodes, move_fault, still_left
 from leafcast.cli.commands.node import move
-from leafcast.daemon.relocation import moved_objects, name_for
+from leafcast.daemon.nodes.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable
 from leafcast.join.bundle import read_bundle, write_bundle
 from leafcast.join.folder import JoinedFolder, default_folder, joined_folder

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.node_keys import NodeKeys
+from leafcast.daemon.nodes.node_keys import NodeKeys
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from schemas.asks import AskFault

@@ -12,7 +12,7 @@ from leafcast.ask.api import ApiError
 from leafcast.ask.decode import BadAnswer, read_orphans
 from leafcast.ask.handlers import ORPHANS_PAGE_MAX, orphans_answer
 from leafcast.cli.commands import orphans as commands
-from leafcast.daemon.orphans import Orphans
+from leafcast.daemon.verbs.orphans import Orphans
 from relay.adapters.memory.streams import SlotStream
 from relay.core.link.session import Standing
 from relay.core.view import Orphan

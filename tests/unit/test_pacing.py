@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from controllers.core.pacing import GAP_SECONDS_MAX, QUIET_SECONDS, Pacing
-from controllers.core.status import PlacementFacts, placement_status
+from controllers.core.status.pacing import GAP_SECONDS_MAX, QUIET_SECONDS, Pacing
+from controllers.core.status.status import PlacementFacts, placement_status
 from schemas.reports import Count, Summary
 
 START_MS = 1_800_000_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.where import DESTINATIONS_MAX, NOTE, OBJECTS_MAX, binding_of
+from controllers.core.inventory.where import DESTINATIONS_MAX, NOTE, OBJECTS_MAX, binding_of
 from schemas.api import parse_kind
 from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.codec import unpack

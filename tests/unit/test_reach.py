@@ -2,10 +2,10 @@
 
 import pytest
 
-from controllers.core.placements import Placements
-from controllers.core.reach import count_destinations, hold_destinations
-from controllers.core.registry import LOCATIONS, Registry
-from controllers.core.translate import Issued
+from controllers.core.inventory.registry import LOCATIONS, Registry
+from controllers.core.ledger.reach import count_destinations, hold_destinations
+from controllers.core.translation.placements import Placements
+from controllers.core.translation.translate import Issued
 from schemas.identity import NodePath, destination_id
 from schemas.objects import ObjectKey
 from schemas.records import (

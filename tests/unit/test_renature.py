@@ -2,8 +2,8 @@
 
 import pytest
 
-from controllers.core.cleaning import clean
-from controllers.core.renature import Renatured, renature
+from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.renature import Renatured, renature
 from schemas.faults import InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controllers.core.rivals import CLOCKS_DIFFER_MS, Rival, Shown, judge_shown, new_term
-from controllers.core.snapshots import SnapshotIssuer
+from controllers.core.ledger.rivals import CLOCKS_DIFFER_MS, Rival, Shown, judge_shown, new_term
+from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.effects import SnapshotShown
 from relay.core.events import HelloArrived, Tick
 from schemas.snapshots import Term

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.snapshots import (
+from controllers.core.ledger.snapshots import (
     HOLD_SECONDS,
     INTERVAL_SECONDS,
     RENEWAL_SECONDS,

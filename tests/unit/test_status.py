@@ -3,13 +3,13 @@
 import pytest
 
 from controllers.core.conditions import condition, merged
-from controllers.core.missing import Lack
-from controllers.core.status import (
+from controllers.core.status.status import (
     PlacementFacts,
     error_text,
     placement_status,
     singleton,
 )
+from controllers.core.workloads.missing import Lack
 from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault

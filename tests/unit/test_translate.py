@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from controllers.core.drafts import same
-from controllers.core.removal import hold_objects, hold_records, removals_max
-from controllers.core.translate import (
+from controllers.core.ledger.drafts import same
+from controllers.core.ledger.removal import hold_objects, hold_records, removals_max
+from controllers.core.translation.translate import (
     CleanObjects,
     Issued,
     alternatives_of,

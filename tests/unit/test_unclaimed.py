@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from leafcast.daemon import unclaimed
-from leafcast.daemon.unclaimed import UnclaimedBundles
+from leafcast.daemon.nodes import unclaimed
+from leafcast.daemon.nodes.unclaimed import UnclaimedBundles
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
 

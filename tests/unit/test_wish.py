@@ -3,14 +3,13 @@
 import pytest
 
 from relay.objects.health import terminating
+from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.wish import (
-    PolicyUnknown,
     is_adopted,
     is_ours,
     is_unchangeable,
     marked,
     ours,
-    policies_of,
     without_replicas,
 )
 from schemas.objects import ObjectKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from controllers.core.reach import Reach
+from controllers.core.ledger.reach import Reach
 from controllers.core.rollout.waves import labels_of
 from schemas.api.rollout_spec import Wave
 from schemas.identity import MailKey

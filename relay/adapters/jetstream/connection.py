@@ -83,7 +83,9 @@ class Connection:
                 )
         except (NatsError, OSError, TimeoutError) as error:
             await self.close()
-            raise BusBroken(f"{self._name} cannot connect to {self._url}: {error}") from error
+            # A name that cannot be looked up ends as a plain TimeoutError, which says nothing.
+            why = str(error) or "nothing answers there in time"
+            raise BusBroken(f"{self._name} cannot connect to {self._url}: {why}") from error
         self._connected.set()
 
     async def close(self) -> None:

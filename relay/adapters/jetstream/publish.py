@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.errors import MaxPayloadError
 
 from relay.adapters.jetstream.connection import (
     PENDING_BYTES_MAX,
@@ -46,6 +47,7 @@ REPLACED_MAX = 64
 Said all the same: without one the server makes its files, and reads them, twice as large.
 """
 
+_HEAD_BYTES = len("NATS/1.0\r\n\r\n")
 _WRONG_SEQUENCE = 10071
 _SEQUENCE = re.compile(rb'"seq": ?(\d{1,19})\b')
 
@@ -58,6 +60,11 @@ class Outgoing:
     data: bytes
     # As `header_lines` makes them.
     headers: str = ""
+
+    @property
+    def size(self) -> int:
+        """What the server counts, in bytes."""
+        return len(self.data) + (len(self.headers) + _HEAD_BYTES if self.headers else 0)
 
 
 def header_lines(headers: Mapping[str, str]) -> str:
@@ -150,9 +157,13 @@ class Publisher:
             command(message.subject, f"{inbox}.{place}", message.headers, message.data)
             for place, message in enumerate(window.messages)
         ]
+        client = self._connection.client
         try:
+            if any(m.size > client.max_payload for m in window.messages):
+                # The server would end the connection.
+                raise MaxPayloadError
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._connection.client.publish_all(commands)
+                await client.publish_all(commands)
         except (NatsError, OSError, TimeoutError) as error:
             raise BusBroken(f"the messages could not be sent: {error}") from error
 

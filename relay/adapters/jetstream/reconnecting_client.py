@@ -7,17 +7,13 @@ from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
-from nats.errors import ConnectionClosedError, MaxPayloadError
+from nats.errors import ConnectionClosedError
 from nats.errors import Error as NatsError
 from nats.protocol.parser import PERMISSIONS_ERR
 
 PING_SECONDS = 20
 """How often it asks the server for a sign of life; after three without one it connects anew."""
 PINGS_UNANSWERED_MAX = 2
-
-
-COMMAND_MAX_BYTES = 4096
-"""Of subject, reply and headers."""
 
 TakePlain = Callable[[bytes, bytes], bool]
 
@@ -38,6 +34,10 @@ class ReconnectingClient(Client):
     configuration while a client comes, or is overloaded, sends such errors to clients it knows.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._plain: dict[int, TakePlain] = {}
+
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
         """The headers of a message, as the library reads them; that looks at each character."""
@@ -48,10 +48,6 @@ class ReconnectingClient(Client):
             if colon and name.isascii() and len(name.split()) == 1:
                 headers[name.decode()] = value.strip().decode(errors="replace")
         return headers
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._plain: dict[int, TakePlain] = {}
 
     def take_plain(self, subscription: Subscription, take: TakePlain) -> None:
         """Have what comes without headers taken as it is read, before the subscription's queue.
@@ -64,8 +60,6 @@ class ReconnectingClient(Client):
         """Send what `command` made, in one piece."""
         if self.is_closed:
             raise ConnectionClosedError
-        if max(map(len, commands), default=0) > self.max_payload + COMMAND_MAX_BYTES:
-            raise MaxPayloadError
         await self._send_command(b"".join(commands))
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()

@@ -1,0 +1,1 @@
+"""Who may be let in, and which keys a tree has."""

@@ -1,0 +1,1 @@
+"""What an inventory space says: destinations, Locations, who is meant, who moves."""

@@ -1,0 +1,207 @@
+"""Make before break: who loses a placement by its labels keeps it until who gains it is well.
+
+The record of a Location or destination that would lose it bears a label for it, with the time from
+which on it is held; a placement that moves so selects that label, too. So the ledger remembers what
+is held, and each of the two steps is one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.reach import Reach
+from schemas import wire
+from schemas.identity import MailKey
+from schemas.records import (
+    OVER_LOCATION,
+    OVER_SYNC_TARGET,
+    Alternative,
+    DeltaHead,
+    LocationRecord,
+    Profile,
+    Record,
+)
+from schemas.selectors import LabelSelector
+
+GATHER_SECONDS = 5.0
+"""A move may be several changes of labels, one after the other."""
+_HELD = "held.leafcast.io/"
+
+Labelled = Profile | LocationRecord
+
+
+def hold_alternatives(key: MailKey) -> tuple[Alternative, ...]:
+    """Who keeps a placement, beside those for whom it is meant."""
+    expression = {"key": f"{_HELD}{key}", "operator": "Exists"}
+    selector = LabelSelector.from_kubernetes({"matchExpressions": [expression]})
+    return (Alternative(OVER_LOCATION, selector), Alternative(OVER_SYNC_TARGET, selector))
+
+
+def holds_in(record: Record) -> dict[MailKey, int]:
+    """The placements for which a record holds who it is of, and since when, in ms since 1970."""
+    labels = record.labels if isinstance(record, Profile | LocationRecord) else {}
+    found = {name: value for name, value in labels.items() if name.startswith(_HELD)}
+    return {
+        MailKey(name.removeprefix(_HELD)): int(value) if value.isdecimal() else 0
+        for name, value in found.items()
+    }
+
+
+class Holding:
+    """Which holds the records in force bear, and which of them are let go."""
+
+    def __init__(self, records: Mapping[MailKey, Record]) -> None:
+        self._records = records
+        self._released: set[tuple[MailKey, MailKey]] = set()
+
+    def release(self, slot: MailKey, placement: MailKey) -> None:
+        """Let go of what a record holds for a placement, when it is drafted next."""
+        self._released.add((slot, placement))
+
+    def with_holds(self, drafts: Iterable[Draft], now_ms: int) -> list[Draft]:
+        """The same drafts, with the holds that their records are to bear."""
+        drafted = list(drafts)
+        if not any(self._is_relabelled(draft) for draft in drafted):
+            return drafted
+        movers = [head for head in self._records.values() if _is_mover(head)]
+        return [
+            self._with_holds(draft, movers, now_ms) if self._is_relabelled(draft) else draft
+            for draft in drafted
+        ]
+
+    def _is_relabelled(self, draft: Draft) -> bool:
+        """Whether a Location or destination in force gets other labels."""
+        record, before = draft.record, self._records.get(draft.slot)
+        if not isinstance(record, Profile | LocationRecord):
+            return False
+        return isinstance(before, Profile | LocationRecord) and before.labels != record.labels
+
+    def _with_holds(self, draft: Draft, movers: Iterable[Record], now_ms: int) -> Draft:
+        record, slot = draft.record, draft.slot
+        before = self._records[slot]
+        assert isinstance(record, Profile | LocationRecord)
+        assert isinstance(before, Profile | LocationRecord)
+        held, labels = holds_in(before), dict(record.labels)
+        for head in movers:
+            assert isinstance(head, DeltaHead)
+            key = head.source.key
+            if (slot, key) in self._released:
+                self._released.discard((slot, key))
+                continue
+            kept = key in held or self._selects(head, before)
+            if kept and not self._selects(head, record):
+                labels[f"{_HELD}{key}"] = str(held.get(key, now_ms))
+        if labels == record.labels:
+            return draft
+        return Draft(draft.kind, wire.replace(record, labels=labels))
+
+    def _selects(self, head: DeltaHead, record: Labelled) -> bool:
+        """Whether a placement is meant for it by its labels, holds left aside."""
+        meant = [each for each in head.alternatives if not _is_hold(each)]
+        over = OVER_LOCATION if isinstance(record, LocationRecord) else OVER_SYNC_TARGET
+        if any(_matches(each, record) for each in meant if each.over == over):
+            return True
+        located = [each for each in meant if each.over == OVER_LOCATION]
+        if isinstance(record, LocationRecord) or not located:
+            return False
+        return any(
+            _matches(each, location) for location in self._locations_of(record) for each in located
+        )
+
+    def _locations_of(self, profile: Profile) -> Iterable[LocationRecord]:
+        for record in self._records.values():
+            if isinstance(record, LocationRecord) and record.instance_selector is not None:
+                same = record.source.space == profile.source.space
+                if same and record.instance_selector.matches(profile.labels):
+                    yield record
+
+
+class Holds:
+    """Which records in force hold who they are of for which placements."""
+
+    def __init__(self, records: Mapping[MailKey, Record]) -> None:
+        self._records = records
+        self._slots: dict[MailKey, set[MailKey]] = {}
+        self.changed(records.values())
+
+    def __contains__(self, placement: MailKey) -> bool:
+        return bool(self.of(placement))
+
+    def changed(self, records: Iterable[Record]) -> list[MailKey]:
+        """Take records that came into force, or left it; the placements that they hold for."""
+        found = []
+        for record in records:
+            for placement in holds_in(record):
+                self._slots.setdefault(placement, set()).add(record.source.key)
+                found.append(placement)
+        return found
+
+    def placements(self) -> list[MailKey]:
+        """For which something is held, or was."""
+        return list(self._slots)
+
+    def of(self, placement: MailKey) -> dict[MailKey, int]:
+        """The records that hold for a placement, and since when, in ms since 1970."""
+        slots, found = self._slots.get(placement, set()), {}
+        for slot in list(slots):
+            record = self._records.get(slot)
+            since = holds_in(record).get(placement) if record is not None else None
+            if since is None:
+                slots.discard(slot)
+            else:
+                found[slot] = since
+        if not slots:
+            self._slots.pop(placement, None)
+        return found
+
+    def keepers(self, placement: MailKey) -> int:
+        """How many destinations have a placement for no other reason than that it is held."""
+        head = self._records.get(placement)
+        if not isinstance(head, DeltaHead):
+            return 0
+        meant = tuple(each for each in head.alternatives if not _is_hold(each))
+        reach = Reach(self._records.values())
+        return reach.count(head.alternatives) - reach.count(meant)
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How a placement fares when it does not move.
+
+    `unwell` are the destinations that were not healthy at best, and since when that is so; what
+    lasts longer than a move may take is taken for what is usual. `healthy` were so at last.
+    """
+
+    unwell: int
+    since_seconds: float
+    healthy: int
+
+    def seen(self, unwell: int, healthy: int, now: float, deadline_seconds: float) -> Usual:
+        """The same with what an exact count says now."""
+        if unwell <= self.unwell or now - self.since_seconds >= deadline_seconds:
+            return Usual(unwell, now, healthy)
+        return replace(self, healthy=healthy)
+
+    def allows(self, unwell: int, healthy: int, keepers: int) -> bool:
+        """Whether `keepers` may lose it, whichever of these counts they are in.
+
+        No more are unwell than before the move; and among those who stay there are as many healthy
+        ones as before, or as there can be.
+        """
+        staying = unwell + healthy - keepers
+        return unwell <= self.unwell and max(healthy - keepers, 0) >= min(self.healthy, staying)
+
+
+def _matches(alternative: Alternative, record: Labelled) -> bool:
+    spaces = ("", record.source.space)
+    return alternative.space in spaces and alternative.selector.matches(record.labels)
+
+
+def _is_mover(record: Record) -> bool:
+    return isinstance(record, DeltaHead) and any(map(_is_hold, record.alternatives))
+
+
+def _is_hold(alternative: Alternative) -> bool:
+    return any(each.key.startswith(_HELD) for each in alternative.selector.requirements)

@@ -1,0 +1,140 @@
+"""The inventory as records: SyncTargets become profiles, Locations become location records.
+
+A path has one claimant: of two SyncTargets the older one, by creation time, then by name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from controllers.core.conditions import condition
+from controllers.core.ledger.drafts import Draft
+from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
+from schemas.identity import NodePath, destination_id
+from schemas.records import (
+    API_LOCATION,
+    API_SYNC_TARGET,
+    LocationRecord,
+    Profile,
+    Source,
+)
+
+REGISTERED = "Registered"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Profiles of the SyncTargets that have a place, and a condition for each one by name."""
+
+    drafts: tuple[Draft, ...]
+    conditions: Mapping[str, Condition]
+
+
+def register(
+    space: str,
+    targets: Iterable[SyncTarget],
+    is_node: Callable[[NodePath], bool],
+    properties: Callable[[str], Mapping[str, str]] = lambda _: {},
+    boxes: Callable[[NodePath], tuple[bytes, bytes]] = lambda _: (b"", b""),
+) -> Registration:
+    """Say which destinations there are, where they hang, and their properties, by name.
+
+    In `boxes` are the fleet keys for who hangs at a path, and the public keys they are sealed to.
+
+    One may be registered before its node is: it has its place, and is told what is missing.
+    """
+    drafts, conditions = [], {}
+    claims: dict[NodePath, list[SyncTarget]] = defaultdict(list)
+    for target in targets:
+        if target.path is None:
+            conditions[target.name] = _without_path(target)
+        else:
+            claims[target.path].append(target)
+    for path, claimants in claims.items():
+        first, *others = sorted(claimants, key=_age)
+        profile = _profile(space, first, path, properties(first.name), boxes(path))
+        drafts.append(Draft("profile", profile))
+        conditions[first.name] = _hanging(first, path) if is_node(path) else _no_node(first, path)
+        for other in others:
+            conditions[other.name] = _path_taken(other, first, path)
+    return Registration(tuple(drafts), conditions)
+
+
+def location_draft(space: str, location: Location) -> Draft:
+    """The record of a Location."""
+    record = LocationRecord(
+        source=Source(API_LOCATION, space, "", location.name),
+        generation=0,
+        term="",
+        trace="",
+        references=(),
+        labels=dict(location.metadata.labels),
+        annotations=_annotations(location.metadata.annotations),
+        instance_selector=location.spec.instance_selector,
+    )
+    return Draft("location", record)
+
+
+def _profile(
+    space: str,
+    target: SyncTarget,
+    path: NodePath,
+    properties: Mapping[str, str],
+    boxes: tuple[bytes, bytes],
+) -> Profile:
+    public_key, fleet_key = boxes
+    return Profile(
+        source=Source(API_SYNC_TARGET, space, "", target.name),
+        generation=0,
+        term="",
+        trace="",
+        references=(),
+        destination=destination_id(space, target.metadata.uid),
+        path=path,
+        labels=dict(target.metadata.labels),
+        annotations=_annotations(target.metadata.annotations),
+        properties=dict(properties),
+        public_key=public_key,
+        fleet_key=fleet_key,
+    )
+
+
+def _age(target: SyncTarget) -> tuple[str, str]:
+    extra = target.metadata.model_extra or {}
+    return (str(extra.get("creationTimestamp", "")), target.name)
+
+
+def _annotations(given: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in given.items() if key != _LAST_APPLIED}
+
+
+def _hanging(target: SyncTarget, path: NodePath) -> Condition:
+    message = f'destination "{target.name}" hangs at {path}'
+    return condition(REGISTERED, "True", "Registered", message)
+
+
+def _no_node(target: SyncTarget, path: NodePath) -> Condition:
+    message = (
+        f'SyncTarget "{target.name}" hangs at {path}, which is no node of the tree: nothing '
+        f"reaches it; run `leafcast node add {path}`, or correct {PATH_ANNOTATION}"
+    )
+    return condition(REGISTERED, "False", "NoNode", message)
+
+
+def _without_path(target: SyncTarget) -> Condition:
+    message = (
+        f'SyncTarget "{target.name}" has no annotation {PATH_ANNOTATION}; '
+        "set it to the place in the tree, as in /emea/store-1"
+    )
+    return condition(REGISTERED, "False", "NoPath", message)
+
+
+def _path_taken(target: SyncTarget, first: SyncTarget, path: NodePath) -> Condition:
+    message = (
+        f'SyncTargets "{first.name}" and "{target.name}" both claim {path} by {PATH_ANNOTATION}; '
+        f'the older one, "{first.name}", has it; give "{target.name}" a path of its own'
+    )
+    return condition(REGISTERED, "False", "PathTaken", message)

@@ -1,0 +1,378 @@
+"""What the ledger lacks of one inventory space: the mailbox controller's decisions.
+
+Nothing is decided before the space was listed whole. What only a list no longer shows is held where
+that looks like blindness.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from controllers.core.access.keyring import Keyring
+from controllers.core.conditions import condition
+from controllers.core.inventory.holding import Holding
+from controllers.core.inventory.properties import (
+    CONFIG_MAPS,
+    DestinationProperties,
+    is_properties,
+)
+from controllers.core.inventory.records import REGISTERED, location_draft, register
+from controllers.core.inventory.where import Inventory
+from controllers.core.ledger.drafts import Draft, same
+from controllers.core.ledger.moving import left_nodes, node_in
+from controllers.core.ledger.reach import hold_destinations
+from controllers.core.ledger.removal import Held, hold_records
+from controllers.core.workloads.space import Object
+from schemas.api import Condition, Location, SyncTarget, parse_kind
+from schemas.faults import InvalidObject
+from schemas.identity import MailKey, NodePath, TreeId
+from schemas.objects import ObjectKey
+from schemas.records import (
+    API_LOCATION,
+    API_SYNC_TARGET,
+    Profile,
+    Record,
+    Source,
+)
+
+_GROUP = "edge.kubestellar.io"
+_TARGETS, LOCATIONS = "synctargets", "locations"
+_APIS = {_TARGETS: API_SYNC_TARGET, LOCATIONS: API_LOCATION}
+
+Keys = frozenset[ObjectKey]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryWork:
+    """What the ledger lacks, what is deleted with it, and conditions of SyncTargets by name."""
+
+    drafts: tuple[Draft, ...] = ()
+    deleted: tuple[MailKey, ...] = ()
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+
+
+class Registry:
+    """The SyncTargets and Locations of the space of one identity, beside the records in force.
+
+    `errors` say what is wrong, and what is held, by name. What comes from the space returns the
+    objects to look at again. `spaces` are the identities of all inventory
+    spaces that are followed.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        tree: TreeId,
+        records: Mapping[MailKey, Record],
+        spaces: AbstractSet[str] = frozenset(),
+        keyring: Callable[[], Keyring] | None = None,
+    ) -> None:
+        self.identity = identity
+        self.errors: dict[str, str] = {}
+        self.objects: dict[ObjectKey, Object] = {}
+        self.inventory = Inventory()
+        self.known = False
+        self._tree = tree
+        self._records = records
+        self._holding = Holding(records)
+        self._spaces = spaces
+        self._keyring = keyring or (lambda: Keyring(tree))
+        self._targets: dict[str, SyncTarget] = {}
+        self._hanging: dict[NodePath, set[str]] = defaultdict(set)
+        self._unseen: set[ObjectKey] = set()
+        self._properties = DestinationProperties(self.errors)
+
+    def rehearsal(
+        self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
+    ) -> Registry:
+        """The same of its own, to try a change on; `objects` are all that the space shows now."""
+        trial = Registry(self.identity, self._tree, ledger, self._spaces, self._keyring)
+        trial.listed(objects)
+        # Who keeps a placement for a while, as it moves, loses it in the end.
+        trial._holding = Holding({})
+        trial._unseen = {*self._unseen}
+        return trial
+
+    # What the space says.
+
+    def believes(self, identity: str) -> bool:
+        """Whether a list of the space of this identity says what is there."""
+        return identity == self.identity
+
+    def listed(
+        self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
+    ) -> Keys:
+        """Take all objects of the space, or all of one kind: group and resource."""
+        ours = {key: obj for key, obj in objects.items() if is_inventory(key)}
+        touched: set[ObjectKey] = set()
+        if kind in (None, CONFIG_MAPS):
+            touched |= {target_key(name) for name in self._properties.listed(objects)}
+        for key in self.objects.keys() - ours.keys():
+            if kind in (None, (key.group, key.resource)):
+                touched |= self._forget(key)
+        for key, obj in ours.items():
+            touched |= self._put(key, obj)
+        listed = {k for k in self._in_ledger() if kind in (None, (k.group, k.resource))}
+        self._unseen = (self._unseen - listed) | (listed - ours.keys())
+        self.known = True
+        return frozenset(touched | self._unseen)
+
+    def put(self, key: ObjectKey, obj: Object) -> Keys:
+        """Take an object's present state, as an unbroken watch says it."""
+        if is_properties(key):
+            return frozenset([target_key(key.name)] if self._properties.put(key.name, obj) else ())
+        return frozenset(self._put(key, obj) if is_inventory(key) else ())
+
+    def properties_unread(self) -> None:
+        """Take it that nobody can tell the properties of destinations: they stay as they are."""
+        self._properties.not_listed()
+
+    def deleted(self, key: ObjectKey) -> Keys:
+        """Take it that an object is gone: an unbroken watch said so."""
+        if is_properties(key):
+            return frozenset([target_key(key.name)] if self._properties.deleted(key.name) else ())
+        if not is_inventory(key):
+            return frozenset()
+        self._unseen.discard(key)
+        return frozenset(self._forget(key))
+
+    def targets_at(self, paths: Iterable[NodePath]) -> Keys:
+        """The SyncTargets that claim these paths."""
+        return frozenset(target_key(name) for p in paths for name in self._hanging.get(p, ()))
+
+    def accept(self) -> Keys:
+        """Let the removals pass that are held now."""
+        unseen, self._unseen = self._unseen, set()
+        return frozenset(unseen)
+
+    # What is issued.
+
+    def release(self, slot: MailKey, placement: MailKey) -> Keys:
+        """Let go of what the record in this slot holds for a placement."""
+        record = self._records.get(slot)
+        if record is None or record.source.space != self.identity:
+            return frozenset()
+        resource = next((it for it, api in _APIS.items() if api == record.source.api), None)
+        if resource is None:
+            return frozenset()
+        self._holding.release(slot, placement)
+        return frozenset([ObjectKey(_GROUP, resource, "", record.source.name)])
+
+    def next(self, keys: Iterable[ObjectKey], now_ms: int) -> RegistryWork:
+        """What to issue and delete for these, all of one moment."""
+        if not self.known:
+            return RegistryWork()
+        looked_at = frozenset(keys)
+        drafts, left, conditions = self._wanted(looked_at, now_ms)
+        return RegistryWork(tuple(drafts), (*left, *self._gone(looked_at)), conditions)
+
+    def all_targets(self) -> Keys:
+        """All SyncTargets of the space."""
+        return frozenset(target_key(name) for name in self._targets)
+
+    # Deciding.
+
+    def _wanted(
+        self, keys: Keys, now_ms: int
+    ) -> tuple[list[Draft], list[MailKey], dict[str, Condition]]:
+        named = sorted(key.name for key in keys if key.resource == _TARGETS)
+        changed = [self._targets[name] for name in named if name in self._targets]
+        rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
+        unplaced = {item.name for item in changed if item.path is None}
+        registration = register(
+            self.identity,
+            [self._targets[name] for name in sorted(rivals | unplaced)],
+            self._is_node,
+            self._properties_of,
+            self._boxes_for,
+        )
+        conditions = dict(registration.conditions)
+        taken = {r.path: r for r in self._others_profiles()}
+        drafts = [d for d in registration.drafts if not self._is_taken(d, taken, conditions)]
+        for key in sorted(keys):
+            location = self.inventory.locations.get(key.name) if key.resource == LOCATIONS else None
+            if location is not None:
+                drafts.append(location_draft(self.identity, location))
+        for name in named:
+            if message := self.errors.get(f"synctarget/{name}"):
+                said = f"{message}; its last good state stays in force"
+                conditions[name] = condition(REGISTERED, "False", "Invalid", said)
+        drafts = self._holding.with_holds(drafts, now_ms)
+        news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
+        moved = [
+            (former.path, draft.record)
+            for draft in news
+            if isinstance(draft.record, Profile)
+            and isinstance(former := self._records.get(draft.slot), Profile)
+        ]
+        return news, left_nodes(self._records, self._tree, moved), conditions
+
+    def _others_profiles(self) -> list[Profile]:
+        """Destinations in force that a space said which nobody follows."""
+        ours = {self.identity, *self._spaces}
+        found = [item for item in self._records.values() if isinstance(item, Profile)]
+        return [profile for profile in found if profile.source.space not in ours]
+
+    def _is_taken(
+        self, draft: Draft, taken: Mapping[NodePath, Profile], conditions: dict[str, Condition]
+    ) -> bool:
+        """Whether a destination of another inventory space hangs where this one should.
+
+        Beside it the new one would be selected by no Location of the other space.
+        """
+        record = draft.record
+        if not isinstance(record, Profile):
+            return False
+        other = taken.get(record.path)
+        if other is None:
+            return False
+        message = (
+            f'{record.path} is the place of "{other.source.name}", registered by an inventory that '
+            f"is lost; `leafcast accept --space {other.source.space}` puts this one in its place"
+        )
+        conditions[record.source.name] = condition(REGISTERED, "False", "PathTaken", message)
+        return True
+
+    def _gone(self, keys: Keys) -> list[MailKey]:
+        """What is not there, or lost its place; what is only unseen may be held."""
+        held = self._held()
+        found = [self._key(key) for key in sorted(keys - held) if not self._stays(key)]
+        return [key for key in found if key in self._records]
+
+    def _held(self) -> Keys:
+        """What is unseen, and shall not go for that alone."""
+        known = self._in_ledger() if self._unseen else set()
+        self._unseen &= known
+        crowds = hold_destinations(self._records.values(), {self._key(k) for k in self._unseen})
+        held: Keys = frozenset()
+        for resource in (_TARGETS, LOCATIONS):
+            self.errors.pop(f"{resource}/RemovalHeld", None)
+            unseen = {key for key in self._unseen if key.resource == resource}
+            if not unseen:
+                continue
+            verdict = self._verdict(resource, unseen, known, crowds)
+            if verdict.items:
+                held |= verdict.items
+                self.errors[f"{resource}/RemovalHeld"] = verdict.reason
+        return held
+
+    def _verdict(
+        self, resource: str, unseen: set[ObjectKey], known: set[ObjectKey], crowds: Held[MailKey]
+    ) -> Held[ObjectKey]:
+        """Which of what is unseen of one kind is held, by its own number, or by what it takes."""
+        alike = [key for key in known if key.resource == resource]
+        seen_any = any(key.resource == resource for key in self.objects)
+        verdict = hold_records(alike, unseen, resource, seen_any=seen_any)
+        crowded = {key for key in unseen if self._key(key) in crowds.items}
+        if crowded - verdict.items:
+            verdict = Held(verdict.items | crowded, verdict.reason or crowds.reason)
+        return verdict
+
+    def _stays(self, key: ObjectKey) -> bool:
+        if f"{key.resource[:-1]}/{key.name}" in self.errors:
+            return True
+        if key.resource == LOCATIONS:
+            return key.name in self.inventory.locations
+        target = self._targets.get(key.name)
+        if target is None or target.path is None:
+            return False
+        rivals = [self._targets[name] for name in self._hanging[target.path]]
+        drafts = register(self.identity, rivals, self._is_node).drafts
+        return any(draft.record.source.name == key.name for draft in drafts)
+
+    def _key(self, key: ObjectKey) -> MailKey:
+        return Source(_APIS[key.resource], self.identity, "", key.name).key
+
+    def _properties_of(self, name: str) -> Mapping[str, str]:
+        held = self._records.get(self._key(target_key(name)))
+        return self._properties.of(name, held.properties if isinstance(held, Profile) else {})
+
+    def _is_node(self, path: NodePath) -> bool:
+        return node_in(self._records, self._tree, path) is not None
+
+    def _boxes_for(self, path: NodePath) -> tuple[bytes, bytes]:
+        """The fleet keys for the node at a path, of which the key is known."""
+        node = node_in(self._records, self._tree, path)
+        return self._keyring().boxes(node.nkey if node is not None else "")
+
+    def _in_ledger(self) -> set[ObjectKey]:
+        resources = {api: resource for resource, api in _APIS.items()}
+        return {
+            ObjectKey(_GROUP, resources[record.source.api], "", record.source.name)
+            for record in self._records.values()
+            if record.source.api in resources and record.source.space == self.identity
+        }
+
+    # What is known of the space.
+
+    def _put(self, key: ObjectKey, obj: Object) -> set[ObjectKey]:
+        """Take an object's state; what is to be looked at again."""
+        if obj.get("metadata", {}).get("deletionTimestamp"):
+            return self._forget(key)
+        self._unseen.discard(key)
+        before = self.objects.get(key)
+        self.objects[key] = obj
+        if before is not None and _timeless(before) == _timeless(obj):
+            return set()
+        name = f"{key.resource[:-1]}/{key.name}"
+        try:
+            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+        except InvalidObject as error:
+            self.errors[name] = "; ".join(str(fault) for fault in error.faults)
+            return {key}
+        self.errors.pop(name, None)
+        touched = {key}
+        if isinstance(parsed, SyncTarget):
+            touched |= self._unhang(key.name)
+            self._targets[key.name] = parsed
+            self.inventory.put_target(parsed)
+            if parsed.path:
+                # Whoever loses the path to it is none any more.
+                touched |= {target_key(other) for other in self._hanging[parsed.path]}
+                self._hanging[parsed.path].add(key.name)
+        elif isinstance(parsed, Location):
+            self.inventory.locations[key.name] = parsed
+        return touched
+
+    def _forget(self, key: ObjectKey) -> set[ObjectKey]:
+        self.objects.pop(key, None)
+        self.errors.pop(f"{key.resource[:-1]}/{key.name}", None)
+        touched = {key}
+        if key.resource == _TARGETS:
+            touched |= self._unhang(key.name)
+            self._targets.pop(key.name, None)
+            self.inventory.remove_target(key.name)
+        else:
+            self.inventory.locations.pop(key.name, None)
+        return touched
+
+    def _unhang(self, name: str) -> set[ObjectKey]:
+        """Take a SyncTarget from its path; whoever else claims that path is looked at again."""
+        target = self._targets.get(name)
+        if target is None or target.path is None:
+            return set()
+        others = self._hanging[target.path]
+        others.discard(name)
+        if not others:
+            del self._hanging[target.path]
+        return {target_key(other) for other in others}
+
+
+def target_key(name: str) -> ObjectKey:
+    """The key of a SyncTarget."""
+    return ObjectKey(_GROUP, _TARGETS, "", name)
+
+
+def is_inventory(key: ObjectKey) -> bool:
+    """Whether an object is a SyncTarget or a Location."""
+    return key.group == _GROUP and key.resource in _APIS
+
+
+def _timeless(obj: Object) -> Object:
+    """What counts: spec, labels, annotations, and which object it is."""
+    metadata = obj.get("metadata", {})
+    named = {field: metadata.get(field) for field in ("uid", "labels", "annotations")}
+    return {"spec": obj.get("spec"), **named}

@@ -1,0 +1,1 @@
+"""What is issued: records before and after, snapshots, and which removals pass."""

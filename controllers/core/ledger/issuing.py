@@ -1,0 +1,221 @@
+"""Issuing without I/O: what is stamped, signed and published next, and when a snapshot is due.
+
+Whoever drives it stores what is returned, in the order given, and says so: only then it is in
+force. Time comes as an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controllers.core.access.keys import Stamp
+from controllers.core.ledger.drafts import Draft, kind_of, same, values_of
+from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.snapshots import SnapshotIssuer
+from relay.core.events import Instant
+from schemas.identity import KEYS_KEY, ContentHash, MailKey
+from schemas.records import (
+    DeltaHead,
+    KeysRecord,
+    LocationRecord,
+    Profile,
+    Record,
+    encode_payload,
+)
+from schemas.signing import Envelope, Signer
+from schemas.snapshots import EntryKey, Term, encode, mail_key_of
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Records to be stored: the blobs, then the envelopes in this order."""
+
+    blobs: Mapping[ContentHash, bytes]
+    envelopes: tuple[Envelope, ...]
+    drafts: tuple[Draft, ...]
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPublication:
+    """A snapshot to be stored after its blobs; then the keys that it lists no more are erased."""
+
+    blobs: Mapping[ContentHash, bytes]
+    envelope: Envelope
+    dropped: tuple[MailKey, ...]
+    generation: int
+
+
+class LedgerIssuer:
+    """The one writer of a centre's ledger.
+
+    `unlisted` are keys in the store that the last snapshot does not list; `lost` is what it lists
+    and the ledger lacks, by key. That goes on being listed until it is issued anew, or a person
+    lets it go. A ledger that no snapshot vouches for, which `is_vouched` says, is issued anew.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        snapshots: SnapshotIssuer,
+        signer: Signer,
+        unlisted: Iterable[MailKey] = (),
+        lost: Mapping[MailKey, EntryKey] | None = None,
+        *,
+        is_vouched: bool = True,
+    ) -> None:
+        self.ledger = ledger
+        self.is_vouched = is_vouched
+        self.lost: dict[MailKey, EntryKey] = dict(lost or {})
+        self._snapshots = snapshots
+        # Who signs all but `keys` records.
+        self.signer = signer
+        self._unlisted = frozenset(unlisted)
+
+    # Records.
+
+    def issue(self, drafts: Sequence[Draft], now: Instant) -> Publication:
+        """Stamp and sign these records; `published` is to be told once they are stored."""
+        records = self.ledger.stamp(drafts, now.wall_ms)
+        envelopes = [
+            self.signer.seal(draft.kind, encode_payload(record), draft.body)
+            for draft, record in zip(drafts, records, strict=True)
+        ]
+        blobs = {address: value for draft in drafts for address, value in draft.blobs.items()}
+        return Publication(blobs, tuple(envelopes), tuple(drafts), tuple(records))
+
+    def keys_published(self, record: KeysRecord, signer: Signer, now: Instant) -> None:
+        """Other keys are in the store: this one signs from now on.
+
+        If one is revoked nobody may believe the last snapshot any more: the next one comes soon.
+        """
+        former = self.ledger.records.get(KEYS_KEY)
+        before = former.revoked if isinstance(former, KeysRecord) else frozenset()
+        if record.revoked - before:
+            self._snapshots.renew(now=now.seconds)
+        self.ledger.remember("keys", record, None)
+        self.signer = signer
+
+    def stamp(self, now: Instant) -> Stamp:
+        """When something is issued that is not signed here."""
+        return Stamp(self.ledger.next_generation(now.wall_ms), self.ledger.term)
+
+    def published(
+        self, publication: Publication, now: Instant, delete: Iterable[MailKey] = ()
+    ) -> list[Record]:
+        """What was issued is in force, and what is deleted with it no more; returns the latter."""
+        for draft, record in zip(publication.drafts, publication.records, strict=True):
+            ledger = self.ledger
+            former = ledger.records.get(draft.slot) or ledger.deleted.get(draft.slot)
+            takes_away = draft.slot in ledger.forgotten or _takes_away(record, former)
+            ledger.remember(draft.kind, record, draft.body)
+            self._list(record, former, takes_away=takes_away, now=now)
+        return self.delete(delete, now)
+
+    def _list(
+        self, record: Record, former: Record | None, *, takes_away: bool, now: Instant
+    ) -> None:
+        entry = entry_key_of(record)
+        if entry is None:
+            return
+        before = entry_key_of(former) if former else self.lost.pop(record.source.key, None)
+        if before is not None and before != entry:
+            self._snapshots.deleted(before, now=now.seconds)
+        self._snapshots.issued(entry, record.generation, takes_away=takes_away, now=now.seconds)
+
+    def delete(self, keys: Iterable[MailKey], now: Instant) -> list[Record]:
+        """Records are in force no longer; those that were. The store has them until a snapshot."""
+        gone = self.ledger.delete(keys)
+        for record in gone:
+            entry = entry_key_of(record)
+            assert entry is not None, "keys are not deleted"
+            self._snapshots.deleted(entry, now=now.seconds)
+        return gone
+
+    def raise_above(self, shown: int) -> list[Draft]:
+        """Someone has a snapshot of this generation: all in force, to be issued anew above it.
+
+        Nothing, if all that is issued lies above it anyway.
+        """
+        if shown <= self.ledger.highest:
+            return []
+        self.ledger.raise_to(shown)
+        return self.all_in_force()
+
+    def all_in_force(self) -> list[Draft]:
+        """All that is in force but the keys, to be issued anew as it is.
+
+        Whoever holds what this ledger forgot may lose something by it.
+        """
+        return self.again(self.ledger.records.keys(), loses=True)
+
+    def again(self, keys: Iterable[MailKey], *, loses: bool = False) -> list[Draft]:
+        """What is in force under these keys, to be issued anew as it is, the oldest first."""
+        held = (record for key in keys if (record := self.ledger.records.get(key)) is not None)
+        records = sorted(held, key=lambda record: record.generation)
+        bodies = self.ledger.bodies
+        return [
+            Draft(kind_of(item), item, bodies.get(item.source.key), loses=loses)
+            for item in records
+            if not isinstance(item, KeysRecord)
+        ]
+
+    def forget_lost(self, now: Instant) -> int:
+        """Let go of what the last snapshot lists and the ledger lost; how many records."""
+        lost, self.lost = self.lost, {}
+        for entry in lost.values():
+            self._snapshots.deleted(entry, now=now.seconds)
+        return len(lost)
+
+    def withdraw(self, term: str, now: Instant) -> None:
+        """What this term (16 hex digits) issued and no snapshot lists goes everywhere."""
+        self._snapshots.withdraw(Term(bytes.fromhex(term)), now=now.seconds)
+
+    # Snapshots.
+
+    @property
+    def due(self) -> float:
+        """When to sign the next snapshot, in seconds; changes may bring it forward."""
+        return self._snapshots.due
+
+    def hold(self, name: str, now: Instant) -> None:
+        """Drop and settle nothing until `release`, for a minute at most."""
+        self._snapshots.hold(name, now=now.seconds)
+
+    def release(self, name: str) -> None:
+        self._snapshots.release(name)
+
+    def sign_snapshot(self, now: Instant) -> SnapshotPublication:
+        """The snapshot that is due; `snapshot_published` is to be told once it is stored."""
+        generation = self.ledger.next_generation(now.wall_ms)
+        issued = self._snapshots.sign(generation, now=now.seconds, now_ms=now.wall_ms)
+        dropped = {mail_key_of(entry) for entry in issued.dropped} | self._unlisted
+        # A record that moved is listed elsewhere, also if it was deleted there meanwhile.
+        deleted = self.ledger.deleted.items()
+        listed = {key for key, it in deleted if entry_key_of(it) not in issued.dropped}
+        gone = tuple(sorted(dropped - self.ledger.records.keys() - listed))
+        envelope = self.signer.seal("snapshot", encode(issued.record))
+        return SnapshotPublication(values_of(*issued.blobs), envelope, gone, generation)
+
+    def snapshot_published(self, publication: SnapshotPublication) -> list[Record]:
+        """The snapshot is in the store, and what it drops is not; returns the latter."""
+        self._unlisted = frozenset()
+        return self.ledger.drop(publication.dropped)
+
+    def check(self) -> None:
+        """Assert the invariants of all parts."""
+        self.ledger.check()
+        self._snapshots.check()
+        assert self.lost.keys().isdisjoint(self.ledger.records)
+
+
+def _takes_away(record: Record, former: Record | None) -> bool:
+    """Whether someone may lose something by a record that was otherwise before."""
+    if isinstance(record, DeltaHead) and record.last_loss == record.generation:
+        return True
+    return (
+        former is not None
+        and isinstance(record, Profile | LocationRecord)
+        and not same(record, former)
+    )

@@ -1,0 +1,176 @@
+"""One start of the centre: what its store holds, judged by the last snapshot that it signed.
+
+A ledger that is lost, rolled back or restored is the same start. What the centre does not know is
+orphaned below it, and not dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controllers.core.ledger.drafts import slot_of
+from controllers.core.ledger.issuing import LedgerIssuer
+from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.moving import still_left
+from controllers.core.ledger.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
+from controllers.core.reading import Reading
+from relay.core.events import Instant
+from relay.core.records.reading import SnapshotReading
+from relay.core.records.snapshot import Interest, SnapshotView, Unread
+from relay.core.records.tree import SnapshotTree
+from relay.core.records.verdict import HeldRecord
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.records import (
+    DeltaHead,
+    KeysRecord,
+    LocationRecord,
+    Profile,
+    Record,
+    decode_payload,
+)
+from schemas.refusals import RecordRefused
+from schemas.signing import Envelope, Signer
+from schemas.snapshots import (
+    EntryKey,
+    SnapshotRecord,
+    SnapshotRefused,
+    Term,
+    TermEntry,
+    mail_key_of,
+    read_snapshot,
+    read_terms,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record as the store holds it."""
+
+    kind: str
+    record: Record
+    body: bytes | None
+
+
+@dataclass(slots=True)
+class StoredLedger:
+    """What the store holds of a ledger; `last` is None without a snapshot that can be read."""
+
+    records: dict[MailKey, StoredRecord] = field(default_factory=dict)
+    # The store holds something at these keys that is no record.
+    damaged: set[MailKey] = field(default_factory=set)
+    last: SnapshotRecord | None = None
+    listed: dict[EntryKey, int] = field(default_factory=dict)
+    terms: tuple[TermEntry, ...] = ()
+
+    def begin(self, term: str, signer: Signer, now: Instant) -> LedgerIssuer:
+        """The ledger of a new term (16 hex digits), and its issuer."""
+        ledger = Ledger(signer.tree, term)
+        held = {_held(key, it.record): key for key, it in self.records.items() if key != KEYS_KEY}
+        last, kept, unlisted = self.last, list(held), set(self.damaged)
+        lacking: list[EntryKey] = []
+        if last is not None:
+            standing = judge_own_ledger(held, last, self.listed)
+            kept = list(standing.kept)
+            unlisted |= {held[it] for it in standing.gone}
+            # Of what is older than listed the spaces say what it should be, as of what is lost.
+            lacking = [*standing.lacking, *(it.key for it in standing.outdated)]
+        for key in [held[it] for it in kept] + [KEYS_KEY]:
+            if (found := self.records.get(key)) is not None:
+                ledger.remember(found.kind, found.record, found.body)
+        ledger.raise_to(last.generation if last else 0)
+        ahead = {
+            it.key: it.generation for it in kept if not last or it.generation > last.generation
+        }
+        snapshots = SnapshotIssuer(
+            Term(bytes.fromhex(term)),
+            now=now.seconds,
+            last=last,
+            stored=SnapshotTree.empty().changed(self.listed),
+            # What a snapshot that cannot be read listed may be lost: nothing of it is known.
+            terms=known_terms(last, self.terms, kept) if last else (),
+            ahead=ahead,
+            losing=any(self._may_lose(it.key, self.records[held[it]].record) for it in kept),
+        )
+        lost: dict[MailKey, EntryKey] = {}
+        for entry in sorted(lacking, key=lambda entry: self.listed[entry], reverse=True):
+            key = mail_key_of(entry)
+            if key in ledger.records or key in lost:
+                # It moved after that snapshot, or before, and was listed at both places.
+                snapshots.deleted(entry, now=now.seconds)
+            else:
+                lost[key] = entry
+        ledger.forgotten |= lost.keys()
+        vouched = last is not None or not held
+        unlisted -= lost.keys()
+        issuer = LedgerIssuer(ledger, snapshots, signer, unlisted, lost, is_vouched=vouched)
+        issuer.delete(still_left(ledger.records, signer.tree, self.listed), now)
+        return issuer
+
+    def _may_lose(self, entry: EntryKey, record: Record) -> bool:
+        """Whether a record may have taken something that no snapshot settled yet."""
+        settled = self.last.settled if self.last is not None else 0
+        if isinstance(record, DeltaHead):
+            return record.last_loss > settled
+        inventory = isinstance(record, Profile | LocationRecord)
+        return inventory and entry in self.listed and record.generation > settled
+
+
+def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
+    """Read what a store holds, by key, and what its last snapshot lists."""
+    found = StoredLedger()
+    for name, stored in store.items():
+        key = MailKey(name)
+        if key == SNAPSHOT_KEY:
+            continue
+        try:
+            record = decode_payload(stored.kind, stored.payload)
+        except RecordRefused:
+            found.damaged.add(key)
+            continue
+        if _is_whole(key, record, stored):
+            body = stored.body if isinstance(record, DeltaHead) else None
+            found.records[key] = StoredRecord(stored.kind, record, body)
+        else:
+            found.damaged.add(key)
+    snapshot = store.get(SNAPSHOT_KEY)
+    if snapshot is not None:
+        yield from _read_snapshot(snapshot, found)
+    return found
+
+
+def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
+    """Without all of its content nobody can tell what the store lost since."""
+    nodes: dict[ContentHash, bytes] = {}
+    try:
+        last = read_snapshot(envelope.payload)
+        reading = SnapshotReading(last, Interest.everything(), nodes)
+        while missing := reading.missing():
+            loaded = yield missing
+            for reference in missing:
+                if reference.address in loaded:
+                    reading.take(reference.address, loaded[reference.address])
+            if reading.missing() == missing:
+                break
+        entries = SnapshotView(last, nodes).entries()
+        if (terms := nodes.get(last.terms_reference.address)) is not None:
+            found.terms = read_terms(terms).terms
+        if not isinstance(entries, Unread) and terms is not None:
+            found.listed = {entry.key: entry.generation for entry in entries}
+            found.last = last
+    except SnapshotRefused:
+        found.last, found.listed = None, {}
+
+
+def _is_whole(key: MailKey, record: Record, stored: Envelope) -> bool:
+    """Whether it is what lies at this key of a ledger: of a term, a delta with its body."""
+    keys = isinstance(record, KeysRecord)
+    has_body = keys or (stored.body is not None) == isinstance(record, DeltaHead)
+    kept = stored.kind != "ask" and slot_of(stored.kind, record) == key
+    return has_body and kept and bool(record.term)
+
+
+def _held(key: MailKey, record: Record) -> HeldRecord:
+    entry = entry_key_of(record)
+    assert entry is not None, f"{key}: a snapshot lists all but the keys"
+    return HeldRecord(entry, record.generation, Term(bytes.fromhex(record.term)))

@@ -1,0 +1,1 @@
+"""What a change would do at every destination, before it is made."""

@@ -1,0 +1,139 @@
+"""What objects become at destinations, each made once for all that have the same properties.
+
+It is the very function by which edges customize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from controllers.core.planning.states import Contents
+from relay.core.destination.customizing import Form, NotCustomized, Values
+from relay.objects.customization import (
+    CustomizationFailed,
+    Customized,
+    Customizer,
+    customize,
+)
+from relay.objects.policies import PolicyUnknown, policies_of
+from relay.syncer.customizing import address_of
+from schemas import codec
+from schemas.blobs import OBJECT_MAX_BYTES, Reference
+from schemas.chunks import ManifestEntry
+from schemas.identity import ContentHash
+from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
+
+KEPT_MAX = 4096
+"""So many copies of one object are remembered."""
+OPENED_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What an object becomes, or why it cannot become anything: a message, and the field."""
+
+    form: Form | None
+    message: str = ""
+    field: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.message)
+
+
+class Copies:
+    """All copies of the objects in `contents`; one that is not there counts as it is written."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        # By object and Customizer: for each set of names that it asked for, by what they said.
+        self._made: dict[
+            tuple[str, Reference | None], dict[tuple[str, ...], dict[Values, Copy]]
+        ] = {}
+        self._opened = lru_cache(maxsize=OPENED_MAX)(self._open)
+        self._left_alone: dict[ContentHash, bool] = {}
+
+    def at(self, entry: ManifestEntry, values: Mapping[str, str], destination: str) -> Copy:
+        """What an object that is customized becomes where the properties are these."""
+        known = self._made.setdefault((entry.address, entry.customizer), {})
+        for names, copies in known.items():
+            copy = copies.get(tuple((name, values.get(name)) for name in names))
+            if copy is not None:
+                return copy
+        used, copy = self._make(entry, values, destination)
+        copies = known.setdefault(tuple(name for name, _ in used), {})
+        if len(copies) >= KEPT_MAX:
+            copies.clear()
+        copies[used] = copy
+        return copy
+
+    def object(
+        self, key: ObjectKey, reference: Reference, form: Form | None, destination: str
+    ) -> Mapping[str, Any] | None:
+        """The object itself, customized if it has a form; None if its content is not there."""
+        if form is None:
+            return self._opened(reference.address)
+        try:
+            made = self._customized(key, reference, form.customizer, form.properties, destination)
+        except (CustomizationFailed, CodecError):
+            return None
+        return None if made is None else made.object
+
+    def is_left_alone(self, key: ObjectKey, reference: Reference) -> bool:
+        """Whether its annotations ask that a copy is made once, and then left to its cluster."""
+        known = self._left_alone.get(reference.address)
+        if known is None:
+            obj = self._opened(reference.address)
+            try:
+                known = obj is not None and not policies_of(key, obj).overwrite
+            except PolicyUnknown:
+                known = False
+            self._left_alone[reference.address] = known
+        return known
+
+    def _make(
+        self, entry: ManifestEntry, values: Mapping[str, str], destination: str
+    ) -> tuple[Values, Copy]:
+        try:
+            made = self._customized(
+                entry.key, entry.reference, entry.customizer, values, destination
+            )
+            if made is None:
+                return (), Copy(None)
+            address, used = address_of(made)
+        except CustomizationFailed as error:
+            return _used(error), Copy(None, error.fault.message, error.fault.path)
+        except (CodecError, NotCustomized) as error:
+            return tuple(sorted(values.items())), Copy(None, str(error))
+        return used, Copy(Form(address, entry.customizer, used))
+
+    def _customized(
+        self,
+        key: ObjectKey,
+        reference: Reference,
+        by: Reference | None,
+        values: Mapping[str, str],
+        destination: str,
+    ) -> Customized | None:
+        """As an edge does it; None if the content is not there."""
+        obj = self._opened(reference.address)
+        plain = None if by is None else self._contents.get(by.address)
+        if obj is None or (plain is None and by is not None):
+            return None
+        customizer = None if plain is None else Customizer.decode(plain)
+        return customize(key, obj, customizer, values, destination)
+
+    def _open(self, address: ContentHash) -> Mapping[str, Any] | None:
+        plain = self._contents.get(address)
+        if plain is None:
+            return None
+        opened = codec.unpack(plain, OBJECT_MAX_BYTES)
+        return opened if isinstance(opened, Mapping) else None
+
+
+def _used(error: CustomizationFailed) -> Values:
+    return tuple(sorted(error.used.items()))

@@ -1,0 +1,261 @@
+"""What a change of what is delivered does at every destination, before it is made.
+
+Who is meant, what an object becomes and who wins it is asked of the very parts by which relays and
+edges decide it. Destinations for which the same placements are meant are judged once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from controllers.core.planning.audiences import Audiences, Meant
+from controllers.core.planning.copies import Copies
+from controllers.core.planning.reasons import Reasons
+from controllers.core.planning.states import Contents, State
+from controllers.core.planning.verdicts import (
+    ACTIONS,
+    NONE,
+    REMOVALS,
+    Action,
+    Crowd,
+    Judge,
+    Place,
+    Verdict,
+)
+from relay.core.destination.claims import DesiredObject
+from schemas.identity import MailKey, NodePath
+from schemas.moves import former_paths
+from schemas.objects import ObjectKey
+from schemas.records import Profile
+
+SAMPLE_MAX = 10
+"""So many rows of each action are at hand at once."""
+CROWDS_MAX = 4096
+
+
+class Row(NamedTuple):
+    """What becomes of one object at one destination, and why; `fields` are those it is about."""
+
+    path: NodePath
+    key: ObjectKey
+    action: Action
+    why: str = ""
+    fields: tuple[str, ...] = ()
+
+
+class Objects(NamedTuple):
+    """An object as it is meant at a destination before and after, None if not, or not known.
+
+    `kept` says whether its copy is kept in step.
+    """
+
+    key: ObjectKey
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much would be done, the first rows of each action, and on demand all of them.
+
+    `destinations` are those where something would be done, or is kept from it, `placements` those
+    by which.
+    """
+
+    counts: Mapping[Action, int]
+    placements: int
+    destinations: int
+    sample: tuple[Row, ...]
+    _survey: _Survey
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, removals before all others, by path."""
+        yield from self._survey.rows(REMOVALS)
+        yield from self._survey.rows(frozenset(ACTIONS) - REMOVALS)
+
+    def objects(self, path: NodePath) -> Iterator[Objects]:
+        """What the rows at a destination are about."""
+        return self._survey.objects(path)
+
+
+def plan(
+    before: State, after: State, contents: Contents, named: AbstractSet[ObjectKey] = frozenset()
+) -> Plan:
+    """Compare two states at all destinations; of `named` objects is told also if nothing changes.
+
+    Looks once at each profile, and twice more where all rows are asked for.
+    """
+    survey = _Survey(before, after, contents, named)
+    return survey.plan()
+
+
+class _Pair(NamedTuple):
+    """Who hangs at one place before and after; one who moves with all it has is where it goes."""
+
+    was: Profile | None
+    now: Profile | None
+
+    @property
+    def path(self) -> NodePath:
+        profile = self.now or self.was
+        assert profile is not None
+        return profile.path
+
+
+class _Told(NamedTuple):
+    """A destination where something is to be told, without what is known of it."""
+
+    names: tuple[str, ...]
+    was: MailKey | None
+    now: MailKey | None
+    actions: frozenset[Action]
+
+
+@dataclass(slots=True)
+class _Sample:
+    """The first rows of one action, by path."""
+
+    kept: list[tuple[tuple[str, ...], ObjectKey, _Pair, Verdict]] = field(default_factory=list)
+
+    def offer(self, pair: _Pair, verdict: Verdict) -> None:
+        if len(self.kept) >= 2 * SAMPLE_MAX:
+            self.kept = self.first()
+        elif len(self.kept) >= SAMPLE_MAX and pair.path.names > self.kept[SAMPLE_MAX - 1][0]:
+            return
+        self.kept.append((pair.path.names, verdict.key, pair, verdict))
+
+    def first(self) -> list[tuple[tuple[str, ...], ObjectKey, _Pair, Verdict]]:
+        return heapq.nsmallest(SAMPLE_MAX, self.kept, key=lambda item: item[:2])
+
+
+class _Survey:
+    """The comparison under way."""
+
+    def __init__(
+        self, before: State, after: State, contents: Contents, named: AbstractSet[ObjectKey]
+    ) -> None:
+        self._before, self._after = before, after
+        self._copies = Copies(contents)
+        self._judge = Judge(before, after, self._copies, named)
+        self._reasons = Reasons(before, after, self._copies)
+        self._audiences = Audiences(before, after)
+        self._crowds: dict[Meant, Crowd] = {}
+        # Where something is to be told: in the order of paths once all were looked at.
+        self._told: list[_Told] = []
+        self._sets: dict[frozenset[Action], frozenset[Action]] = {}
+
+    def plan(self) -> Plan:
+        counts: Counter[Action] = Counter()
+        samples = {action: _Sample() for action in ACTIONS}
+        destinations = 0
+        for pair in self._pairs():
+            verdicts = self._verdicts(pair)
+            for verdict in verdicts:
+                counts[verdict.action] += 1
+                samples[verdict.action].offer(pair, verdict)
+            destinations += any(verdict.action != NONE for verdict in verdicts)
+            if verdicts:
+                actions = frozenset(verdict.action for verdict in verdicts)
+                was, now = (None if side is None else side.source.key for side in pair)
+                # Few sets of actions are shared by very many destinations.
+                actions = self._sets.setdefault(actions, actions)
+                self._told.append(_Told(pair.path.names, was, now, actions))
+        self._told.sort(key=lambda told: told.names)
+        sample = (self._row(item[2], item[3]) for one in samples.values() for item in one.first())
+        return Plan(
+            {action: counts[action] for action in ACTIONS},
+            len(self._judge.concerned),
+            destinations,
+            (*sample,),
+            self,
+        )
+
+    def rows(self, actions: AbstractSet[Action]) -> Iterator[Row]:
+        for told in self._told:
+            if told.actions.isdisjoint(actions):
+                continue
+            pair = self._pair(told)
+            for verdict in self._verdicts(pair):
+                if verdict.action in actions:
+                    yield self._row(pair, verdict)
+
+    def objects(self, path: NodePath) -> Iterator[Objects]:
+        first = bisect_left(self._told, path.names, key=lambda told: told.names)
+        following = range(first, len(self._told))
+        for at in takewhile(lambda at: self._told[at].names == path.names, following):
+            pair = self._pair(self._told[at])
+            for verdict in self._verdicts(pair):
+                yield Objects(
+                    verdict.key,
+                    self._object(verdict.key, verdict.before, pair.was),
+                    self._object(verdict.key, verdict.after, pair.now),
+                    self._judge.is_kept(verdict),
+                )
+
+    def _object(
+        self, key: ObjectKey, wanted: DesiredObject | None, profile: Profile | None
+    ) -> Mapping[str, Any] | None:
+        if wanted is None or profile is None:
+            return None
+        return self._copies.object(key, wanted.reference, wanted.form, profile.source.name)
+
+    def _pairs(self) -> Iterator[_Pair]:
+        before, after = self._before.profiles, self._after.profiles
+        # Who leaves a place and who comes to one may be two: the place has both.
+        leaving: dict[NodePath, Profile] = {}
+        coming: dict[NodePath, Profile] = {}
+        for key, was in before.items():
+            now = was if before is after else after.get(key)
+            if now is not None and (now.path == was.path or _takes_all(was, now)):
+                yield _Pair(was, now)
+                continue
+            leaving[was.path] = was
+            if now is not None:
+                coming[now.path] = now
+        if before is not after:
+            coming |= {after[key].path: after[key] for key in after if key not in before}
+        for path in leaving.keys() | coming.keys():
+            yield _Pair(leaving.get(path), coming.get(path))
+
+    def _pair(self, told: _Told) -> _Pair:
+        before, after = self._before.profiles, self._after.profiles
+        was = None if told.was is None else before[told.was]
+        if before is after:
+            return _Pair(was, was)
+        return _Pair(was, None if told.now is None else after[told.now])
+
+    def _row(self, pair: _Pair, verdict: Verdict) -> Row:
+        place = self._place(pair, self._audiences.meant(*pair))
+        why, fields = self._reasons.of(verdict, place)
+        return Row(pair.path, verdict.key, verdict.action, why, fields)
+
+    def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
+        meant = self._audiences.meant(*pair)
+        before, after, same_place = meant
+        if same_place and before == after and self._judge.is_calm(after):
+            return ()
+        crowd = self._crowds.get(meant)
+        if crowd is None:
+            if len(self._crowds) >= CROWDS_MAX:
+                self._crowds.clear()
+            crowd = self._crowds[meant] = self._judge.crowd(before, after, same_place=same_place)
+        if not crowd.customizes:
+            return self._judge.verdicts(crowd, None)
+        return self._judge.verdicts(crowd, self._place(pair, meant))
+
+    def _place(self, pair: _Pair, meant: Meant) -> Place:
+        were_at, are_at = self._audiences.located(*pair)
+        return Place(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
+
+
+def _takes_all(was: Profile, now: Profile) -> bool:
+    """Whether a destination moves with all it has."""
+    return was.path in former_paths(now.annotations)

@@ -1,0 +1,208 @@
+"""Why something becomes of an object at a destination, in words; and which fields it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controllers.core.planning.copies import Copies
+from controllers.core.planning.states import Delivery, State
+from controllers.core.planning.verdicts import UNKNOWN, Place, Verdict
+from controllers.core.workloads.what import DEFINITIONS
+from relay.core.destination.claims import DesiredObject
+from relay.objects.differences import differing_fields
+from relay.syncer.plan import NAMESPACES
+from schemas.identity import MailKey
+from schemas.placements import kind_of
+from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
+from schemas.selectors import LabelSelector
+
+Why = tuple[str, tuple[str, ...]]
+
+_HOLDERS = frozenset({NAMESPACES, DEFINITIONS})
+
+
+class Reasons:
+    """The reasons of one plan."""
+
+    def __init__(self, before: State, after: State, copies: Copies) -> None:
+        self._before, self._after = before, after
+        self._copies = copies
+
+    def of(self, verdict: Verdict, place: Place) -> Why:
+        """Why a verdict is as it is, and the fields that differ or cannot be made."""
+        match verdict.action:
+            case "update":
+                return self._update(verdict, place)
+            case "create":
+                return self._create(verdict, place), ()
+            case "delete":
+                stays = _kind(verdict) in _HOLDERS
+                more = "; it stays if others' things are in it" if stays else ""
+                return self._delete(verdict, place) + more, ()
+            case "frozen":
+                return self._frozen(verdict)
+            case "held":
+                return self._after.placements[verdict.by].why_held, ()
+            case "none":
+                return self._nothing(verdict), ()
+
+    def _update(self, verdict: Verdict, place: Place) -> Why:
+        assert verdict.before is not None
+        after = verdict.after
+        if after is not None and self._copies.is_left_alone(verdict.key, after.reference):
+            return "downsync-overwrite is false: it is left to its cluster from now on", ()
+        if verdict.before.address.startswith(UNKNOWN):
+            return "it was frozen here, and goes on", ()
+        if after is not None and verdict.before.address == after.address:
+            return "it was left to its cluster, and is kept in step from now on", ()
+        old = self._object(verdict, verdict.before, place.was)
+        new = self._object(verdict, verdict.after, place.now)
+        if old is None or new is None:
+            return "its content is another", ()
+        return "", differing_fields(old, new)
+
+    def _object(
+        self, verdict: Verdict, wanted: DesiredObject | None, profile: Profile | None
+    ) -> Mapping[str, Any] | None:
+        if wanted is None or profile is None:
+            return None
+        name = profile.source.name
+        return self._copies.object(verdict.key, wanted.reference, wanted.form, name)
+
+    def _create(self, verdict: Verdict, place: Place) -> str:
+        assert verdict.after is not None
+        if not verdict.after.placements:
+            return "what is to lie in it needs it"
+        key = MailKey(verdict.after.placements[0])
+        delivery, former = self._after.placements[key], self._before.placements.get(key)
+        if place.now is None:
+            return ""
+        if place.was is None or place.was.source != place.now.source:
+            return f"SyncTarget {place.now.source.name} is new at {place.now.path}"
+        if former is None:
+            return f"{delivery.title} is new"
+        if key not in place.meant_before:
+            return self._reached(delivery, former, place)
+        if verdict.key in self._after.new:
+            return f"it is new, and {delivery.title} selects it"
+        return f"{delivery.title} selects it now"
+
+    def _delete(self, verdict: Verdict, place: Place) -> str:
+        assert verdict.before is not None
+        if place.was is None:
+            return ""
+        if place.now is None or place.was.source != place.now.source:
+            return self._left(place.was)
+        if not verdict.before.placements:
+            return "nothing that lies in it is wanted any more"
+        key = MailKey(verdict.before.placements[0])
+        former, delivery = self._before.placements[key], self._after.placements.get(key)
+        if delivery is None:
+            return f"{former.title} is deleted"
+        if key not in place.meant_after:
+            return self._lost(former, delivery, place)
+        if verdict.key in self._after.gone:
+            return "it is deleted at the centre"
+        return f"no longer selected by {delivery.title}"
+
+    def _frozen(self, verdict: Verdict) -> Why:
+        delivery = self._after.placements[verdict.by]
+        failed = verdict.failed
+        if failed is None:
+            fault = delivery.faults[verdict.key][0]
+            return f"{delivery.title} stays as it is everywhere: {fault}", ()
+        if verdict.failing == verdict.key:
+            return failed.message, (failed.field,) if failed.field else ()
+        return f"frozen with {verdict.failing}", ()
+
+    def _nothing(self, verdict: Verdict) -> str:
+        before, after = verdict.before, verdict.after
+        if verdict.failed is not None:
+            return f"it stays frozen: {verdict.failed.message} for {verdict.failing}"
+        if before is None and after is None:
+            return "it is not meant for this destination"
+        if after is None:
+            return "downsync-overwrite is false: the copy stays"
+        if before is None or before.address == after.address:
+            return "it is as it should be"
+        if after.create_only:
+            return "createOnly: the copy that is there stays as it is"
+        return "downsync-overwrite is false: the copy is left to its cluster"
+
+    # Who is meant.
+
+    def _left(self, was: Profile) -> str:
+        """Why a destination is none any more at its place."""
+        moved = self._after.profiles.get(was.source.key)
+        if moved is not None:
+            return f"SyncTarget {was.source.name} hangs at {moved.path} then"
+        return f"SyncTarget {was.source.name} is deleted, or loses its place"
+
+    def _reached(self, delivery: Delivery, former: Delivery, place: Place) -> str:
+        found = _selecting(delivery.alternatives, place.now, place.are_at)
+        if _selecting(former.alternatives, place.now, place.are_at) is None:
+            return f"{_selectors(delivery)} of {delivery.title} match it now"
+        if found is None or found[1] is None:
+            return f"the labels of its SyncTarget match {delivery.title} now"
+        return f"it is at Location {found[1].source.name}, which {delivery.title} selects"
+
+    def _lost(self, former: Delivery, delivery: Delivery, place: Place) -> str:
+        """Why a placement is not meant for a destination any more."""
+        found = _selecting(former.alternatives, place.was, place.were_at)
+        if found is None or place.now is None:
+            return f"{delivery.title} is not meant for it any more"
+        if _selecting(former.alternatives, place.now, place.are_at) is not None:
+            return f"{_selectors(delivery)} of {delivery.title} do not match it any more"
+        alternative, location = found
+        target = f"SyncTarget {place.now.source.name}"
+        if location is None:
+            return _unmatched(alternative.selector, place.now.labels, target)
+        whose = f"Location {location.source.name}"
+        present = self._after.locations.get(location.source.key)
+        if present is None or present.instance_selector is None:
+            return f"{whose} is deleted" if present is None else f"{whose} selects nothing"
+        if not alternative.selector.matches(present.labels):
+            return _unmatched(alternative.selector, present.labels, whose)
+        told = _unmatched(present.instance_selector, place.now.labels, target)
+        return f"{told}: it is not at {whose} any more"
+
+
+def _kind(verdict: Verdict) -> tuple[str, str]:
+    return verdict.key.group, verdict.key.resource
+
+
+def _selectors(delivery: Delivery) -> str:
+    of_targets = kind_of(delivery.name).kind == "BindingPolicy"
+    return "clusterSelectors" if of_targets else "locationSelectors"
+
+
+def _selecting(
+    alternatives: tuple[Alternative, ...],
+    profile: Profile | None,
+    locations: Sequence[LocationRecord],
+) -> tuple[Alternative, LocationRecord | None] | None:
+    """The first alternative that selects a destination at these Locations, and by which it does."""
+    for alternative in alternatives if profile is not None else ():
+        space, selector = alternative.space, alternative.selector
+        if profile is None or space not in ("", profile.source.space):
+            continue
+        if alternative.over != OVER_LOCATION:
+            if selector.matches(profile.labels):
+                return alternative, None
+            continue
+        for location in locations:
+            if selector.matches(location.labels):
+                return alternative, location
+    return None
+
+
+def _unmatched(selector: LabelSelector, labels: Mapping[str, str], whose: str) -> str:
+    """Which label keeps a selector from matching."""
+    for requirement in selector:
+        if not requirement.matches(labels):
+            if requirement.key in labels:
+                said = f"{requirement.key}={labels[requirement.key]}"
+                return f"label {said} of {whose} no longer matches"
+            return f"{whose} has no label {requirement.key} any more"
+    return f"the labels of {whose} no longer match"

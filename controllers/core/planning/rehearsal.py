@@ -1,0 +1,313 @@
+"""A change tried on the centre's own decisions: what would be delivered after it.
+
+Placements and inventory go through the very parts that issue records; nothing is issued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from controllers.core.inventory.records import REGISTERED
+from controllers.core.inventory.registry import Registry
+from controllers.core.planning.states import NOTHING, Delivery, RecordsOf, State
+from controllers.core.rollout.estimates import label_values, wave_members
+from controllers.core.rollout.waves import expanded
+from controllers.core.translation.placements import Placements, Work
+from controllers.core.translation.translate import Issued, alternatives_of
+from controllers.core.workloads.space import Object
+from schemas.blobs import Reference
+from schemas.chunks import ManifestEntry
+from schemas.faults import Fault
+from schemas.identity import ContentHash, MailKey
+from schemas.objects import ObjectKey
+from schemas.placements import placement_of, title
+from schemas.records import DeltaHead, LocationRecord, Profile, Record
+
+LATER_REVISION = 2**62
+"""The resourceVersion of what is written: above all that a space said."""
+LATER_TIME = "9999-12-31T23:59:59Z"
+
+Objects = Mapping[ObjectKey, Object]
+Written = Mapping[ObjectKey, Object | None]
+"""What is written, by key; None is what is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the centre knows now: of the first workload space and inventory, and of all others.
+
+    `objects` and `inventory` are all that their spaces show; nothing of the latter if the change
+    has nothing for it.
+    """
+
+    placements: Placements
+    registry: Registry
+    ledger: Mapping[MailKey, Record]
+    objects: Objects
+    inventory: Objects = field(default_factory=dict)
+    # What placements of other spaces have delivered.
+    others: Mapping[MailKey, Issued] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Both states; what is to be known of content, first what matters most; and what else to say.
+
+    `stored` are values of blobs that are not kept yet. `placements` say by title what becomes of
+    each that is touched.
+    """
+
+    before: State
+    after: State
+    wanted: tuple[Reference, ...]
+    stored: Mapping[ContentHash, bytes]
+    placements: Mapping[str, str]
+    notes: tuple[str, ...]
+    # By title: the waves by which it goes out, each with about how many destinations.
+    waves: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+def rehearse(
+    stage: Stage,
+    workloads: Written,
+    inventory: Written,
+    named: AbstractSet[ObjectKey] = frozenset(),
+) -> Rehearsal:
+    """Try what is written and deleted, in this order, on a centre's copy of its own.
+
+    Of `named` objects the content is wanted also if they stay as they are.
+    """
+    before = _state(stage)
+    trial = stage.placements.rehearsal(stage.objects, stage.ledger)
+    touched: set[str] = set()
+    for key, obj in workloads.items():
+        touched |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
+    works = {work.name: work for work in _works(trial, touched)}
+    changes = [_Change(trial, name, works.get(name), before, workloads) for name in sorted(touched)]
+    placements = {**before.placements}
+    for change in changes:
+        change.put_into(placements)
+    stored = {
+        address: value
+        for work in works.values()
+        if work.draft is not None
+        for address, value in work.draft.blobs.items()
+    }
+    there = stage.objects.keys()
+    after = replace(
+        before,
+        placements=placements,
+        gone=frozenset(key for key, obj in workloads.items() if obj is None),
+        new=frozenset(workloads.keys() - there),
+    )
+    after, notes = _with_inventory(stage, inventory, after)
+    return Rehearsal(
+        before,
+        after,
+        tuple(dict.fromkeys(_references(before, after, named))),
+        stored,
+        {title(change.name): change.action for change in changes if change.action},
+        (*(note for change in changes for note in change.notes()), *notes),
+        {title(change.name): found for change in changes if (found := change.waves(stage.ledger))},
+    )
+
+
+def _works(trial: Placements, names: Collection[str]) -> Iterator[Work]:
+    """What is issued and deleted, also of what waits for others of these to be issued first."""
+    while names:
+        listed, names = trial.next(names), trial.deferred
+        yield from (work for work in listed if work.draft is not None or work.translation is None)
+
+
+def later(key: ObjectKey, obj: Object) -> Object:
+    """An object as it is once it is written: newer than all that there is."""
+    metadata = {"uid": f"{key}", "creationTimestamp": LATER_TIME, **obj["metadata"]}
+    return {**obj, "metadata": {**metadata, "resourceVersion": str(LATER_REVISION)}}
+
+
+class _Change:
+    """What becomes of one placement."""
+
+    def __init__(
+        self, trial: Placements, name: str, work: Work | None, before: State, written: Written
+    ) -> None:
+        self.name = name
+        self._trial = trial
+        self._key = trial.source(name).key
+        self._former = before.placements.get(self._key)
+        self._work = work
+        self._written = written
+        self._placement = trial.workloads.placements.get(name)
+        self._faults = self._kept_back() if self._placement is not None else {}
+
+    @property
+    def action(self) -> str:
+        """What becomes of it, in a word; "" if it stays as it is."""
+        if self._faults:
+            return "frozen"
+        if self._work is None:
+            return "held" if self.name in self._trial.held else ""
+        if self._work.translation is None:
+            return "delete"
+        return "update" if self._former is not None else "create"
+
+    def put_into(self, placements: dict[MailKey, Delivery]) -> None:
+        """Put what is delivered then in the place of what is delivered now."""
+        placements.pop(self._key, None)
+        delivery = self._delivery()
+        if delivery is not None:
+            placements[self._key] = delivery
+
+    def notes(self) -> Iterator[str]:
+        """What its status would say is wrong."""
+        lack = self._trial.workloads.lack(self.name)
+        if lack is not None and not self._faults and self.name in self._trial.workloads.objects:
+            yield f"{title(self.name)}: {lack.message}"
+        for fault in self._trial.faults.get(self.name, ()) if self._work else ():
+            yield f"{title(self.name)}: {fault}; it stays as it went out last"
+        if why := self._trial.held.get(self.name):
+            yield f"{title(self.name)}: RemovalHeld: {why}"
+
+    def waves(self, ledger: Mapping[MailKey, Record]) -> tuple[tuple[str, int], ...]:
+        """By which waves it goes out, with how many destinations; none if it goes at once.
+
+        Shares of a Rollout that is new are drawn otherwise later, so these are about as many.
+        """
+        rollouts = self._trial.workloads.rollouts
+        steering = rollouts.of(self.name)
+        if steering is None or self.action not in ("create", "update") or self._work is None:
+            return ()
+        draft = self._work.draft
+        if draft is None or not isinstance(draft.record, DeltaHead):
+            return ()
+        listed, _ = expanded(
+            rollouts.specs[steering], lambda label: label_values(ledger.values(), label)
+        )
+        status = rollouts.stored_status(steering)
+        salt = status.salt if status is not None else ""
+        counts = wave_members(ledger, draft.record.alternatives, listed, salt)
+        return tuple(zip((wave.name for wave in listed), counts, strict=True))
+
+    def _delivery(self) -> Delivery | None:
+        work, former = self._work, self._former
+        if work is not None:
+            if work.translation is None or work.draft is None:
+                return None
+            head = work.draft.record
+            assert isinstance(head, DeltaHead)
+            entries = work.translation.entries
+            made = Delivery(self.name, self._key, head.alternatives, entries, head.priority)
+            return self._holding(made)
+        if self._faults:
+            assert self._placement is not None
+            meant = alternatives_of(self._placement.spec)
+            stays = former or Delivery(self.name, self._key, meant, NOTHING)
+            return replace(stays, faults=self._faults)
+        return self._holding(former) if former is not None else None
+
+    def _holding(self, delivery: Delivery) -> Delivery:
+        why = self._trial.held.get(self.name)
+        if why is None:
+            return delivery
+        selected = self._trial.workloads.resolver.selection(self.name)
+        held = frozenset(delivery.entries.keys() - selected.keys())
+        return replace(delivery, held=held, why_held=why)
+
+    def _kept_back(self) -> dict[ObjectKey, tuple[Fault, ...]]:
+        """What can be customized nowhere, and what else is written and stays back for that."""
+        resolver = self._trial.workloads.resolver
+        everything = self._trial.workloads.frozen(self.name)
+        if not everything:
+            return {}
+        found: dict[ObjectKey, tuple[Fault, ...]] = {}
+        for key in resolver.selection(self.name):
+            own = resolver.customizers.casting(key, resolver.objects[key]).faults
+            if own or key in self._written:
+                found[key] = own or everything
+        return found
+
+
+def _state(stage: Stage) -> State:
+    """What the ledger says now."""
+    ours = {
+        issued.head.source.key: _delivered(issued)
+        for issued in stage.placements.standing().values()
+    }
+    others = {key: _delivered(issued) for key, issued in stage.others.items()}
+    records = stage.ledger
+    return State(
+        {**others, **ours},
+        RecordsOf(records, Profile),
+        RecordsOf(records, LocationRecord),
+    )
+
+
+def _delivered(issued: Issued) -> Delivery:
+    head = issued.head
+    name = placement_of(head.source) or head.source.name
+    entries = issued.entries or NOTHING
+    return Delivery(name, head.source.key, head.alternatives, entries, head.priority)
+
+
+def _with_inventory(stage: Stage, written: Written, state: State) -> tuple[State, tuple[str, ...]]:
+    """The state with what becomes of destinations and Locations, and what is wrong with them."""
+    if not written:
+        return state, ()
+    trial = stage.registry.rehearsal(stage.inventory, stage.ledger)
+    looked_at: frozenset[ObjectKey] = frozenset()
+    for key, obj in written.items():
+        looked_at |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
+    work = trial.next(looked_at, 0)
+    records = {**stage.ledger, **{draft.slot: draft.record for draft in work.drafts}}
+    touched = [*(stage.ledger[slot] for slot in work.deleted), *(it.record for it in work.drafts)]
+    for slot in work.deleted:
+        del records[slot]
+    notes = [
+        f"synctarget/{name}: {said.message}"
+        for name, said in sorted(work.conditions.items())
+        if said.type == REGISTERED and said.status != "True"
+    ]
+    notes += [f"{name}: {why}" for name, why in sorted(trial.errors.items())]
+    if any(isinstance(record, Profile) for record in touched):
+        state = replace(state, profiles=RecordsOf(records, Profile))
+    if any(isinstance(record, LocationRecord) for record in touched):
+        state = replace(state, locations=RecordsOf(records, LocationRecord))
+    return state, tuple(notes)
+
+
+def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> Iterator[Reference]:
+    """The content by which it is told what differs.
+
+    First of what is another, and what is named; then of templates; then of all that may come or go
+    as a whole.
+    """
+    former, later_ = before.placements, after.placements
+    inventory = before.profiles is not after.profiles or before.locations is not after.locations
+    changed = [key for key in {**former, **later_} if former.get(key) is not later_.get(key)]
+    told = set(named)
+    for key in changed:
+        old, new = _entries(former.get(key)), _entries(later_.get(key))
+        told |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    # Others may have the object, too: before it is taken from them, or after they get it.
+    for name in sorted(told):
+        for standing in (*former.values(), *later_.values()):
+            if name in standing.entries:
+                yield from standing.entries[name].references
+    concerned = list({**former, **later_}) if inventory else changed
+    for key in concerned:
+        for delivery in (former.get(key), later_.get(key)):
+            yield from _of(delivery.templates() if delivery is not None else ())
+    for key in concerned:
+        yield from _of(_entries(former.get(key)).values())
+        yield from _of(_entries(later_.get(key)).values())
+
+
+def _entries(delivery: Delivery | None) -> Mapping[ObjectKey, ManifestEntry]:
+    return NOTHING if delivery is None else delivery.entries
+
+
+def _of(entries: Iterable[ManifestEntry]) -> Iterator[Reference]:
+    for entry in entries:
+        yield from entry.references

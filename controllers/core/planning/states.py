@@ -1,0 +1,90 @@
+"""What a tree delivers at one moment, as far as a plan looks at it: placements and inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeVar
+
+from controllers.core.translation.translate import Entries
+from schemas.blobs import Reference
+from schemas.chunks import TEMPLATE, ManifestEntry
+from schemas.faults import Fault
+from schemas.identity import ContentHash, MailKey
+from schemas.objects import ObjectKey
+from schemas.placements import title
+from schemas.records import Alternative, LocationRecord, Profile, Record
+
+R = TypeVar("R", bound=Record)
+
+Contents = Mapping[ContentHash, bytes]
+"""Plain bytes of blobs, by address; what is not there is told of without its fields."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """What one placement has delivered, and to whom; another delivery is another value."""
+
+    name: str
+    key: MailKey
+    alternatives: tuple[Alternative, ...]
+    entries: Entries
+    priority: int = 0
+    # What can be customized nowhere, by object: as long as it is so the placement stays as it is.
+    faults: Mapping[ObjectKey, tuple[Fault, ...]] = field(default_factory=dict)
+    # What is not selected any more and stays until a person lets it go, and why.
+    held: frozenset[ObjectKey] = frozenset()
+    why_held: str = ""
+
+    @property
+    def title(self) -> str:
+        return title(self.name)
+
+    def sealed(self) -> Iterator[Reference]:
+        """What of its content is sealed."""
+        for entry in self.entries.values():
+            if entry.enc:
+                yield from entry.references
+
+    def templates(self) -> tuple[ManifestEntry, ...]:
+        """The objects that are customized."""
+        return tuple(entry for entry in self.entries.values() if entry.flags & TEMPLATE)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is delivered, and the inventory; of an equal part both states hold the same value.
+
+    `gone` are objects that are deleted from their space, `new` those that are created.
+    """
+
+    placements: Mapping[MailKey, Delivery]
+    profiles: Mapping[MailKey, Profile]
+    locations: Mapping[MailKey, LocationRecord]
+    gone: frozenset[ObjectKey] = frozenset()
+    new: frozenset[ObjectKey] = frozenset()
+
+
+class RecordsOf(Mapping[MailKey, R]):
+    """The records of one kind among all, where they lie."""
+
+    def __init__(self, records: Mapping[MailKey, Record], kind: type[R]) -> None:
+        self._records = records
+        self._kind = kind
+
+    def __getitem__(self, key: MailKey) -> R:
+        record = self._records[key]
+        if not isinstance(record, self._kind):
+            raise KeyError(key)
+        return record
+
+    def __iter__(self) -> Iterator[MailKey]:
+        kind = self._kind
+        return (key for key, record in self._records.items() if isinstance(record, kind))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+NOTHING: Mapping[ObjectKey, ManifestEntry] = MappingProxyType({})

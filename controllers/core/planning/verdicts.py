@@ -1,0 +1,329 @@
+"""What becomes of each object at a destination: by what is wanted there before, and after.
+
+Destinations for which the same placements are meant are one crowd, judged once for all of which the
+copies are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+from controllers.core.planning.copies import Copies, Copy
+from controllers.core.planning.states import NOTHING, Delivery, State
+from relay.core.destination.assignment import Rank
+from relay.core.destination.claims import Claim, DesiredObject, choose
+from relay.core.destination.customizing import Form
+from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
+from schemas.chunks import ManifestEntry
+from schemas.identity import ContentHash, MailKey
+from schemas.objects import ObjectKey
+from schemas.properties import properties_of
+from schemas.records import LocationRecord, Profile
+
+Action = Literal["delete", "held", "frozen", "create", "update", "none"]
+DELETE: Action = "delete"
+HELD: Action = "held"
+FROZEN: Action = "frozen"
+CREATE: Action = "create"
+UPDATE: Action = "update"
+NONE: Action = "none"
+ACTIONS = (DELETE, HELD, FROZEN, CREATE, UPDATE, NONE)
+"""In the order in which they are told."""
+REMOVALS: AbstractSet[Action] = frozenset({DELETE, HELD})
+
+UNKNOWN = "?"
+"""What a frozen placement left at a destination, nobody but that knows."""
+SETTLED_MAX = 4096
+
+Slot = tuple[MailKey, ObjectKey]
+
+
+class Verdict(NamedTuple):
+    """What becomes of one object; `by` is the placement that freezes or holds it."""
+
+    key: ObjectKey
+    action: Action
+    before: DesiredObject | None
+    after: DesiredObject | None
+    by: MailKey = MailKey("")
+    # What of that placement could not be made: another object, perhaps.
+    failing: ObjectKey | None = None
+    failed: Copy | None = None
+
+
+class Place(NamedTuple):
+    """One place before and after: who hangs there, where that is, and what is meant for it."""
+
+    was: Profile | None
+    now: Profile | None
+    were_at: tuple[LocationRecord, ...]
+    are_at: tuple[LocationRecord, ...]
+    meant_before: tuple[MailKey, ...]
+    meant_after: tuple[MailKey, ...]
+
+
+@dataclass(slots=True)
+class Crowd:
+    """Destinations for which the same is meant before and after; what differs is `keys`."""
+
+    before: tuple[Delivery, ...]
+    after: tuple[Delivery, ...]
+    keys: tuple[ObjectKey, ...]
+    # What is to be customized to judge, of either side.
+    templates: tuple[tuple[tuple[MailKey, ManifestEntry], ...], ...]
+    # Placements of which something may change here.
+    active: frozenset[MailKey]
+    settled: dict[tuple[Copy, ...], tuple[Verdict, ...]] = field(default_factory=dict)
+
+    @property
+    def customizes(self) -> bool:
+        return any(self.templates)
+
+
+class _Side:
+    """What is wanted of a crowd's destinations at one moment."""
+
+    def __init__(self, deliveries: Iterable[Delivery], copies: Mapping[Slot, Copy]) -> None:
+        self.copies = copies
+        self.frozen: dict[MailKey, dict[ObjectKey, Copy]] = {}
+        self.holding: dict[MailKey, Delivery] = {}
+        for (placement, key), copy in copies.items():
+            if copy.failed:
+                self.frozen.setdefault(placement, {})[key] = copy
+        self.holding |= {delivery.key: delivery for delivery in deliveries}
+
+    def wanted(self, key: ObjectKey) -> DesiredObject | None:
+        claims = [
+            Claim(it.key, Rank(it.priority), entry, self._form(it, entry))
+            for it in self.holding.values()
+            if (entry := it.entries.get(key)) is not None
+        ]
+        if claims:
+            return choose(key, claims).wanted
+        implied = (key.group, key.resource) == NAMESPACES and key.name in self.namespaces()
+        return implied_namespace(key.name) if implied else None
+
+    def namespaces(self) -> AbstractSet[str]:
+        """The Namespaces that are needed there."""
+        needed = {key.namespace for it in self.holding.values() for key in it.entries}
+        return needed - {""} - BUILT_IN_NAMESPACES
+
+    def _form(self, delivery: Delivery, entry: ManifestEntry) -> Form | None:
+        if delivery.key in self.frozen:
+            return Form(ContentHash(f"{UNKNOWN}{entry.address}"), None, ())
+        copy = self.copies.get((delivery.key, entry.key))
+        return copy.form if copy is not None else None
+
+
+class Judge:
+    """Compares two states crowd by crowd."""
+
+    def __init__(
+        self, before: State, after: State, copies: Copies, named: AbstractSet[ObjectKey]
+    ) -> None:
+        self._before, self._after = before.placements, after.placements
+        self._copies = copies
+        self._named = named
+        # Of which placements something was told.
+        self.concerned: set[MailKey] = set()
+        everything = self._before.keys() | self._after.keys()
+        self._restless = {
+            key for key in everything if self._before.get(key) is not self._after.get(key)
+        }
+        self._restless |= {
+            key for key, it in self._after.items() if not named.isdisjoint(it.entries.keys())
+        }
+
+    def is_calm(self, placements: Iterable[MailKey]) -> bool:
+        """Whether nothing is to be told of these placements where nothing else changes."""
+        return self._restless.isdisjoint(placements)
+
+    def crowd(
+        self, before: tuple[MailKey, ...], after: tuple[MailKey, ...], *, same_place: bool
+    ) -> Crowd:
+        """The destinations for which these placements are meant."""
+        were = {key: self._before[key] for key in before}
+        are = {key: self._after[key] for key in after}
+        active = {key for key in were.keys() | are.keys() if were.get(key) is not are.get(key)}
+        keys = {key for name in active for key in _differing(were.get(name), are.get(name))}
+        for delivery in (*were.values(), *are.values()):
+            keys |= self._named & delivery.entries.keys()
+        if not same_place:
+            active |= {key for key in were.keys() & are.keys() if are[key].templates()}
+        sides = [
+            tuple(
+                (key, entry)
+                for key, delivery in side.items()
+                for entry in delivery.templates()
+                if key in active or entry.key in keys
+            )
+            for side in (were, are)
+        ]
+        keys |= {
+            entry.key for side in sides for key, entry in side if key in active and not same_place
+        }
+        crowd = Crowd(
+            (*were.values(),), (*are.values(),), (), (sides[0], sides[1]), frozenset(active)
+        )
+        return replace(crowd, keys=tuple(sorted(keys)))
+
+    def verdicts(self, crowd: Crowd, place: Place | None) -> tuple[Verdict, ...]:
+        """What becomes of its objects at one of a crowd's destinations."""
+        sides = [*self._made(crowd, place)]
+        made = tuple(copy for side in sides for copy in side.values())
+        found = crowd.settled.get(made)
+        if found is None:
+            if len(crowd.settled) >= SETTLED_MAX:
+                crowd.settled.clear()
+            found = tuple(self._compare(crowd, *sides))
+            crowd.settled[made] = found
+        return found
+
+    def is_kept(self, verdict: Verdict) -> bool:
+        """Whether the copy that is there is kept in step now."""
+        return verdict.before is not None and self._in_step(verdict.key, verdict.before)
+
+    def _made(self, crowd: Crowd, place: Place | None) -> Iterator[dict[Slot, Copy]]:
+        sides = (None, None) if place is None else (place.was, place.now)
+        places = zip(crowd.templates, sides, _values(place), strict=True)
+        for templates, profile, values in places:
+            name = "" if profile is None else profile.source.name
+            yield {
+                (key, entry.key): self._copies.at(entry, values, name) for key, entry in templates
+            }
+
+    def _compare(
+        self, crowd: Crowd, were: Mapping[Slot, Copy], are: Mapping[Slot, Copy]
+    ) -> Iterator[Verdict]:
+        before, after = _Side(crowd.before, were), _Side(crowd.after, are)
+        frozen = self._freeze(crowd, before, after)
+        spaces = before.namespaces() ^ after.namespaces()
+        implied = {ObjectKey(*NAMESPACES, "", name) for name in spaces}
+        for key in sorted({*crowd.keys, *implied, *frozen}):
+            verdict = self._judge(key, before.wanted(key), after.wanted(key))
+            if verdict.action == NONE:
+                verdict = _over(verdict, frozen.get(key)) or self._kept(crowd, verdict)
+                verdict = _still_frozen(verdict, after)
+            if verdict.action != NONE:
+                self.concerned |= _placements(verdict)
+            if verdict.action != NONE or key in self._named:
+                yield verdict
+
+    def _freeze(self, crowd: Crowd, before: _Side, after: _Side) -> dict[ObjectKey, Verdict]:
+        """Keep what was good of placements that cannot be customized; what that keeps back."""
+        told: dict[ObjectKey, Verdict] = {}
+        for delivery in crowd.after:
+            failed = after.frozen.get(delivery.key)
+            if failed is None:
+                continue
+            former = before.holding.get(delivery.key)
+            kept = NOTHING if former is None else former.entries
+            after.holding[delivery.key] = replace(delivery, entries=kept)
+            good = former is not None and delivery.key not in before.frozen
+            after.copies = {
+                slot: copy for slot, copy in after.copies.items() if slot[0] != delivery.key
+            } | {slot: copy for slot, copy in before.copies.items() if slot[0] == delivery.key}
+            if good:
+                del after.frozen[delivery.key]
+            news = former is not delivery or before.frozen.get(delivery.key) != failed
+            if delivery.key in crowd.active and news:
+                told |= _frozen(delivery, kept, failed)
+        return told
+
+    def _judge(
+        self, key: ObjectKey, before: DesiredObject | None, after: DesiredObject | None
+    ) -> Verdict:
+        action = UPDATE
+        wanted = after or before
+        if wanted is None or (before is not None and self._stays(key, before, after)):
+            action = NONE
+        elif before is None:
+            action = CREATE
+        elif after is None:
+            action = DELETE
+        return Verdict(key, action, before, after)
+
+    def _stays(self, key: ObjectKey, before: DesiredObject, after: DesiredObject | None) -> bool:
+        """Whether a copy stays as it is."""
+        if after is None:
+            return bool(before.placements) and self._copies.is_left_alone(key, before.reference)
+        if after.create_only:
+            return True
+        if self._copies.is_left_alone(key, after.reference):
+            # One that was kept in step is told that it is not any more.
+            return not self._in_step(key, before)
+        # Of a copy that was not kept in step nobody knows how it is.
+        return self._in_step(key, before) and before.address == after.address
+
+    def _in_step(self, key: ObjectKey, wanted: DesiredObject) -> bool:
+        return not wanted.create_only and not self._copies.is_left_alone(key, wanted.reference)
+
+    def _kept(self, crowd: Crowd, verdict: Verdict) -> Verdict:
+        """The verdict on what does not change, if a placement keeps it from that."""
+        for delivery in crowd.after:
+            if verdict.key in delivery.faults:
+                return verdict._replace(action=FROZEN, by=delivery.key, failing=verdict.key)
+            if verdict.key in delivery.held and verdict.before is not None:
+                return verdict._replace(action=HELD, by=delivery.key)
+        return verdict
+
+
+def _still_frozen(verdict: Verdict, side: _Side) -> Verdict:
+    """With what keeps a placement frozen that was so before, if nothing becomes of its object."""
+    if verdict.action != NONE or verdict.after is None:
+        return verdict
+    for name in map(MailKey, verdict.after.placements):
+        if failed := side.frozen.get(name):
+            failing = verdict.key if verdict.key in failed else min(failed)
+            return verdict._replace(by=name, failing=failing, failed=failed[failing])
+    return verdict
+
+
+def _over(verdict: Verdict, frozen: Verdict | None) -> Verdict | None:
+    """That an object is kept back, beside what is wanted of it."""
+    return frozen and frozen._replace(before=verdict.before, after=verdict.after)
+
+
+def _placements(verdict: Verdict) -> set[MailKey]:
+    wanted = [it for it in (verdict.before, verdict.after) if it is not None]
+    found = {MailKey(name) for it in wanted for name in it.placements}
+    return found | ({verdict.by} if verdict.by else set())
+
+
+def _values(place: Place | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The properties of a destination, before and after."""
+    if place is None:
+        return {}, {}
+    were = _values_of(place.was, place.were_at)
+    if place.was is place.now and place.were_at is place.are_at:
+        return were, were
+    return were, _values_of(place.now, place.are_at)
+
+
+def _values_of(profile: Profile | None, locations: tuple[LocationRecord, ...]) -> Mapping[str, str]:
+    return {} if profile is None else properties_of(profile, locations).values
+
+
+def _differing(before: Delivery | None, after: Delivery | None) -> Iterator[ObjectKey]:
+    """The objects of which two deliveries of a placement say something else."""
+    old = NOTHING if before is None else before.entries
+    new = NOTHING if after is None else after.entries
+    yield from (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    if after is not None:
+        yield from (*after.faults, *after.held)
+
+
+def _frozen(
+    delivery: Delivery, kept: Mapping[ObjectKey, ManifestEntry], failed: Mapping[ObjectKey, Copy]
+) -> dict[ObjectKey, Verdict]:
+    """What of a placement does not come, for the objects of it that cannot be made."""
+    late = {key for key, entry in delivery.entries.items() if kept.get(key) != entry}
+    first = min(failed)
+    told = {key: key if key in failed else first for key in {*late, *failed}}
+    return {
+        key: Verdict(key, FROZEN, None, None, delivery.key, failing, failed[failing])
+        for key, failing in told.items()
+    }

@@ -1,0 +1,435 @@
+"""What comes back, as status: counts and first errors of a placement, and a singleton's own status.
+
+Counts that are not exact read "at least".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, starmap
+from typing import Any
+
+from controllers.core.conditions import condition, merged
+from controllers.core.workloads.missing import Lack
+from controllers.core.workloads.space import FROZEN
+from schemas import codec
+from schemas.api import Condition
+from schemas.api.rollout_spec import RELEASE_ANNOTATION
+from schemas.faults import Fault
+from schemas.objects import ObjectKey
+from schemas.placements import title
+from schemas.placing import MOVE_DEADLINE
+from schemas.refusals import CodecError
+from schemas.reports import (
+    AT_WORK,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    ObjectResult,
+    Summary,
+)
+
+ERRORS_MAX = 20
+VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
+REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
+SINGLETON_REPORTED = "SingletonReported"
+OBJECTS_SELECTED = "ObjectsSelected"
+ACTS_AT_CENTRE = "ActsAtCentre"
+COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
+ROLLOUT_GONE = "RolloutGone"
+READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
+CUSTOMIZED = "Customized"
+DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
+MOVING = "Moving"
+KEYLESS = "SecretsUnopened"
+SINGLETONS_NAMED_MAX = 4
+OBJECTS_NAMED_MAX = 4
+_OWNED = (
+    VALID,
+    SYNCED,
+    HEALTHY,
+    REMOVAL_HELD,
+    OBJECTS_REFUSED,
+    SINGLETON_REPORTED,
+    OBJECTS_SELECTED,
+    ACTS_AT_CENTRE,
+    COLLECTORS_AVAILABLE,
+    READY,
+    WIDE_SELECTION,
+    POLICIES_DIFFER,
+    CUSTOMIZED,
+    DEPENDENCY_MISSING,
+    DEPENDENCY_CIRCLE,
+    MOVING,
+    KEYLESS,
+    ROLLOUT_GONE,
+)
+
+
+UNCOUNTED = Count(Summary(), exact=False)
+"""Nothing is known of a placement yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFacts:
+    """What the centre itself knows of a placement, beside the summary.
+
+    It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
+    counted.
+    `ambiguous` are objects whose singleton status is asked for, and how many destinations have
+    them, where that is not one.
+    """
+
+    generation: int
+    locations: int
+    invalid: str = ""
+    held: str = ""
+    faults: tuple[Fault, ...] = ()
+    ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
+    selected: int = 0
+    lack: Lack | None = None
+    missing_collectors: tuple[str, ...] | None = None
+    """StatusCollectors that it names and that are not there; None if it names none."""
+    sourceless_collectors: tuple[str, ...] = ()
+    """Those that it names of what comes up, and that are not over such."""
+    uncustomized: tuple[str, ...] = ()
+    """The Customizers that are not there, and what becomes of those who ask for them."""
+    acts: str = ""
+    """What of it acts at the centre, and what to do; "" if nothing does."""
+    wide: tuple[int, int] | None = None
+    """How many objects it selects of how many, if these are almost all."""
+    differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
+    """Placements that say createOnly otherwise, and of which objects."""
+    is_gone: bool = False
+    """Whether the Rollout is gone that steered it."""
+    is_policy: bool = False
+    """Whether it is a BindingPolicy."""
+    absent: tuple[str, ...] = ()
+    """Placements that it is to wait for, and that are not there."""
+    circle: tuple[str, ...] = ()
+    """Placements that are to wait for each other, this one among them."""
+    keeping: int = 0
+    """How many Locations and SyncTargets keep it until who gains it is healthy."""
+    keyless: tuple[str, ...] = ()
+    """Its destinations that can open none of the Secrets that it selects."""
+
+
+def placement_status(
+    facts: PlacementFacts, count: Count | None, before: object, now_ms: int
+) -> dict[str, Any]:
+    """The status of a placement; `before` is the one it has now."""
+    generation = max(1, facts.generation)
+    older = {"specGeneration": generation, "matchingLocationCount": facts.locations}
+    count = count or UNCOUNTED
+    known = count.summary
+    # An empty set of objects is everywhere at once, which says nothing.
+    counts = facts.selected > 0 or facts.lack is None
+    states = known.states if counts else {**known.states, "synced": 0}
+    old = before.get("conditions") if isinstance(before, Mapping) else None
+    return {
+        **({} if facts.is_policy else older),
+        "observedGeneration": generation,
+        "selectedObjects": facts.selected,
+        "destinations": known.joined,
+        "synced": states.get("synced", 0),
+        "pending": states.get("pending", 0),
+        "waiting": states.get("waiting", 0),
+        "failing": states.get("failing", 0),
+        "frozen": states.get("frozen", 0),
+        "unreachable": states.get("unreachable", 0),
+        "neverJoined": known.never_joined,
+        "healthy": known.health.get("healthy", 0) if counts else 0,
+        "complete": count.exact,
+        "errors": _errors(facts, known.exceptions),
+        "conditions": merged(old, _conditions(facts, count), now_ms, _OWNED),
+    }
+
+
+def error_text(sample: ExceptionSample) -> str:
+    """One exception for people: `shop/deployments.apps/web: ImagePullBackOff (…)`."""
+    noun = "destination" if sample.count == 1 else "destinations"
+    where = _namespace_first(sample.object)
+    what = f"{where}: {sample.reason}" if where else sample.reason
+    return f"{what} ({sample.count} {noun}, e.g. {sample.path})"
+
+
+@dataclass(frozen=True, slots=True)
+class Singleton:
+    """What an object's own status shall be: `count` destinations hold it for those who ask.
+
+    `status` None leaves it as it is, `{}` clears it.
+    """
+
+    count: int
+    status: dict[str, Any] | None
+
+
+def singleton(
+    key: ObjectKey, asking: Sequence[tuple[Count | None, Sequence[ObjectResult]]]
+) -> Singleton:
+    """Judge one object from the placements that ask for its singleton state.
+
+    A single destination is known by its id, and counts once whoever books it.
+    """
+    results = [item for _, listed in asking for item in listed if item.key == key]
+    single = {item.destination for item in results if item.count == 1}
+    count = len(single) + sum(item.count for item in results if item.count > 1)
+    if len(asking) == 1 and asking[0][0] is not None:
+        summary = asking[0][0].summary
+        count = summary.destinations - summary.states.get("leaving", 0)
+    exact = all(counted is not None and counted.exact for counted, _ in asking)
+    if count > 1 or (count == 0 and exact):
+        return Singleton(count, {})
+    if not exact or count == 0:
+        return Singleton(count, None)
+    return Singleton(count, _status_of(results))
+
+
+def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
+    """The one returned status; `{}` while there is none, None if it is unreadable."""
+    returned = [item.status for item in results if item.count == 1 and item.status]
+    if not returned:
+        return {}
+    try:
+        status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
+        codec.canonical(status)  # Who returned it may be anyone; a space takes JSON only.
+    except CodecError:
+        return None
+    return _as_json(status) if isinstance(status, Mapping) else None
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
+    own = [facts.invalid] if facts.invalid else []
+    own += [facts.lack.message] if facts.lack and facts.lack.reason == FROZEN else []
+    own += [str(fault) for fault in facts.faults]
+    own += [_ambiguous_text(facts)] if facts.ambiguous else []
+    wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
+    return [*own, *(error_text(sample) for sample in wrong)][:ERRORS_MAX]
+
+
+def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
+    return sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
+
+
+def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
+    listed = [_valid(facts), *_delivered(facts, count)]
+    if facts.is_policy:
+        listed.append(_ready(facts))
+    if facts.held:
+        listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
+    if facts.faults:
+        message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
+        listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
+    if facts.ambiguous:
+        message = _ambiguous_text(facts)
+        listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
+    listed += _asked_for(facts)
+    listed += _waited_for(facts)
+    if facts.acts:
+        listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
+    if facts.wide:
+        listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
+    if facts.differing:
+        named = islice(facts.differing.items(), ERRORS_MAX)
+        message = "; ".join(starmap(_differing_text, named))
+        listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
+    return listed
+
+
+def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
+    """What of that which it names has no effect, or is not there."""
+    if facts.missing_collectors is not None:
+        yield _collectors(facts.missing_collectors, facts.sourceless_collectors)
+    # While it is frozen nothing goes out as it is written: one condition says that.
+    if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
+        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
+        yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
+    if facts.is_gone:
+        message = (
+            "the Rollout that steered it is gone: it stays as it is; create a Rollout, or annotate "
+            f'it with {RELEASE_ANNOTATION}: "true" to give everyone what it wants now'
+        )
+        yield condition(ROLLOUT_GONE, "True", "Frozen", message)
+
+
+def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
+    """What it cannot wait for, and for what it waits."""
+    if facts.absent:
+        named = ", ".join(map(title, facts.absent))
+        message = f"{named}: not there, so nothing waits for it; apply it, or do not name it"
+        yield condition(DEPENDENCY_MISSING, "True", DEPENDENCY_MISSING, message)
+    if facts.circle:
+        named = ", ".join(map(title, facts.circle))
+        message = f"{named} wait for each other, so none of them does; take one out of the circle"
+        yield condition(DEPENDENCY_CIRCLE, "True", DEPENDENCY_CIRCLE, message)
+    if facts.keeping:
+        who = "1 Location or SyncTarget that loses it keeps it"
+        if facts.keeping > 1:
+            who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
+        message = f"{who} until all who gain it are healthy, or {MOVE_DEADLINE} is over"
+        yield condition(MOVING, "True", "MakeBeforeBreak", message)
+    if facts.keyless:
+        count = len(facts.keyless)
+        who = "1 destination has" if count == 1 else f"{count} destinations have"
+        message = (
+            f"{who} no key, so no Secret opens there: "
+            f'"{facts.keyless[0]}"; let their nodes join (leafcast node add)'
+        )
+        yield condition(KEYLESS, "True", "NoKey", message)
+
+
+def _collectors(missing: Sequence[str], sourceless: Sequence[str]) -> Condition:
+    """Whether all collectors that are named are there; one that is invalid is not."""
+    told = [f"Missing StatusCollector(s) [{' '.join(missing)}]"] if missing else []
+    if sourceless:
+        remedy = "name them in spec.downsync, or write their spec.source"
+        told.append(f"StatusCollector(s) [{' '.join(sourceless)}] have no source: {remedy}")
+    if told:
+        message = "; ".join(told)
+        return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)
+    message = "All StatusCollector(s) are available"
+    return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)
+
+
+def _ready(facts: PlacementFacts) -> Condition:
+    """As KubeStellar says it of a BindingPolicy: whether it is what goes out."""
+    if facts.invalid:
+        return condition(READY, "False", "Unavailable", facts.invalid)
+    return condition(READY, "True", "Available", "")
+
+
+def _wide_text(wide: tuple[int, int]) -> str:
+    selected, known = wide
+    return (
+        f"it selects {selected} of the {known} objects that there are; if that is not meant, "
+        "narrow spec.downsync"
+    )
+
+
+def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
+    more = len(keys) - OBJECTS_NAMED_MAX
+    named = ", ".join(_namespace_first(str(key)) for key in keys[:OBJECTS_NAMED_MAX])
+    listed = named + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
+        "step; say the same in both"
+    )
+
+
+def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
+    """Whether it is where it should be, and works; what lacks something is neither."""
+    lack = facts.lack
+    if lack is None:
+        return [_synced(count), _healthy(count)]
+    if lack.reason == FROZEN:
+        frozen = [condition(type_, "False", FROZEN, lack.message) for type_ in (SYNCED, CUSTOMIZED)]
+        return [*frozen, _healthy(count)]
+    types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
+    return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
+
+
+def _ambiguous_text(facts: PlacementFacts) -> str:
+    """That a status cannot be returned, for which objects (some of them), and what to do."""
+    named = [
+        f"{_namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
+    ]
+    more = len(named) - SINGLETONS_NAMED_MAX
+    listed = ", ".join(named[:SINGLETONS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return (
+        "singleton status is asked for, and not exactly one destination has these objects: "
+        f"{listed}; narrow locationSelectors to one, or do not ask for it"
+    )
+
+
+def _destinations(count: int) -> str:
+    return "1 destination is" if count == 1 else f"{count} destinations are"
+
+
+def _valid(facts: PlacementFacts) -> Condition:
+    if facts.invalid:
+        message = f"{facts.invalid}; its last good state stays in force"
+        return condition(VALID, "False", "Invalid", message)
+    return condition(VALID, "True", "Valid", "")
+
+
+def _synced(count: Count) -> Condition:
+    summary = count.summary
+    synced, whole = summary.states.get("synced", 0), summary.joined
+    pending = summary.states.get("pending", 0)
+    message = f"{synced} of {_destinations(whole)} synced"
+    if not count.exact:
+        waiting = ", ".join(count.waiting_for) or "the first reports"
+        return condition(
+            SYNCED, "Unknown", "Incomplete", f"at least {message}; waiting for {waiting}"
+        )
+    if not whole:
+        return condition(SYNCED, "False", *_nobody(summary))
+    if synced == whole:
+        return condition(SYNCED, "True", "Synced", message + _absent(summary))
+    word = "Waiting" if summary.states.get("waiting") and not pending else "Pending"
+    reason = _if_silent(summary, word)
+    if summary.states.get("frozen"):
+        reason = FROZEN
+    if summary.states.get("failing"):
+        reason = "Failing"
+    return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
+
+
+def _healthy(count: Count) -> Condition:
+    summary = count.summary
+    healthy, whole = summary.health.get("healthy", 0), summary.joined
+    message = f"{healthy} of {_destinations(whole)} healthy"
+    if not count.exact:
+        return condition(HEALTHY, "Unknown", "Incomplete", f"at least {message}")
+    if not whole:
+        return condition(HEALTHY, "False", *_nobody(summary))
+    if healthy == whole:
+        return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
+    reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
+    message += _counted(summary.health, "healthy")
+    works_not = [each for each in summary.exceptions if each.severity >= NOT_WORKING]
+    worst = _worst_first(works_not)[:1]
+    return condition(HEALTHY, "False", reason, ": ".join([message, *map(error_text, worst)]))
+
+
+def _nobody(summary: Summary) -> tuple[str, str]:
+    """Why nothing can be everywhere: nobody is meant, or nobody who is has ever joined."""
+    absent = summary.never_joined
+    if not absent:
+        return "NoDestinations", "no destination is selected"
+    has = "1 destination has" if absent == 1 else f"{absent} destinations have"
+    return "NeverJoined", f"{has} never joined, and no other is selected"
+
+
+def _absent(summary: Summary) -> str:
+    return f" ({summary.never_joined} {NEVER_JOINED})" if summary.never_joined else ""
+
+
+def _if_silent(summary: Summary, word: str) -> str:
+    """`Unreachable` where nothing is missing but from those that cannot be reached."""
+    silent = summary.states.get("unreachable", 0)
+    missing = summary.joined - summary.states.get("synced", 0)
+    working = summary.health.get("progressing", 0)
+    return "Unreachable" if silent and silent == missing and not working else word
+
+
+def _counted(counts: Mapping[str, int], well: str) -> str:
+    """` (1 failing, 2 unreachable)`: what the others are."""
+    listed = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
+    return f" ({', '.join(listed)})" if listed else ""
+
+
+def _namespace_first(text: str) -> str:
+    match text.split("/"):
+        case [kind, namespace, name]:
+            return f"{namespace}/{kind}/{name}"
+        case _:
+            return text

@@ -1,0 +1,1 @@
+"""From a placement's objects to its delta."""

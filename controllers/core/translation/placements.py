@@ -1,0 +1,426 @@
+"""What each placement of one space needs next: the translator's decisions, without its errands.
+
+Nothing is decided before the space was listed whole. What only a list no longer shows is held where
+that looks like blindness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
+from controllers.core.inventory.holding import hold_alternatives
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.reach import count_destinations
+from controllers.core.ledger.removal import (
+    REMEDY,
+    UNREADABLE,
+    hold_objects,
+    hold_records,
+    named,
+    removals_max,
+)
+from controllers.core.reading import Reading
+from controllers.core.rollout.rollouts import is_released
+from controllers.core.translation.translate import (
+    CleanObjects,
+    DeltaRules,
+    Entries,
+    Issued,
+    Steering,
+    StoredArm,
+    Translation,
+    alternatives_of,
+    bare_head,
+    translate,
+)
+from controllers.core.workloads.selection import clauses_of
+from controllers.core.workloads.space import Object, Placement, Workloads
+from schemas.blobs import Reference
+from schemas.chunks import read_manifest, read_root
+from schemas.faults import Fault
+from schemas.identity import ContentHash, MailKey
+from schemas.objects import ObjectKey
+from schemas.placements import bare_name, kind_of, placement_of
+from schemas.placing import move_seconds
+from schemas.records import (
+    Alternative,
+    DeltaHead,
+    Dependency,
+    Gate,
+    Record,
+    Source,
+    decode_body,
+)
+from schemas.refusals import RecordRefused, WireRefused
+
+_NOTHING: frozenset[str] = frozenset()
+
+KeysOf = Callable[[MailKey], PlacementKeys]
+"""Under which keys a placement's content is sealed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One placement's next delta, once it is in the ledger; none if it is to be deleted."""
+
+    name: str
+    key: MailKey
+    translation: Translation | None
+
+    @property
+    def draft(self) -> Draft | None:
+        return self.translation.draft if self.translation is not None else None
+
+    @property
+    def unsent(self) -> Mapping[ContentHash, bytes]:
+        """What is to be kept though no draft brings it."""
+        return self.translation.unsent if self.translation is not None else {}
+
+
+class Placements:
+    """The placements of the space of one identity; `issued` is what the ledger holds of them.
+
+    `ledger` says which destinations there are, `is_kept` whether a snapshot lists a key, though it
+    may be deleted. `held` says by name why removals wait, `faults` what
+    cannot be sent. `listed` and the changes
+    after it return the placements to look at again.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        issued: Mapping[str, Issued],
+        ledger: Mapping[MailKey, Record] = MappingProxyType({}),
+        is_kept: Callable[[MailKey], bool] = lambda _key: False,
+        keys_of: KeysOf = lambda _key: IN_CLEAR,
+    ) -> None:
+        self.identity = identity
+        self.workloads = Workloads()
+        self.faults: dict[str, tuple[Fault, ...]] = {}
+        self.held: dict[str, str] = {}
+        # Placements that stay as they are, as the Rollout is gone that steered them.
+        self.gone: set[str] = set()
+        self.known = False
+        # What waits until that which it waits for is in the ledger.
+        self.deferred: frozenset[str] = frozenset()
+        self._issued = dict(issued)
+        # What placements that are steered wanted last, whoever gets it.
+        self._targets: dict[str, StoredArm] = {}
+        self._ledger = ledger
+        self._is_kept = is_kept
+        self._keys_of = keys_of
+        # What is tried went through all waves.
+        self._is_rehearsal = False
+        resolver = self.workloads.resolver
+        self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
+
+    def rehearsal(
+        self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
+    ) -> Placements:
+        """The same of its own, to try a change on; `objects` are all that the space shows now."""
+        trial = Placements(self.identity, self._issued, ledger, keys_of=self._keys_of)
+        trial.listed(objects)
+        trial.workloads.like(self.workloads)
+        trial._is_rehearsal = True
+        return trial
+
+    # What the space says.
+
+    def believes(self, identity: str) -> bool:
+        """Whether a list of the space of this identity says what is there."""
+        return identity == self.identity
+
+    def listed(
+        self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
+    ) -> frozenset[str]:
+        """Take all objects of the space, or all of one kind: group and resource."""
+        in_ledger = {name: issued.entries or {} for name, issued in self._issued.items()}
+        self.known = True
+        touched = self.workloads.listed(objects, in_ledger, kind)
+        self._cleaned.keep_only(self.workloads.resolver.objects)
+        return touched
+
+    def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
+        """Take an object's present state, as an unbroken watch says it."""
+        return self.workloads.put(key, obj)
+
+    def deleted(self, key: ObjectKey) -> frozenset[str]:
+        """Take it that an object is gone: an unbroken watch said so."""
+        self._cleaned.forget(key)
+        return self.workloads.deleted(key)
+
+    def accept(self, name: str) -> frozenset[str]:
+        """Let a placement's held removals pass, those that are held now and no later ones."""
+        before = self._issued.get(name)
+        entries = before.entries if before and before.entries is not None else {}
+        self.workloads.accept(list(entries), name)
+        return frozenset({name})
+
+    # What is issued.
+
+    def next(self, names: Iterable[str]) -> list[Work]:
+        """What to issue and delete for these, all of one moment.
+
+        Those that wait for one of these are `deferred`: they are to be asked for once that is in
+        the ledger, and then name its generation.
+        """
+        self.deferred = frozenset()
+        if not self.known:
+            return []
+        works, busy, deferred = list[Work](), set[str](), set[str]()
+        for name in self.workloads.dependencies.ordered(names):
+            if not busy.isdisjoint(self.workloads.dependencies.of(name)):
+                deferred.add(name)
+                busy.add(name)
+            elif (work := self._next(name)) is not None:
+                works.append(work)
+                busy.add(name)
+        self.deferred = frozenset(deferred)
+        return works
+
+    def issued(self, works: Sequence[Work], records: Iterable[Record]) -> None:
+        """Take what is in the ledger now: a record for each of these that has a draft, in order."""
+        stored = iter(records)
+        for work in works:
+            said = work.translation
+            if said is None:
+                del self._issued[work.name]
+                self._targets.pop(work.name, None)
+                self.workloads.rollouts.targets.pop(work.name, None)
+                continue
+            if said.root is not None and self.workloads.rollouts.of(work.name) is not None:
+                self._targets[work.name] = StoredArm(said.entries, said.kept, said.sealed_under)
+                self.workloads.rollouts.wants(work.name, said.root)
+            if said.draft is None:
+                continue
+            record = next(stored)
+            assert isinstance(record, DeltaHead)
+            self._issued[work.name] = said.issued(record)
+
+    # What there is.
+
+    def source(self, name: str) -> Source:
+        """The clear key of a placement of this space."""
+        return Source(kind_of(name).api, self.identity, "", bare_name(name))
+
+    def is_ours(self, record: Record) -> bool:
+        """Whether a record is of a placement of this space."""
+        return placement_of(record.source) is not None and record.source.space == self.identity
+
+    def standing(self) -> dict[str, Issued]:
+        """All that the ledger holds, by name."""
+        return dict(self._issued)
+
+    def in_force(self, name: str) -> bool:
+        """Whether the ledger holds the placement."""
+        return name in self._issued
+
+    def entries(self, name: str) -> Entries:
+        """The objects of a placement as the ledger has them; none of what cannot be read."""
+        issued = self._issued.get(name)
+        return issued.entries or {} if issued is not None else {}
+
+    def gates(self, name: str) -> tuple[Gate, ...] | None:
+        """Who gets what of a placement by the ledger; None if that does not have it."""
+        issued = self._issued.get(name)
+        return issued.gates if issued is not None else None
+
+    def lacks_target(self, name: str) -> bool:
+        """Whether what a steered placement wanted last is to be read from the store."""
+        return self.workloads.rollouts.of(name) is not None and name not in self._targets
+
+    def put_target(self, name: str, target: StoredArm) -> None:
+        """Take what the store has of what a placement wanted last."""
+        self._targets.setdefault(name, target)
+
+    # Deciding.
+
+    def _next(self, name: str) -> Work | None:
+        """What to issue for a placement now; None if the ledger says it already."""
+        before = self._issued.get(name)
+        placement = self.workloads.placements.get(name)
+        self.held.pop(name, None)
+        self.gone.discard(name)
+        if placement is None:
+            return self._withdraw(name, before)
+        if self._unreadable(name, before):
+            return None
+        resolver = self.workloads.resolver
+        selected = resolver.selection(name)
+        if self.workloads.frozen(name) or self._is_gone(name, before):
+            return None
+        translation = translate(
+            bare_head(self.source(name), self._alternatives(name, placement)),
+            selected,
+            resolver.objects,
+            self._cleaned,
+            before,
+            self._hold(name, selected, before),
+            DeltaRules(
+                self.workloads.collecting(name),
+                clauses_of(placement.spec),
+                self._steering(name, before),
+                self._after(name, before),
+                self._keys_of(self.source(name).key),
+            ),
+        )
+        self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
+        news = translation.unsent or not self._is_wanted(translation, name)
+        if translation.draft is None and not news:
+            return None
+        return Work(name, self.source(name).key, translation)
+
+    def _after(self, name: str, before: Issued | None) -> tuple[Dependency, ...]:
+        """What a placement waits for, of what is there.
+
+        What is deleted counts until no snapshot lists it: if both are, what waits goes first.
+        """
+        found = []
+        said = {each.name: each for each in before.after} if before is not None else {}
+        for other in self.workloads.dependencies.of(name):
+            placement, issued = self.workloads.placements.get(other), self._issued.get(other)
+            former = said.get(bare_name(other))
+            if placement is None and former is not None and self._is_kept(self.source(other).key):
+                found.append(former)
+            elif placement is not None:
+                generation = issued.head.generation if issued is not None else 0
+                meant = self._alternatives(other, placement)
+                found.append(Dependency(bare_name(other), generation, meant))
+        return tuple(found)
+
+    def _alternatives(self, name: str, placement: Placement) -> tuple[Alternative, ...]:
+        """For whom it is meant, and who keeps it while it moves."""
+        meant = alternatives_of(placement.spec)
+        moves = move_seconds(placement.metadata.annotations) is not None
+        return meant + hold_alternatives(self.source(name).key) if moves and meant else meant
+
+    def _steering(self, name: str, before: Issued | None) -> Steering | None:
+        """What a Rollout makes of the placement; before it is known nothing changes."""
+        rollouts = self.workloads.rollouts
+        if rollouts.of(name) is None:
+            return None
+        if self._is_rehearsal:
+            return Steering(lambda target: (Gate(target),))
+        gates = rollouts.gates(name) or (before.gates if before is not None else ())
+        return Steering(lambda _target: gates, target=self._targets.get(name))
+
+    def _is_wanted(self, translation: Translation, name: str) -> bool:
+        """Whether its Rollout, if it has one, knows what is wanted."""
+        rollouts = self.workloads.rollouts
+        return rollouts.of(name) is None or rollouts.targets.get(name) == translation.root
+
+    def _is_gone(self, name: str, before: Issued | None) -> bool:
+        """Whether the Rollout is gone that steered the placement: then it stays where it is."""
+        if before is None or not before.head.is_gated:
+            return False
+        if self.workloads.rollouts.of(name) is not None:
+            return False
+        if is_released(self.workloads.objects.get(name)):
+            return False
+        self.gone.add(name)
+        return True
+
+    def _unreadable(self, name: str, before: Issued | None) -> bool:
+        """Whether nobody can tell what the placement would lose: then it stays as it is."""
+        if before is None or before.entries is not None or self.workloads.is_accepted(name):
+            return False
+        self.held[name] = f"{UNREADABLE}; {REMEDY.format(name=name)}"
+        return True
+
+    def _hold(
+        self, name: str, selected: Mapping[ObjectKey, int], before: Issued | None
+    ) -> frozenset[ObjectKey]:
+        if before is None or not before.entries:
+            return frozenset()
+        inferred = self.workloads.inferred(name, before.entries.keys() - selected.keys())
+        if not inferred:
+            return frozenset()
+        shown = self.workloads.resolver.objects.keys()
+        kinds = {(key.group, key.resource) for key in shown}
+        held = hold_objects(before.entries.keys(), inferred, kinds, shown)
+        if held.items:
+            self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
+        # What stays needs its definition, which no object that is seen asks for any more.
+        return held.items | self.workloads.needed_by(held.items)
+
+    def _withdraw(self, name: str, before: Issued | None) -> Work | None:
+        """Delete it, unless the placement is only invalid, or nobody said that it is gone."""
+        self.faults.pop(name, None)
+        if before is None or name in self.workloads.invalid:
+            return None
+        unseen = self.workloads.unseen_placements
+        if name in unseen:
+            seen_any = bool(self.workloads.objects)
+            held = hold_records([*self._issued], unseen, "placements", seen_any=seen_any)
+            reason = held.reason or self._all_of(before)
+            if reason:
+                said = f"the placement is not seen any more, and {reason}"
+                self.held[name] = f"{said}; {REMEDY.format(name=name)}"
+                return None
+        return Work(name, before.head.source.key, None)
+
+    def _all_of(self, before: Issued) -> str:
+        """Why a placement is too large to go by inference; empty if it is not."""
+        if before.entries is None or len(before.entries) > removals_max(len(before.entries)):
+            return "all its objects would go at once"
+        count = count_destinations(self._ledger.values(), before.head.alternatives)
+        return f"all its {count} destinations would lose it" if count > removals_max(count) else ""
+
+
+def read_issued(head: DeltaHead, body: bytes, keys: PlacementKeys) -> Reading[Issued]:
+    """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in."""
+    try:
+        decoded = decode_body(head, body)
+    except RecordRefused:
+        return Issued(head, (), None)
+    gates = decoded.gates
+    issued = Issued(
+        head,
+        gates,
+        None,
+        collectors=decoded.collectors,
+        after=decoded.after,
+        wrapped=decoded.key,
+    )
+    root = target_of(gates)
+    if root is None:
+        return replace(issued, entries={})
+    others: dict[ContentHash, Entries] = {}
+    for arm in dict.fromkeys(gate.arm for gate in gates if gate.arm not in (None, root)):
+        assert arm is not None
+        read = yield from read_arm(arm, keys)
+        if read is not None:
+            others[arm.address] = read.entries
+    target = yield from read_arm(root, keys)
+    if target is None:
+        return replace(issued, others=others)
+    return replace(
+        issued,
+        entries=target.entries,
+        kept=target.kept,
+        others=others,
+        sealed_under=target.sealed_under,
+    )
+
+
+def read_arm(root: Reference, keys: PlacementKeys) -> Reading[StoredArm | None]:
+    """A content as the store has it; None if it cannot be read, or no key here opens it."""
+    try:
+        found = yield (root,)
+        plain = found[root.address]
+        chunks = read_root(plain).chunks
+        manifest = read_manifest(plain, (yield chunks), keys.keys)
+    except (KeyError, WireRefused):
+        return None
+    kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
+    entries = {entry.key: entry for entry in manifest.entries}
+    return StoredArm(entries, kept, manifest.key)
+
+
+def target_of(gates: Sequence[Gate]) -> Reference | None:
+    """The content of the newest revision: what the last gate gives, if none has a name."""
+    newest = max(gates, key=lambda gate: gate.revision)
+    return newest.arm if newest.revision else gates[-1].arm

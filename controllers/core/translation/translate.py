@@ -1,0 +1,592 @@
+"""The placement translator's decision: from a placement's object set to its delta.
+
+One changed object costs its own blob and one chunk of the manifest. An object that cannot be sent
+becomes a fault that names it, keeps its last good content, and holds up no other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
+from controllers.core.ledger.drafts import Draft, same, values_of
+from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.customizers import Casting, Customizers
+from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
+from controllers.core.workloads.what import is_partial
+from schemas import blobs
+from schemas.api import BindingPolicySpec, EdgePlacementSpec
+from schemas.blobs import Reference, StoredBlob
+from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
+from schemas.codec import address, canonical
+from schemas.collectors import WHOLE, Program, program_set
+from schemas.faults import Fault
+from schemas.identity import ContentHash
+from schemas.objects import ObjectKey, apply_order
+from schemas.order import order_of, wave_fault
+from schemas.records import (
+    OVER_LOCATION,
+    OVER_SYNC_TARGET,
+    Alternative,
+    DeltaBody,
+    DeltaHead,
+    Dependency,
+    Gate,
+    Source,
+)
+from schemas.refusals import CodecError
+from schemas.sealing import SealingKey
+from schemas.upsync import UpsyncClause
+from schemas.wire import replace
+
+HINTS_MAX = 4
+
+Entries = Mapping[ObjectKey, ManifestEntry]
+Others = Mapping[ContentHash, Entries]
+"""Contents by the addresses of their manifests."""
+GatesOf = Callable[[Reference], tuple[Gate, ...]]
+"""Who gets what, if this manifest is the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A placement as the ledger has it.
+
+    Its **target** is what its space wanted last. A rollout may give some destinations, or all,
+    other content: that of other arms.
+    """
+
+    head: DeltaHead
+    # Who gets which content.
+    gates: tuple[Gate, ...]
+    # Of the target; None if its manifest could not be read.
+    entries: Entries | None
+    # The blobs of its manifest that are in the store.
+    kept: frozenset[ContentHash] = frozenset()
+    # Content of objects that is not.
+    lost: frozenset[ContentHash] = frozenset()
+    # What is collected.
+    collectors: tuple[Reference, ...] = ()
+    # The other arms of the gates that could be read, by the addresses of their manifests.
+    others: Others = field(default_factory=dict)
+    # Whether a gate gives anyone the target.
+    aimed: bool = True
+    # What it waits for.
+    after: tuple[Dependency, ...] = ()
+    # What the target is sealed under, and the keys of all arms as its body brings them.
+    sealed_under: SealingKey | None = None
+    wrapped: bytes = b""
+
+    @property
+    def in_force(self) -> list[Entries]:
+        """The contents that someone gets, as far as they are known."""
+        mine = [self.entries] if self.aimed and self.entries is not None else []
+        return [*mine, *self.others.values()]
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether these are all."""
+        arms = {gate.arm for gate in self.gates if gate.arm is not None}
+        return self.entries is not None and len(self.others) + self.aimed >= len(arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """What a placement comes to: its entries and its delta.
+
+    No draft: the ledger says it already. Still `lost` is content that no object shows again.
+    """
+
+    entries: Entries
+    gates: tuple[Gate, ...]
+    kept: frozenset[ContentHash]
+    faults: tuple[Fault, ...]
+    draft: Draft | None
+    lost: frozenset[ContentHash] = frozenset()
+    collectors: tuple[Reference, ...] = ()
+    others: Others = field(default_factory=dict)
+    aimed: bool = True
+    after: tuple[Dependency, ...] = ()
+    # The target, and what of it the store lacks though no draft brings it.
+    root: Reference | None = None
+    unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
+    sealed_under: SealingKey | None = None
+    wrapped: bytes = b""
+
+    def issued(self, head: DeltaHead) -> Issued:
+        """The same once the ledger has it."""
+        return Issued(
+            head,
+            self.gates,
+            self.entries,
+            self.kept,
+            self.lost,
+            self.collectors,
+            self.others,
+            self.aimed,
+            self.after,
+            self.sealed_under,
+            self.wrapped,
+        )
+
+
+class ObjectRefused(ValueError):
+    """An object that cannot be sent; says why, and what to do."""
+
+    def __init__(self, key: ObjectKey, message: str, remedy: str) -> None:
+        super().__init__(f"{key}: {message}; {remedy}")
+        self.fault = Fault(str(key), message, remedy)
+
+
+@dataclass(slots=True)
+class CleanObjects:
+    """Addresses of clean objects, so that an object is cleaned once per change.
+
+    Clean is what `transforms` took off, too.
+    """
+
+    customizers: Customizers = field(default_factory=Customizers)
+    transforms: Transforms = field(default_factory=Transforms)
+    _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
+        default_factory=dict
+    )
+
+    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
+        """Whether and by what destinations customize the object."""
+        return self.customizers.casting(key, obj)
+
+    def reference(
+        self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
+    ) -> Reference:
+        """Where the object's clean bytes lie as this kind of blob; raises ObjectRefused."""
+        known, transforms = self._known.get(key), self.transforms.of(key)
+        fresh = known is not None and known[0] is obj and known[1] == transforms
+        if known is not None and fresh and known[2].kind == kind:
+            return known[2]
+        plain = self._bytes(key, obj)
+        reference = Reference(kind, address(kind, plain), len(plain))
+        self._known[key] = (obj, transforms, reference)
+        return reference
+
+    def blob(
+        self,
+        key: ObjectKey,
+        obj: Mapping[str, Any],
+        kind: str,
+        sealed_under: SealingKey | None = None,
+    ) -> StoredBlob:
+        """The blob itself; raises ObjectRefused."""
+        plain = self._bytes(key, obj)
+        return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
+
+    def forget(self, key: ObjectKey) -> None:
+        self._known.pop(key, None)
+
+    def keep_only(self, keys: Container[ObjectKey]) -> None:
+        """Forget all other objects."""
+        for key in [key for key in self._known if key not in keys]:
+            del self._known[key]
+
+    def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
+        if is_partial(obj):
+            raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
+        try:
+            cleaned = clean(key, obj)
+            transform(cleaned, self.transforms.of(key))
+            plain = canonical(cleaned)
+        except CodecError as error:
+            raise ObjectRefused(key, str(error), "correct the field") from error
+        except TransformFailed as error:
+            raise ObjectRefused(key, error.message, error.remedy) from error
+        if len(plain) > blobs.OBJECT_MAX_BYTES:
+            message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
+            raise ObjectRefused(key, message, "split the object")
+        return plain
+
+
+def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Alternative, ...]:
+    """Who is meant: whom one of the selectors matches, by Locations or by the SyncTarget itself."""
+    if isinstance(spec, BindingPolicySpec):
+        return tuple(Alternative(OVER_SYNC_TARGET, item) for item in spec.cluster_selectors)
+    return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
+
+
+class StoredArm(NamedTuple):
+    """One content of a placement, and the blobs of its manifest."""
+
+    entries: Entries
+    kept: frozenset[ContentHash]
+    sealed_under: SealingKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """What a rollout makes of a target: the gates, and what is known of other arms in them.
+
+    Without gates nothing is issued yet. `target` is the last one, which the store has.
+    """
+
+    gates_of: GatesOf
+    # What the store keeps besides: the contents of former revisions.
+    known: Others = field(default_factory=dict)
+    target: StoredArm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRules:
+    """What a delta says beside objects.
+
+    What destinations send back beside counts: rows of collectors, and objects of their own. And who
+    gets the content when: all at once, unless it is steered, and not before what it waits for. And
+    under which keys it is sealed.
+    """
+
+    collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
+    upsync: tuple[UpsyncClause, ...] = ()
+    steering: Steering | None = None
+    after: tuple[Dependency, ...] = ()
+    keys: PlacementKeys = IN_CLEAR
+
+
+PLAIN_RULES = DeltaRules()
+
+
+def translate(
+    head: DeltaHead,
+    selected: Mapping[ObjectKey, int],
+    objects: Mapping[ObjectKey, Mapping[str, Any]],
+    cleaned: CleanObjects,
+    before: Issued | None = None,
+    held: AbstractSet[ObjectKey] = frozenset(),
+    rules: DeltaRules = PLAIN_RULES,
+) -> Translation:
+    """Say a placement's object set as a delta.
+
+    `head` tells the source and who is meant; `held` names objects that stay as they were although
+    they are no longer selected.
+    """
+    old = _target_before(before, rules.steering)
+    entries = {key: old.entries[key] for key in held if key in old.entries}
+    faults, said = [], dict[ObjectKey, ManifestEntry]()
+    for key in sorted(selected):
+        try:
+            casting = cleaned.casting(key, objects[key])
+            said[key] = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
+        except ObjectRefused as refused:
+            faults.append(refused.fault)
+            if key in old.entries:
+                entries[key] = old.entries[key]
+    shown = _Shown(objects, cleaned, said, before.lost if before else frozenset())
+    sealed_under = _key_for(old, shown, rules, may_change=not entries)
+    entries |= shown.entries(sealed_under, old)
+    manifest = build_manifest(entries.values(), rules.upsync, sealed_under)
+    head, gates = _steered(head, manifest[0].reference, before, rules.steering)
+    target = Translation(
+        entries,
+        gates,
+        frozenset(blob.reference.address for blob in manifest),
+        tuple(faults),
+        None,
+        before.lost if before else frozenset(),
+        others=_others(gates, manifest[0].reference, before, rules.steering),
+        aimed=any(gate.arm == manifest[0].reference for gate in gates),
+        after=rules.after,
+        root=manifest[0].reference,
+        sealed_under=sealed_under,
+        wrapped=rules.keys.wrapped,
+    )
+    return _drafted(head, target, manifest, shown, before, rules)
+
+
+def _key_for(
+    old: StoredArm, shown: _Shown, rules: DeltaRules, *, may_change: bool
+) -> SealingKey | None:
+    """What the target is sealed under: the newest key, unless something keeps the former one.
+
+    What no object shows cannot be sealed anew; and what a rollout lets out is no other content for
+    having another key.
+    """
+    newest = rules.keys.newest
+    if not old.kept or old.sealed_under == newest:
+        return newest
+    if not may_change:
+        return old.sealed_under
+    if rules.steering is None or shown.entries(old.sealed_under, old) != old.entries:
+        return newest
+    return old.sealed_under
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The objects that can be sent, and what is `said` of each in clear."""
+
+    objects: Mapping[ObjectKey, Mapping[str, Any]]
+    cleaned: CleanObjects
+    said: Entries
+    # What the store lost is sealed anew: it may have come out otherwise in the past.
+    lost: AbstractSet[ContentHash]
+    # What was sealed for it, by address.
+    sealed: dict[ContentHash, StoredBlob] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> AbstractSet[ObjectKey]:
+        return self.said.keys()
+
+    def entries(self, key: SealingKey | None, old: StoredArm) -> Entries:
+        """What the manifest lists of them, sealed under a key."""
+        known = old.entries if old.sealed_under == key else {}
+        return {
+            name: _settled(self._entry(name, key, known.get(name)), old.entries.get(name))
+            for name in self.said
+        }
+
+    def blobs(
+        self, entries: Entries, key: SealingKey | None, there: set[ContentHash]
+    ) -> Iterator[StoredBlob]:
+        """What these entries lead to and the store lacks."""
+        for name in sorted(self.keys):
+            for reference in entries[name].references:
+                if reference.address in there:
+                    continue
+                there.add(reference.address)
+                if reference.address in self.sealed:
+                    yield self.sealed[reference.address]
+                elif reference.kind != blobs.CUSTOMIZER:
+                    yield self.cleaned.blob(name, self.objects[name], reference.kind, key)
+                elif by := self.cleaned.casting(name, self.objects[name]).customizer:
+                    yield by
+
+    def _entry(
+        self, name: ObjectKey, key: SealingKey | None, known: ManifestEntry | None
+    ) -> ManifestEntry:
+        entry = self.said[name]
+        if key is None:
+            return entry
+        by = self.cleaned.casting(name, self.objects[name]).customizer
+        customizer = self._keep(_sealed(by, key)) if by is not None else None
+        kind = entry.reference.kind
+        if known is not None and known.enc == entry.address and known.reference.kind == kind:
+            own = known.reference
+            if own.address not in self.lost:
+                return _under(entry, own, customizer)
+        own = self._keep(self.cleaned.blob(name, self.objects[name], kind, key))
+        return _under(entry, own, customizer)
+
+    def _keep(self, blob: StoredBlob) -> Reference:
+        self.sealed[blob.reference.address] = blob
+        return blob.reference
+
+
+def _under(entry: ManifestEntry, own: Reference, customizer: Reference | None) -> ManifestEntry:
+    """The entry of an object that is sealed, of the one in clear."""
+    return replace(
+        entry, address=own.address, size=own.size, enc=entry.address, customizer=customizer
+    )
+
+
+@lru_cache(maxsize=256)
+def _seal_customizer(plain: bytes, key: SealingKey) -> StoredBlob:
+    return key.store(blobs.CUSTOMIZER, plain)
+
+
+def _sealed(by: StoredBlob, key: SealingKey) -> StoredBlob:
+    """A Customizer, which many objects may have."""
+    return _seal_customizer(blobs.open_stored(by), key)
+
+
+def _drafted(
+    head: DeltaHead,
+    target: Translation,
+    manifest: Sequence[StoredBlob],
+    shown: _Shown,
+    before: Issued | None,
+    rules: DeltaRules,
+) -> Translation:
+    """The translation with its delta, unless the ledger says that already."""
+    entries = target.entries
+    found = rules.collectors.items()
+    asked = {key: programs for key, programs in found if key in entries or key == WHOLE}
+    programs = [program_set(asked)] if asked else []
+    collectors = tuple(blob.reference for blob in programs)
+    kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
+    target = dataclasses.replace(target, kept=kept, collectors=collectors)
+    addressed = {it.address for key in shown.keys for it in entries[key].references}
+    again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
+    there = rules.steering.target if rules.steering is not None else None
+    known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
+    body = DeltaBody((), target.gates, collectors, rules.keys.wrapped, rules.after)
+    says = before is not None and not again and _says(before, head, body)
+    if says and (target.aimed or manifest[0].reference.address in known):
+        return target
+    stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
+    last = before.entries if before is not None else None
+    old = [*(before.in_force if before else ()), last or {}, there.entries if there else {}]
+    held = {it.address for each in old for entry in each.values() for it in entry.references}
+    stored += shown.blobs(entries, target.sealed_under, held - again)
+    if says or not target.gates:
+        # Nobody gets it yet; but its revision may begin when its objects are others already.
+        return dataclasses.replace(target, unsent=values_of(*stored))
+    loses = before is not None and _loses(before, target, head)
+    draft = _draft(head, body, stored, before, loses=loses)
+    return dataclasses.replace(target, draft=draft, lost=target.lost - again)
+
+
+def _target_before(before: Issued | None, steering: Steering | None) -> StoredArm:
+    if steering is not None and steering.target is not None:
+        return steering.target
+    if before is None or before.entries is None:
+        return StoredArm({}, frozenset())
+    return StoredArm(before.entries, before.kept, before.sealed_under)
+
+
+def _steered(
+    head: DeltaHead, target: Reference, before: Issued | None, steering: Steering | None
+) -> tuple[DeltaHead, tuple[Gate, ...]]:
+    """The gates, and the head that says since when they are a rollout's.
+
+    What was reported of the delta before the first of its steps is as it was.
+    """
+    if steering is None:
+        return head, (Gate(target),)
+    began = (before.head.steady or before.head.generation) if before is not None else 0
+    return replace(head, steady=max(began, 1)), steering.gates_of(target)
+
+
+def _others(
+    gates: Iterable[Gate], target: Reference, before: Issued | None, steering: Steering | None
+) -> dict[ContentHash, Entries]:
+    """The contents of the other arms, as far as they are known."""
+    known = dict(steering.known) if steering is not None else {}
+    if before is not None:
+        known |= before.others
+        if before.entries is not None:
+            known |= dict.fromkeys(before.kept & _roots(before.gates), before.entries)
+    return {root: known[root] for root in _roots(gates) - {target.address} if root in known}
+
+
+def _roots(gates: Iterable[Gate]) -> frozenset[ContentHash]:
+    return frozenset(gate.arm.address for gate in gates if gate.arm is not None)
+
+
+def _loses(before: Issued, after: Translation, head: DeltaHead) -> bool:
+    """Whether someone may lose an object by a step from these gates to those.
+
+    Which arm each one has, nobody need ask: who goes from any to any other may. What was there and
+    cannot be read may go; who is meant no more loses all.
+    """
+    if not before.knows_all or before.head.alternatives != head.alternatives:
+        return True
+    following = after.issued(head)
+    had = set[ObjectKey]().union(*before.in_force)
+    return not following.knows_all or any(
+        not had <= entries.keys() for entries in following.in_force or [{}]
+    )
+
+
+def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHead:
+    """A delta's head to be translated: who says it, and who is meant."""
+    return DeltaHead(
+        source,
+        generation=0,
+        term="",
+        trace="",
+        references=(),
+        body_hash=b"",
+        alternatives=alternatives,
+        last_loss=0,
+    )
+
+
+def _entry(
+    source: Source,
+    key: ObjectKey,
+    obj: Mapping[str, Any],
+    flags: int,
+    cleaned: CleanObjects,
+    casting: Casting,
+) -> ManifestEntry:
+    if fault := wave_fault(obj):
+        raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
+    kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
+    reference = cleaned.reference(key, obj, kind)
+    by = casting.customizer
+    metadata = obj.get("metadata") or {}
+    uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+    return ManifestEntry(
+        group=key.group,
+        resource=key.resource,
+        namespace=key.namespace,
+        name=key.name,
+        address=reference.address,
+        size=reference.size,
+        space=source.space,
+        uid=uid,
+        revision=max(int(version) if version.isdecimal() else 0, casting.revision),
+        flags=flags | TEMPLATE if casting.template else flags,
+        order=order_of(apply_order(key.group, key.resource), obj),
+        customizer=by.reference if by is not None else None,
+    )
+
+
+def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
+    """A new status, or a write that changed nothing, is no news to a destination."""
+    said = (entry.identity, entry.customizer, entry.uid)
+    if known is None or (known.identity, known.customizer, known.uid) != said:
+        return entry
+    return replace(entry, revision=known.revision)
+
+
+def _says(before: Issued, head: DeltaHead, body: DeltaBody) -> bool:
+    """Whether the ledger says this already, whatever content it named beside the manifest.
+
+    That what it waits for is at a newer generation is no news: it only lets new content wait.
+    """
+    said = (before.gates, before.collectors, before.wrapped)
+    if before.entries is None or said != (body.gates, body.collectors, body.key):
+        return False
+    if _whom(before.after) != _whom(body.after):
+        return False
+    return same(replace(head, body_hash=before.head.body_hash), before.head)
+
+
+def _draft(
+    head: DeltaHead,
+    body: DeltaBody,
+    stored: Iterable[StoredBlob],
+    before: Issued | None,
+    *,
+    loses: bool,
+) -> Draft:
+    blobs_stored = tuple(stored)
+    encoded = replace(body, content=_content(body, blobs_stored)).encode()
+    full = replace(
+        head,
+        body_hash=hashlib.sha256(encoded).digest(),
+        last_loss=before.head.last_loss if before else 0,
+    )
+    return Draft("delta", full, encoded, values_of(*blobs_stored), loses)
+
+
+def _whom(after: Iterable[Dependency]) -> list[tuple[str, tuple[Alternative, ...]]]:
+    return [(each.name, each.alternatives) for each in after]
+
+
+def _content(body: DeltaBody, stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
+    """The manifests and the collectors, and beside them what is new: all is fetched at once.
+
+    The manifest leads there in any case, one step after the other; so a large change names nothing.
+    """
+    arms = (*(g.arm for g in body.gates if g.arm is not None), *body.collectors)
+    arms = tuple(dict.fromkeys(arms))
+    hints = tuple(
+        blob.reference
+        for blob in stored
+        if blob.reference not in arms and blob.reference.kind != blobs.MANIFEST
+    )
+    return arms + hints if len(hints) <= HINTS_MAX else arms

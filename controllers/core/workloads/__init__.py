@@ -1,0 +1,1 @@
+"""What a workload description space holds, and what of it placements want."""

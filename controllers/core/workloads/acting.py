@@ -1,0 +1,47 @@
+"""Objects that act on the API server where they lie: there they belong into a Denatured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controllers.core.workloads.space import Workloads
+from schemas.objects import RBAC_GROUP, ObjectKey
+
+NAMED_MAX = 4
+_ADMISSION, _FLOW = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
+ACTING_KINDS = (
+    ("apiregistration.k8s.io", "apiservices"),
+    (_ADMISSION, "mutatingwebhookconfigurations"),
+    (_ADMISSION, "validatingwebhookconfigurations"),
+    (_ADMISSION, "mutatingadmissionpolicies"),
+    (_ADMISSION, "mutatingadmissionpolicybindings"),
+    (_ADMISSION, "validatingadmissionpolicies"),
+    (_ADMISSION, "validatingadmissionpolicybindings"),
+    (_FLOW, "flowschemas"),
+    (_FLOW, "prioritylevelconfigurations"),
+    (RBAC_GROUP, "clusterroles"),
+    (RBAC_GROUP, "clusterrolebindings"),
+    (RBAC_GROUP, "roles"),
+    (RBAC_GROUP, "rolebindings"),
+    ("", "limitranges"),
+    ("", "resourcequotas"),
+)
+"""Group and resource."""
+
+
+def acting(workloads: Workloads, placement: str) -> tuple[ObjectKey, ...]:
+    """What a placement selects that lies there plainly and acts, in the order of these kinds."""
+    there = [key for kind in ACTING_KINDS for key in sorted(workloads.resolver.of_kind(kind))]
+    selected = workloads.resolver.selection(placement) if there else {}
+    return tuple(key for key in there if key in selected and not workloads.renatured.holds(key))
+
+
+def acting_text(keys: Iterable[ObjectKey]) -> str:
+    """That these act where they lie, and what to do; "" of none."""
+    named = [str(key) for key in keys]
+    if not named:
+        return ""
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    listed, verb = ", ".join(named[:NAMED_MAX]), "acts" if len(named) == 1 else "act"
+    remedy = "put each into a leafcast.io/v1alpha1 Denatured, and delete it here"
+    return f"{listed}{more} {verb} on the hub itself; {remedy}"

@@ -1,0 +1,192 @@
+"""What a placement names and is not there, or not supported yet: so that its status can say so.
+
+Kept beside the objects, each change at the cost of what it changes: kinds that are served, and
+Namespaces.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from controllers.core.workloads.selection import ANY
+from schemas.api import BindingPolicySpec, EdgePlacementSpec
+from schemas.objects import ALWAYS_THERE
+
+UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
+UNREADABLE = "KindUnreadable"
+NAMED_MAX = 4
+
+Spec = EdgePlacementSpec | BindingPolicySpec
+Resource = tuple[str, str]
+"""API group and resource (lowercase plural)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why a placement cannot be as it was meant: a word, and what to do about it."""
+
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Missing:
+    """What each placement names; each change returns the placements that it concerns.
+
+    As long as it is not known which kinds are `served`, no kind is unknown. `unreadable` are those
+    that the space will not show, with its own words why.
+    """
+
+    served: AbstractSet[Resource] | None = None
+    unreadable: dict[Resource, str] = field(default_factory=dict)
+    _specs: dict[str, Spec] = field(default_factory=dict)
+    _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
+    _by_group: dict[str | None, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.served is not None:
+            self._group()
+
+    def put(self, name: str, spec: Spec) -> None:
+        """Learn what a placement names."""
+        self.remove(name)
+        self._specs[name] = spec
+        for namespace in _namespaces_in(spec):
+            self._naming[namespace].add(name)
+
+    def remove(self, name: str) -> None:
+        spec = self._specs.pop(name, None)
+        for namespace in _namespaces_in(spec) if spec else ():
+            self._naming[namespace].discard(name)
+            if not self._naming[namespace]:
+                del self._naming[namespace]
+
+    def serve(self, served: Iterable[Resource]) -> frozenset[str]:
+        """Learn which kinds there are now."""
+        before, self.served = self.served, frozenset(served)
+        if before == self.served:
+            return frozenset()
+        self._group()
+        return frozenset(self._specs)
+
+    def put_namespace(self, namespace: str) -> frozenset[str]:
+        """Learn that something is there that tells of a Namespace: itself, or what is in it."""
+        if namespace in self._namespaces:
+            return frozenset()
+        self._namespaces.add(namespace)
+        return frozenset(self._naming.get(namespace, ()))
+
+    def remove_namespace(self, namespace: str) -> frozenset[str]:
+        """Learn that neither a Namespace nor anything in it is there."""
+        if namespace in ALWAYS_THERE or namespace not in self._namespaces:
+            return frozenset()
+        self._namespaces.discard(namespace)
+        return frozenset(self._naming.get(namespace, ()))
+
+    def of(self, name: str, selected: int) -> Lack | None:
+        """What is missing for a placement that selects so many objects; None if nothing is."""
+        spec = self._specs.get(name)
+        if spec is None:
+            return None
+        found = [*self._kinds(spec), *self._hidden(spec), *self._absent(spec)]
+        if not selected and not _only_brings_up(spec):
+            told = "so no object is selected" if found else _nothing(spec)
+            found.append((NOTHING_SELECTED, told))
+        if not found:
+            return None
+        said = [message for _, message in found]
+        more = f" and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""
+        return Lack(found[0][0], "; ".join(said[:NAMED_MAX]) + more)
+
+    def _kinds(self, spec: Spec) -> Iterator[tuple[str, str]]:
+        """Resource words that no kind goes by, and groups that have no kind."""
+        for field_, group, resources in _reaching(spec):
+            if self.served is None:
+                return
+            known = self._by_group.get(group, set())
+            if not known:
+                groups = sorted({known for known, _ in self.served})
+                told = f'{field_}.apiGroup: no kind has the API group "{group}"'
+                yield UNKNOWN_KIND, told + _meant(str(group), groups)
+                continue
+            for word in resources:
+                if word != ANY and word not in known:
+                    told = f'the server doesn\'t have a resource type "{word}"'
+                    within = f' in group "{group}"' if group else ""
+                    where = f"{field_}.resources: "
+                    close = self._close(word, known)
+                    yield UNKNOWN_KIND, f"{where}{told}{within}{close}"
+
+    def _group(self) -> None:
+        """Sort the resources that are served by group, and under None all of them."""
+        self._by_group = {}
+        for group, resource in self.served or ():
+            self._by_group.setdefault(group, set()).add(resource)
+            self._by_group.setdefault(None, set()).add(resource)
+
+    def _hidden(self, spec: Spec) -> Iterator[tuple[str, str]]:
+        """Kinds that it may select and that cannot be read: what was sent of them stays."""
+        for (group, resource), why in sorted(self.unreadable.items()):
+            if any(
+                named in (None, group)
+                and (not resources or ANY in resources or resource in resources)
+                for _, named, resources in _reaching(spec)
+            ):
+                kind = f"{resource}.{group}" if group else resource
+                yield (
+                    UNREADABLE,
+                    f"{kind} cannot be read: {why}; let the centre get, list and watch it",
+                )
+
+    def _close(self, word: str, known: AbstractSet[str]) -> str:
+        elsewhere = sorted(group for group, resource in self.served or () if resource == word)
+        if elsewhere:
+            return f'; its apiGroup is "{elsewhere[0]}"'
+        return _meant(word, sorted(known)) or "; apply its definition, or correct the word"
+
+    def _absent(self, spec: Spec) -> Iterator[tuple[str, str]]:
+        """Namespaces by name that are not there."""
+        for at, clause in enumerate(spec.downsync):
+            for namespace in clause.namespaces if ANY not in clause.namespaces else ():
+                if namespace not in self._namespaces:
+                    told = f'spec.downsync[{at}].namespaces: namespaces "{namespace}" not found'
+                    yield NO_NAMESPACE, told
+
+
+def _reaching(spec: Spec) -> Iterator[tuple[str, str | None, Sequence[str]]]:
+    """Each field that says which kinds are meant, with the group and the resources it names."""
+    for at, clause in enumerate(spec.downsync):
+        yield f"spec.downsync[{at}]", clause.api_group, clause.resources
+    if isinstance(spec, EdgePlacementSpec):
+        if spec.namespace_selector is not None:
+            yield "spec.namespaceSelector", None, ()
+        for at, item in enumerate(spec.non_namespaced_objects):
+            yield f"spec.nonNamespacedObjects[{at}]", item.api_group, item.resources
+
+
+def _namespaces_in(spec: Spec) -> set[str]:
+    return {name for clause in spec.downsync for name in clause.namespaces if name != ANY}
+
+
+def _only_brings_up(spec: Spec) -> bool:
+    """Whether it is not meant to select objects that go out."""
+    brings_up = isinstance(spec, EdgePlacementSpec) and bool(spec.upsync)
+    return brings_up and next(_reaching(spec), None) is None
+
+
+def _nothing(spec: Spec) -> str:
+    if any(not field_.startswith("spec.downsync") for field_, _, _ in _reaching(spec)):
+        return "no object is selected: apply some that the spec matches, or correct it"
+    if not spec.downsync:
+        return "no object is selected: spec.downsync is empty; say there what goes out"
+    return "no object is selected: apply some that spec.downsync matches, or correct it"
+
+
+def _meant(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f'; did you mean "{close[0]}"?' if close else ""

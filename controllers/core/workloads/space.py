@@ -1,0 +1,399 @@
+"""What a workload description space wants now: its objects, and its placements where valid.
+
+A placement that becomes invalid keeps its last good state; what a list no longer shows is
+remembered as unseen, which is less than deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
+from controllers.core.workloads.collectors import COLLECTORS, COMBINED, Collectors
+from controllers.core.workloads.customizers import CUSTOMIZERS, faults_text, is_customizer
+from controllers.core.workloads.dependencies import Dependencies
+from controllers.core.workloads.missing import Lack, Missing
+from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
+from controllers.core.workloads.selection import Reach, rules_of
+from controllers.core.workloads.transforms import TRANSFORMS, Transforms
+from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
+from schemas.api import BindingPolicy, EdgePlacement, parse_kind
+from schemas.chunks import WANT_MULTI
+from schemas.collectors import AGGREGATE, Program
+from schemas.faults import Fault, InvalidObject
+from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
+from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
+
+Object = Mapping[str, Any]
+"""A Kubernetes API object, as a mapping of JSON values."""
+
+_NAMESPACES = ("", "namespaces")
+CONTROL_KINDS = frozenset(
+    {
+        *((kind.group, kind.resource) for kind in KINDS),
+        *((kind.group, kind.result) for kind in KINDS),
+        _NAMESPACES,
+        DEFINITIONS,
+        DENATUREDS,
+        CUSTOMIZERS,
+        COLLECTORS,
+        COMBINED,
+        TRANSFORMS,
+        ROLLOUTS,
+    }
+)
+"""What is followed whatever placements say."""
+WIDE_SHARE = 0.8
+
+FROZEN = "Frozen"
+
+Placement = EdgePlacement | BindingPolicy
+
+
+def slices_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
+    """The placements among whose objects these say where they go."""
+    return frozenset(name for key in keys if (name := placement_with_result(key)) is not None)
+
+
+def reaches_among(objects: Iterable[Object]) -> frozenset[Reach]:
+    """What kinds of objects the placements among these may select."""
+    found: set[Reach] = set()
+    for obj in objects:
+        try:
+            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+        except InvalidObject:
+            continue
+        if isinstance(parsed, EdgePlacement | BindingPolicy):
+            found |= {clause.reach for clause in rules_of(parsed.spec).clauses}
+    return frozenset(found)
+
+
+class Workloads:
+    """The present state of one space; each change returns the placements that it touches.
+
+    Placements go by the names of `schemas.placements`; they are `leaving` while they are deleted
+    and something still holds them there.
+    """
+
+    def __init__(self) -> None:
+        self.resolver = WhatResolver()
+        self.missing = Missing()
+        self.renatured = Renatured()
+        self.collectors = Collectors()
+        self.transforms = Transforms()
+        self.dependencies = Dependencies()
+        self.rollouts = Rollouts()
+        self.placements: dict[str, Placement] = {}
+        self.objects: dict[str, Object] = {}
+        self.leaving: dict[str, Object] = {}
+        self.invalid: dict[str, str] = {}
+        self.unseen: set[ObjectKey] = set()
+        self.unseen_namespaces: set[str] = set()
+        self.unseen_placements: set[str] = set()
+        # Whether objects of all kinds are told that could be selected.
+        self.sees_all = False
+        self._accepted: dict[str, frozenset[ObjectKey]] = {}
+
+    def like(self, other: Workloads) -> None:
+        """Take over, after a list, what no list tells: what is unseen, and what was good last."""
+        self.missing.serve(other.missing.served or ())
+        self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
+        self.unseen_placements = {*other.unseen_placements}
+        self._accepted = dict(other._accepted)
+        for name in self.invalid.keys() & other.placements.keys():
+            self._take(name, other.placements[name])
+
+    def listed(
+        self,
+        objects: Mapping[ObjectKey, Object],
+        issued: Mapping[str, Collection[ObjectKey]],
+        kind: tuple[str, str] | None = None,
+    ) -> frozenset[str]:
+        """Take all objects, or all of one kind: group and resource.
+
+        `issued` says which objects each placement in the ledger holds.
+        """
+        shown = self.resolver.objects.keys() if kind is None else self.resolver.of_kind(kind)
+        for key in shown - objects.keys():
+            if not self.renatured.hide(key, None):
+                self._gone(key)
+        gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
+        self._unlist_control(objects, issued.keys(), kind)
+        for key, obj in objects.items():
+            self.put(key, obj)
+        self._accepted.clear()
+        there = {key for keys in issued.values() for key in keys}
+        plain = {key for key in there if not self.renatured.holds(key)}
+        listed = {key for key in plain if kind in (None, (key.group, key.resource))}
+        self.unseen = (self.unseen - listed) | (listed - objects.keys()) | (plain & gone)
+        self.unseen &= there
+        if kind in (None, _NAMESPACES):
+            self.unseen_namespaces = {
+                key.namespace
+                for key in there
+                if ObjectKey(*_NAMESPACES, "", key.namespace) not in objects
+            }
+        return frozenset((*issued, *self.objects, *self.leaving))
+
+    def partial(self, name: str) -> frozenset[ObjectKey]:
+        """Objects that a placement selects and of which only the metadata is known."""
+        selected = self.resolver.selection(name)
+        return frozenset(key for key in selected if is_partial(self.resolver.objects[key]))
+
+    def thin(self, keys: Iterable[ObjectKey]) -> None:
+        """Keep no more than the metadata of what no placement selects: there may be much of it."""
+        for key in keys:
+            if _kind(key) not in CONTROL_KINDS and not self.renatured.holds(key):
+                self.resolver.thin(key)
+
+    def deleted(self, key: ObjectKey) -> frozenset[str]:
+        """Take it that an object is gone: an unbroken watch said so."""
+        self._seen(key)
+        if (placement := placement_at(key)) is not None:
+            rivals = self.resolver.differing(placement).keys()
+            return frozenset({placement, *rivals, *self._forget(placement)})
+        if is_denatured(key):
+            return self._now(self.renatured.remove(key.name))
+        if _kind(key) == TRANSFORMS:
+            return self.resolver.selecting_kinds(self.transforms.remove(key.name))
+        if _kind(key) == ROLLOUTS:
+            return self.rollouts.remove(key.name)
+        if is_customizer(key):
+            return self.resolver.customizers.remove(key)
+        if self.renatured.hide(key, None):
+            return self._again(key)
+        return self._gone(key)
+
+    def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
+        """Take an object's present state."""
+        self._seen(key)
+        if is_denatured(key):
+            kinds = BUILT_IN_KINDS.extended_by(self._definitions())
+            return self._now(self.renatured.put(key.name, obj, kinds, self.resolver.objects))
+        if is_customizer(key):
+            return self.resolver.customizers.put(key, obj)
+        if self.renatured.hide(key, obj):
+            return self._again(key)
+        if _kind(key) == TRANSFORMS:
+            return self.resolver.selecting_kinds(self.transforms.put(key.name, obj))
+        if _kind(key) == ROLLOUTS:
+            return self.rollouts.put(key.name, obj)
+        name = placement_at(key)
+        if name is None:
+            return self._shown(key, obj)
+        rivals = self.resolver.differing(name).keys()
+        if obj.get("metadata", {}).get("deletionTimestamp"):
+            waiting = self._forget(name)
+            self.leaving[name] = obj
+        else:
+            self.leaving.pop(name, None)
+            self.objects[name] = obj
+            waiting = self._read(name, obj)
+        return frozenset({name, *rivals, *waiting, *self.resolver.differing(name)})
+
+    def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
+        """Forget the objects of all other kinds: nothing is told of them any more."""
+        for kind in self.missing.unreadable.keys() - kinds:
+            del self.missing.unreadable[kind]
+        for kind in self.resolver.kinds() - kinds:
+            for key in self.resolver.of_kind(kind):
+                if not self.renatured.hide(key, None):
+                    self._gone(key)
+
+    def serve(self, served: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """Learn which kinds the space serves now, by API group and resource."""
+        return self.missing.serve(served)
+
+    def lack(self, name: str) -> Lack | None:
+        """What is missing for a placement to be as it was meant; None if nothing is."""
+        if faults := self.frozen(name):
+            return Lack(FROZEN, faults_text(faults))
+        return self.missing.of(name, self.resolver.count(name))
+
+    def wide(self, name: str) -> tuple[int, int] | None:
+        """How many objects a placement selects, and of how many, if it is almost all there are.
+
+        Where kinds are named, all objects must be known to tell.
+        """
+        selected, known = self.resolver.count(name), self.resolver.selectable
+        judged = self.sees_all or not self.resolver.names_kinds(name)
+        return (selected, known) if judged and selected > WIDE_SHARE * known else None
+
+    def frozen(self, name: str) -> tuple[Fault, ...]:
+        """What of a placement could be customized nowhere: as long as it is so nothing goes out."""
+        resolver = self.resolver
+        shown = ((key, resolver.objects[key]) for key in sorted(resolver.selection(name)))
+        return resolver.customizers.faults(shown)
+
+    def generations(self, names: Iterable[str]) -> dict[str, int]:
+        """Which metadata.generation the placements of these names are at, if they are there."""
+        there = {name: self.objects[name] for name in names if name in self.objects}
+        return {
+            name: int(obj.get("metadata", {}).get("generation") or 0) for name, obj in there.items()
+        }
+
+    def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
+        """Take it that what this placement lacks of these is gone; of others it says nothing."""
+        self._accepted[placement] = frozenset(objects)
+        self.unseen_placements.discard(placement)
+
+    def is_accepted(self, placement: str) -> bool:
+        """Whether someone let this placement's removals pass since the last whole list."""
+        return placement in self._accepted
+
+    def inferred(self, name: str, losses: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+        """Which of a placement's losses nobody said: no deletion, no edit, and nobody accepted."""
+        accepted = self._accepted.get(name, frozenset())
+        return frozenset(
+            key
+            for key in losses
+            if key not in accepted
+            and (
+                key in self.unseen
+                or (
+                    key.namespace in self.unseen_namespaces
+                    and self.resolver.lacks_namespace(key, name)
+                )
+            )
+        )
+
+    def needed_by(self, objects: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+        """The definitions of these objects' kinds, unless a deletion of them was said."""
+        needed = {self.resolver.definition_of(key) for key in objects}
+        shown = self.resolver.objects
+        return frozenset(key for key in needed if key in shown or key in self.unseen)
+
+    def _unlist_control(
+        self,
+        objects: Mapping[ObjectKey, Object],
+        issued: AbstractSet[str],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        """Let go of what says what becomes of others and is not listed; note unseen placements."""
+        if kind in (None, CUSTOMIZERS):
+            for key in self.resolver.customizers.listed():
+                if key not in objects:
+                    self.resolver.customizers.remove(key)
+        for of, listed in ((TRANSFORMS, self.transforms), (ROLLOUTS, self.rollouts)):
+            self._forget_unlisted(of, listed, objects, kind)
+        known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
+        looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
+        unlisted = {name for name in looked_at if placement_key(name) not in objects}
+        for name in unlisted:
+            self._forget(name)
+        self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
+
+    def _forget_unlisted(
+        self,
+        of: tuple[str, str],
+        listed: Transforms | Rollouts,
+        objects: Mapping[ObjectKey, Object],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        for name in [*listed.objects] if kind in (None, of) else ():
+            if ObjectKey(*of, "", name) not in objects:
+                listed.remove(name)
+
+    def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
+        """Let go of Denatureds that a list does not show; the keys under which nothing is left."""
+        names = self.renatured.names() - {key.name for key in objects if is_denatured(key)}
+        gone = set()
+        for name in names:
+            left = self.renatured.remove(name)
+            self._set(left)
+            gone |= {key for key, obj in left.items() if obj is None}
+        return frozenset(gone)
+
+    def _now(self, changed: Mapping[ObjectKey, Object | None]) -> frozenset[str]:
+        """Take it that this is what there is under these keys, as someone said."""
+        for key in changed:
+            self._seen(key)
+        return self._set(changed)
+
+    def _set(self, changed: Mapping[ObjectKey, Object | None]) -> frozenset[str]:
+        touched: frozenset[str] = frozenset()
+        for key, obj in changed.items():
+            touched |= self._gone(key) if obj is None else self._shown(key, obj)
+        return touched
+
+    def _again(self, key: ObjectKey) -> frozenset[str]:
+        """The placements that want an object: what lies beside it changed."""
+        return self.resolver.put(key, self.resolver.objects[key])
+
+    def _definitions(self) -> Iterable[Object]:
+        return (self.resolver.objects[key] for key in self.resolver.of_kind(DEFINITIONS))
+
+    def _read(self, name: str, obj: Object) -> frozenset[str]:
+        """Take what a placement says, if that is valid; the others that it touches."""
+        try:
+            said = {field: value for field, value in obj.items() if field != "status"}
+            placement = parse_kind(said)
+        except InvalidObject as error:
+            self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
+            return frozenset()
+        self.invalid.pop(name, None)
+        if isinstance(placement, EdgePlacement | BindingPolicy):
+            return self._take(name, placement)
+        return frozenset()
+
+    def _take(self, name: str, placement: Placement) -> frozenset[str]:
+        """Take what a placement says; the others that it touches."""
+        self.placements[name] = placement
+        self.resolver.put_placement(name, rules_of(placement.spec))
+        self.missing.put(name, placement.spec)
+        self.collectors.put_placement(name, placement.spec)
+        return self.dependencies.put(name, placement.metadata.annotations)
+
+    def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
+        touched = self.resolver.put(key, obj) | self._namespace_of(key)
+        if (key.group, key.resource) == COLLECTORS:
+            touched |= self.collectors.put(key.name, obj)
+        return touched
+
+    def _gone(self, key: ObjectKey) -> frozenset[str]:
+        touched = self.resolver.remove(key) | self._namespace_of(key)
+        if (key.group, key.resource) == COLLECTORS:
+            touched |= self.collectors.remove(key.name)
+        return touched
+
+    def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
+        """What is collected of each object that a placement selects."""
+        found = self.collectors.of(name, self.resolver.collectors(name))
+        for key, flags in self.resolver.selection(name).items():
+            if flags & WANT_MULTI and takes_status(key):
+                found[key] = (*found.get(key, ()), AGGREGATE)
+        return found
+
+    def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
+        """The placements that name the object's Namespace, if that came or went with it."""
+        name = key.name if (key.group, key.resource) == _NAMESPACES else key.namespace
+        if not name:
+            return frozenset()
+        there = ObjectKey(*_NAMESPACES, "", name) in self.resolver.objects
+        if there or self.resolver.is_inside(name):
+            return self.missing.put_namespace(name)
+        return self.missing.remove_namespace(name)
+
+    def _seen(self, key: ObjectKey) -> None:
+        self.unseen.discard(key)
+        if (key.group, key.resource) == _NAMESPACES:
+            self.unseen_namespaces.discard(key.name)
+        if (placement := placement_at(key)) is not None:
+            self.unseen_placements.discard(placement)
+
+    def _forget(self, name: str) -> frozenset[str]:
+        """Take it that a placement is gone; the others that this touches."""
+        self.objects.pop(name, None)
+        self.leaving.pop(name, None)
+        self.placements.pop(name, None)
+        self.invalid.pop(name, None)
+        self.resolver.remove_placement(name)
+        self.missing.remove(name)
+        self.collectors.remove_placement(name)
+        return self.dependencies.remove(name)
+
+
+def _kind(key: ObjectKey) -> tuple[str, str]:
+    return (key.group, key.resource)

@@ -1,0 +1,466 @@
+"""Nodes that ask to be let in by a token: what the daemon does for those, and for who decides.
+
+A node's keys are made where it runs; what comes here is a request with their public halves. Many
+are granted as one, so that their parents' servers take in all their accounts with few reloads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from controllers.core.access.admissions import (
+    Admissions,
+    HandedOut,
+    Requested,
+    TooManyTokens,
+    Verdict,
+)
+from controllers.nodes import NodeRefused
+from leafcast.ask.api import Api, ApiError
+from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan, Tree, Wanted
+from leafcast.daemon.nodes.handed_out import HandedOutFiles
+from leafcast.daemon.nodes.token_wishes import TokenWish, read_wishes
+from leafcast.doctor.findings import Expiry
+from leafcast.local.believed import goes_on
+from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
+from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
+from schemas.enrolment import (
+    DENIED,
+    GRANTED,
+    PENDING,
+    REFUSED,
+    UNKNOWN_TOKEN,
+    Grant,
+    JoinAnswer,
+    JoinRequest,
+    SignedRequest,
+    plain_answer,
+    read_request,
+    seal_answer,
+)
+from schemas.identity import NodePath
+from schemas.moves import former_paths
+from schemas.refusals import RecordRefused
+from schemas.tokens import SECRET_BYTES, Token, pin_of
+
+GATHER_SECONDS, GATHER_SECONDS_MAX = 0.25, 15.0
+"""So long requests are gathered that nobody has to be asked about, to be granted as one."""
+SURE_SECONDS = 5.0
+"""So long one waits for its answer who will be granted what it asks."""
+GRANTED_AT_ONCE = 500
+AGAIN_SECONDS = 5.0
+PARENT_KNOWN_SECONDS = 10.0
+
+Json = dict[str, Any]
+
+log = logging.getLogger("leafcast")
+
+
+class Admission:
+    """The verbs about tokens and requests, and the answers to the requests themselves.
+
+    `changing` is held by whoever changes which nodes there are.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        enrolling: Enrolment,
+        changing: asyncio.Lock,
+        files: HandedOutFiles,
+        clock: Clock,
+        dice: Dice,
+        note: Callable[[str, str, str], None] = lambda *_: None,
+    ) -> None:
+        self._tree = tree
+        self._enrolling = enrolling
+        self._changing = changing
+        self._files = files
+        self._clock = clock
+        self._dice = dice
+        self._note = note
+        self._admissions = Admissions(files.read())
+        self._parents: dict[NodePath, tuple[float, Json]] = {}
+        self._to_grant = asyncio.Event()
+        self._granted = asyncio.Event()
+        # What a former run did not come to.
+        self._to_grant.set()
+
+    async def run(self) -> None:
+        """Grant what nobody has to be asked about, until cancelled.
+
+        The longer that takes, the longer the next ones are gathered: a server with many children
+        reads its configuration for a second.
+        """
+        gather = GATHER_SECONDS
+        while True:
+            await self._to_grant.wait()
+            await self._clock.sleep(gather)
+            self._to_grant.clear()
+            began = self._clock.now().seconds
+            try:
+                await self._grant_sure()
+                took = self._clock.now().seconds - began
+                gather = min(max(GATHER_SECONDS, 2 * took), GATHER_SECONDS_MAX)
+            except* (ApiError, NodeRefused, BusBroken, SpaceError, OSError) as broken:
+                first = first_of(broken)
+                log.warning("requests that are approved in advance wait: %s", first)
+                self._to_grant.set()
+                await self._clock.sleep(AGAIN_SECONDS)
+
+    async def decide(self, data: bytes) -> bytes:
+        """The answer to a request, whoever made it; never raises."""
+        try:
+            request = read_request(data)
+            one = self._admissions.tokens[request.token]
+        except (RecordRefused, KeyError):
+            return plain_answer(UNKNOWN_TOKEN)
+        try:
+            asked = request.verified(self._tree.tree_id(), one.public)
+            if asked is None:
+                return plain_answer(UNKNOWN_TOKEN)
+            answer = await self._answer(one, request, asked)
+        except RecordRefused as error:
+            answer = JoinAnswer(REFUSED, request.digest, str(error)[:500], "join with this version")
+        except (BusBroken, ApiError, NodeRefused, SpaceError, OSError) as error:
+            log.info("a request to join waits: %s", error)
+            again = self._admissions.again_seconds()
+            answer = JoinAnswer(PENDING, request.digest, str(error)[:500], again_seconds=again)
+        return seal_answer(one.public, answer, self._dice.entropy(24))
+
+    async def _answer(
+        self, one: HandedOut, request: SignedRequest, asked: JoinRequest
+    ) -> JoinAnswer:
+        verdict = self._judged(one, asked)
+        if verdict.state == PENDING and one.sure:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SURE_SECONDS):
+                    await self._granted.wait()
+            verdict = self._judged(one, asked)
+        state, grant = verdict.state, None
+        if state == GRANTED:
+            grant = await self._grant(self._admissions.tokens[one.token], asked)
+            if grant is None:
+                verdict = _let_go(asked.path)
+                state = REFUSED
+        again = self._admissions.again_seconds() if state == PENDING else 0
+        return JoinAnswer(state, request.digest, verdict.reason, verdict.remedy, again, grant)
+
+    def _judged(self, one: HandedOut, asked: JoinRequest) -> Verdict:
+        """The verdict, written down if it is news; raises OSError."""
+        try:
+            check_public_nkey(asked.nkey, str(asked.path))
+        except BadNkey as error:
+            return Verdict(REFUSED, str(error), "join again with this version of leafcast")
+        verdict = self._admissions.judge(one.token, asked, self._clock.now().wall_ms)
+        if not verdict.changed:
+            return verdict
+        now = self._admissions.tokens[one.token]
+        self._files.keep([now])
+        if now.sure:
+            self._to_grant.set()
+        else:
+            said = f"{asked.path} asks to be let in: leafcast node approve {asked.path}"
+            self._note("JoinRequested", str(asked.path), said)
+        return verdict
+
+    async def _grant(self, one: HandedOut, asked: JoinRequest) -> Grant | None:
+        """What the node needs; None if it was let in, and was removed or replaced since."""
+        path = asked.path
+        if not self._enrolling.has_key(path, asked.nkey):
+            return None
+        labels, annotations = self._enrolling.known_of(path)
+        return Grant(
+            tree=self._tree.tree_id(),
+            path=path,
+            relay=one.relay,
+            parents=await self._leaf_urls(path),
+            roots=one.roots,
+            authority=one.authority,
+            labels=labels,
+            former=former_paths(annotations),
+        )
+
+    async def _leaf_urls(self, path: NodePath) -> tuple[str, ...]:
+        """Where the parent of a path listens for it, as it said not long ago; raises ApiError."""
+        now = self._clock.now().seconds
+        until, said = self._parents.get(path.parent, (0.0, {}))
+        if now >= until:
+            said = await self._enrolling.parent(path)
+            self._parents[path.parent] = (now + PARENT_KNOWN_SECONDS, said)
+        return tuple(said["leafUrls"])
+
+    async def add(
+        self,
+        nodes: list[Json],
+        *,
+        relay: bool = False,
+        replace: bool = False,
+        sure: bool = False,
+        uses: int = 1,
+        valid_seconds: int = 86_400,
+        dry_run: bool = False,
+    ) -> Json:
+        """Hand out a token for each `{path, labels}`, all or none: `{faults, added}`.
+
+        Of each added: path, token, url, untilMs, and how many earlier tokens are void. A path may
+        end with a pattern (`/region-1/store-*`), then `uses` is how many may come with its token.
+        Raises ApiError.
+        """
+        wishes = read_wishes(nodes, relay=relay, replace=replace, sure=sure, uses=uses)
+        async with self._changing:
+            plan = await self._enrolling.plan([it.wanted for it in wishes])
+            if plan.faults or dry_run:
+                return {"faults": [fault.form for fault in plan.faults], "added": []}
+            made = [self._token(plan, wish, valid_seconds) for wish in wishes]
+            return {"faults": [], "added": self._handed_out(plan, wishes, made)}
+
+    def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
+        tree, roots, now = self._tree.tree_id(), self._tree.roots(), self._clock.now().wall_ms
+        authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
+        pin = pin_of(tree, roots, authority)
+        token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)
+        return token, HandedOut(
+            public=token.public,
+            where=wish.where,
+            roots=roots,
+            authority=authority,
+            made_ms=now,
+            expires_ms=now + valid_seconds * 1000,
+            uses=wish.uses,
+            sure=wish.sure,
+            relay=wish.wanted.relay,
+            again=wish.wanted.again and wish.path is not None,
+            labels=dict(wish.wanted.labels),
+        )
+
+    def _handed_out(
+        self, plan: Plan, wishes: Sequence[TokenWish], made: Sequence[tuple[Token, HandedOut]]
+    ) -> list[Json]:
+        now, found, void = self._clock.now().wall_ms, [], []
+        self._files.forget(self._admissions.forget_old(now))
+        try:
+            self._admissions.demand_room(len(made))
+        except TooManyTokens as error:
+            raise ApiError("TooMany", str(error), "ask fewer at a time") from error
+        for wish, (token, one) in zip(wishes, made, strict=True):
+            old = self._admissions.hand_out(one, now)
+            void += old
+            url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
+            form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
+            found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
+        self._files.keep([one for _, one in made])
+        self._files.keep([self._admissions.tokens[token] for token in void])
+        return found
+
+    async def requests(self) -> Json:
+        """Who waits for a person, the oldest first: `{requests: [{path, said, nkey, ...}]}`."""
+        return {"requests": [_request_form(*pair) for pair in self._admissions.waiting()]}
+
+    async def tokens(self) -> Json:
+        """All tokens of which anything is known, the newest first; none can be joined with."""
+        now = self._clock.now().wall_ms
+        ones = sorted(self._admissions.tokens.values(), key=lambda it: -it.made_ms)
+        return {
+            "tokens": [
+                {
+                    "id": one.token,
+                    "path": one.where,
+                    "state": one.state(now),
+                    "uses": one.uses,
+                    "used": len(one.requests),
+                    "approved": one.sure,
+                    "relay": one.relay,
+                    "madeMs": one.made_ms,
+                    "untilMs": one.expires_ms,
+                }
+                for one in ones
+            ]
+        }
+
+    def expiries(self) -> list[Expiry]:
+        """The tokens that someone may still come with, for the doctor."""
+        now = self._clock.now().wall_ms
+        return [
+            Expiry(
+                f"the token for {one.where}",
+                one.made_ms,
+                one.expires_ms,
+                "nobody joined with it yet, and nobody can afterwards",
+                f"join with it, make another with leafcast node add {one.where}, or leafcast node "
+                f"deny {one.token}",
+                needed=False,
+            )
+            for one in self._admissions.tokens.values()
+            if one.usable(now)
+        ]
+
+    async def approve(self, paths: list[str], *, everyone: bool = False) -> Json:
+        """Let in who asked: `{approved: [path], faults}`; of paths that are named all or none.
+
+        Raises ApiError.
+        """
+        async with self._changing:
+            chosen = self._admissions.waiting() if everyone else self._chosen(paths)
+            approved, faults = await self._let_in(chosen, partly=everyone)
+        return {"approved": [str(path) for path in approved], "faults": faults}
+
+    async def deny(self, paths: list[str]) -> Json:
+        """Refuse who asked, and make tokens void that nobody asked with: `{denied, void}`.
+
+        Each is a path, or the id of a token. Raises ApiError.
+        """
+        now, denied, void = self._clock.now().wall_ms, [], []
+        async with self._changing:
+            found = [(what, self._named(what)) for what in paths]
+            for what, ones in found:
+                for one in ones:
+                    for request in [it for it in one.requests if it.state == PENDING]:
+                        if what in (one.token, str(request.path)):
+                            self._admissions.decide(one.token, request.path, DENIED, now)
+                            denied.append(str(request.path))
+                    if what == one.token or not one.reusable:
+                        self._admissions.void(one.token, now)
+                        void.append(one.token)
+                    self._files.keep([self._admissions.tokens[one.token]])
+        return {"denied": denied, "void": void}
+
+    async def leave(self, former: str, signing: str) -> list[str]:
+        """Make tokens void that pin the former authority without the one that signs now: where for.
+
+        Who came with one of them would not believe its parent. Raises OSError.
+        """
+        now = self._clock.now().wall_ms
+        async with self._changing:
+            found = [
+                one
+                for one in self._admissions.tokens.values()
+                if not one.ended_ms(now)
+                and goes_on(pinned := one.authority.decode(), former)
+                and not goes_on(pinned, signing)
+            ]
+            for one in found:
+                self._admissions.void(one.token, now)
+            self._files.keep([self._admissions.tokens[one.token] for one in found])
+        return sorted(one.where for one in found)
+
+    def _named(self, what: str) -> list[HandedOut]:
+        """The tokens that a path or an id means, of which something may still come."""
+        now = self._clock.now().wall_ms
+        found = [
+            one
+            for one in self._admissions.tokens.values()
+            if not one.ended_ms(now)
+            and (
+                what in (one.token, one.where)
+                or any(str(it.path) == what and it.state == PENDING for it in one.requests)
+            )
+        ]
+        if not found:
+            message = f"nobody asks to be {what}, and no token for it is open"
+            raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
+        return found
+
+    def _chosen(self, paths: Sequence[str]) -> list[tuple[HandedOut, Requested]]:
+        waiting = self._admissions.waiting()
+        chosen = []
+        for path in dict.fromkeys(paths):
+            where = NodePath.parse(path)
+            found = [pair for pair in waiting if pair[1].path == where]
+            if not found:
+                message = f"nobody asks to be {where}"
+                raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
+            if len(found) > 1:
+                message = f"{len(found)} ask to be {where}, by different tokens"
+                remedy = "deny all but one by the id of its token: leafcast node deny ID"
+                raise ApiError("Conflict", message, remedy)
+            chosen += found
+        return chosen
+
+    async def _let_in(
+        self, chosen: Sequence[tuple[HandedOut, Requested]], *, partly: bool
+    ) -> tuple[list[NodePath], list[Json]]:
+        """Let in those that can be, or none. Whatever a former try came to is done again."""
+        plan, done = await self._planned(chosen), list(chosen)
+        faults, told = plan.faults, [_told(plan, fault) for fault in plan.faults]
+        if faults and partly:
+            faulty = {plan.wanted[fault.at].path for fault in faults}
+            done = [pair for pair in chosen if pair[1].path not in faulty]
+            plan = await self._planned(done)
+        if plan.faults:
+            raise plan.faults[0].error
+        if done:
+            await self._enrolling.let_in(plan, {it.path: it.nkey for _, it in done})
+        now = self._clock.now().wall_ms
+        for one, request in done:
+            self._admissions.decide(one.token, request.path, GRANTED, now)
+        changed = dict.fromkeys(one.token for one, _ in done)
+        self._files.keep([self._admissions.tokens[token] for token in changed])
+        granted, self._granted = self._granted, asyncio.Event()
+        granted.set()
+        return [request.path for _, request in done], told
+
+    async def _planned(self, chosen: Sequence[tuple[HandedOut, Requested]]) -> Plan:
+        """What letting them in comes to; one that is in already takes its own place."""
+        return await self._enrolling.plan(
+            [
+                Wanted(
+                    it.path,
+                    one.labels,
+                    relay=one.relay,
+                    again=one.again or self._enrolling.has_key(it.path, it.nkey),
+                )
+                for one, it in chosen
+            ]
+        )
+
+    async def _grant_sure(self) -> None:
+        passed: set[str] = set()
+
+        def left() -> list[tuple[HandedOut, Requested]]:
+            waiting = self._admissions.waiting()
+            return [it for it in waiting if it[0].sure and str(it[1].path) not in passed]
+
+        while sure := left()[:GRANTED_AT_ONCE]:
+            async with self._changing:
+                _, faults = await self._let_in(sure, partly=True)
+            for fault in faults:
+                passed.add(fault["path"])
+                said = f"{fault['message']}; {fault['remedy']}"
+                self._note("JoinRefused", fault["path"], said)
+
+
+def register_admission(api: Api, admission: Admission) -> None:
+    """Answer the verbs about tokens and requests."""
+    api.register("node-token-add", admission.add)
+    api.register("node-tokens", admission.tokens)
+    api.register("node-requests", admission.requests)
+    api.register("node-approve", admission.approve)
+    api.register("node-deny", admission.deny)
+
+
+def _request_form(one: HandedOut, request: Requested) -> Json:
+    return {
+        "path": str(request.path),
+        "said": request.said,
+        "nkey": request.nkey,
+        "askedMs": request.asked_ms,
+        "token": one.token,
+        "relay": one.relay,
+        "labels": dict(one.labels),
+    }
+
+
+def _let_go(path: NodePath) -> Verdict:
+    remedy = f"make another token with `leafcast node add {path}` at the centre"
+    return Verdict(
+        REFUSED, f"{path} was let in, and was removed, revoked or replaced since", remedy
+    )
+
+
+def _told(plan: Plan, fault: Fault) -> Json:
+    return {**fault.form, "path": str(plan.wanted[fault.at].path)}

@@ -1,0 +1,165 @@
+"""Another certificate authority takes the place of the tree's, and no link is dropped for it.
+
+All nodes are told to believe both; then servers get certificates of the new one; then nodes are
+told to believe that alone. Each step waits for all that it needs, and goes on by itself as nodes
+come back: nothing is remembered but the files of the authorities.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from controllers.nodes import nodes
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.client import CentreAsks
+from leafcast.daemon.nodes.certifying import Certifying
+from leafcast.daemon.nodes.enrolment import Tree
+from leafcast.data_dir import DataDir
+from leafcast.local.authorities import (
+    Authorities,
+    begin_change,
+    end_change,
+    load_authorities,
+    switch,
+)
+from leafcast.local.certificates import IssuedCertificates
+from relay.adapters.server.process import ServerFailed
+from relay.asker import AskFailed
+from relay.ports import BusBroken, Clock
+from schemas.asks import CERTIFY
+from schemas.identity import NodePath
+
+LOOK_SECONDS = 60.0
+ASKED_AT_ONCE = 32
+TOLD, RENEWED, LEFT, DONE = "told", "renewed", "left", "done"
+"""What a change is at: all are told of the new one, servers get certificates of it, all leave the
+former one; or there is no change."""
+
+Json = dict[str, Any]
+Lacking = dict[str, str]
+"""Why, by the path of a node that a step waits for."""
+
+log = logging.getLogger("leafcast")
+
+
+class AuthorityChange:
+    """The verb `keys-authority`; `leave` makes tokens void that pin the former one."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        asks: CentreAsks,
+        place: DataDir,
+        clock: Clock,
+        certifying: Certifying,
+        leave: Callable[[str, str], Awaitable[list[str]]],
+    ) -> None:
+        self._tree = tree
+        self._asks = asks
+        self._folder = place.folder
+        self._clock = clock
+        self._certifying = certifying
+        self._leave = leave
+        self._changing = asyncio.Lock()
+        self._told: dict[NodePath, str] = {}
+        self.renew_here: Callable[[], Awaitable[None]] = _nothing_here
+
+    async def run(self) -> None:
+        """Go on with a change that waited for nodes, without end."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            try:
+                async with self._changing:
+                    await self._go_on(force=False)
+            except (ApiError, BusBroken, ServerFailed, OSError, ValueError) as error:
+                log.warning("the change of the certificate authority waits: %s", error)
+
+    async def rotate(self, *, force: bool = False) -> Json:
+        """Begin a change, or go on with the one under way: `{doing, lacking: {path: why}, void}`.
+
+        `void` are the places that tokens were for which are void now. With `force` nobody is
+        waited for. Raises ApiError.
+        """
+        async with self._changing:
+            found = load_authorities(self._folder)
+            if found is None:
+                message = "this tree has no certificate authority of its own"
+                remedy = "it is made at the first --listen; your own certificates you replace"
+                raise ApiError("NotFound", message, remedy)
+            if not found.changing:
+                begin_change(self._folder, self._tree.tree_id(), self._clock.now().wall_ms)
+            try:
+                doing, lacking, void = await self._go_on(force=force)
+            except (ServerFailed, ValueError) as error:
+                raise ApiError("Failed", str(error), "run the same command again") from error
+        return {"doing": doing, "lacking": lacking, "void": void}
+
+    async def state(self) -> Json:
+        """Whether a change is under way: `{changing}`."""
+        found = load_authorities(self._folder)
+        return {"changing": found is not None and found.changing}
+
+    async def _go_on(self, *, force: bool) -> tuple[str, Lacking, list[str]]:
+        """As far as it goes now: what it waits with, for whom, and whose tokens became void."""
+        found, void = load_authorities(self._folder), list[str]()
+        if found is None or not found.changing:
+            return DONE, {}, void
+        if found.coming:
+            lacking = await self._tell(found.believed)
+            if lacking and not force:
+                return TOLD, lacking, void
+            switch(self._folder)
+            log.info("another certificate authority signs from now on")
+            found = load_authorities(self._folder) or found
+        void = await self._leave(found.former, found.signing.certificate)
+        lacking = await self._renew(found)
+        if lacking and not force:
+            return RENEWED, lacking, void
+        lacking = await self._tell(found.signing.certificate)
+        if lacking and not force:
+            return LEFT, lacking, void
+        end_change(self._folder)
+        log.info("no node believes the former certificate authority any more")
+        return DONE, {}, void
+
+    async def _renew(self, found: Authorities) -> Lacking:
+        await self.renew_here()
+        await self._certifying.renew_due(now_ms := self._clock.now().wall_ms)
+        left = IssuedCertificates(self._folder).due(now_ms, found.signing.certificate)
+        return {str(path): "its server shows a certificate of the former one" for path in left}
+
+    async def _tell(self, authorities: str) -> Lacking:
+        """Have all nodes believe these; why not, of those that may still come back without it."""
+        limit, lacking = asyncio.Semaphore(ASKED_AT_ONCE), Lacking()
+
+        async def tell(path: NodePath) -> None:
+            async with limit:
+                try:
+                    said = {"certificate": "", "authority": authorities}
+                    await self._asks.ask(path, CERTIFY, said)
+                    self._told[path] = authorities
+                except AskFailed as failed:
+                    lacking[str(path)] = failed.fault.message
+
+        async with asyncio.TaskGroup() as group:
+            for path in self._concerned():
+                if self._told.get(path) != authorities:
+                    group.create_task(tell(path))
+        return dict(sorted(lacking.items()))
+
+    def _concerned(self) -> list[NodePath]:
+        """The centre, and all nodes that may come: whose key is void joins with a new token."""
+        return [NodePath(), *(node.path for node in nodes(self._tree.issuer()) if node.nkey)]
+
+
+def register_authority_change(api: Api, change: AuthorityChange) -> None:
+    """Answer the verb about the certificate authority."""
+    api.register("keys-authority", change.rotate)
+    api.register("keys-authority-state", change.state)
+
+
+async def _nothing_here() -> None:
+    """No server of this program has a certificate of the tree's."""

@@ -1,0 +1,381 @@
+"""How nodes are let into a running tree: judged all at once, then signed, registered and awaited.
+
+Thousands are let in as one: their records go out together, so that a parent's server takes in all
+their accounts with few reloads, and their inventory is written many objects at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from controllers.core.ledger.moving import nodes_below
+from controllers.issuing import Issuer
+from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record
+from leafcast.ask.api import ApiError
+from leafcast.ask.client import CentreAsks, api_error
+from leafcast.ask.remote import IN_SESSION, checked_answer
+from leafcast.ask.session import NODE_MANAGER
+from leafcast.daemon.nodes.relocation import name_for
+from leafcast.join.bundle import Bundle
+from leafcast.local.inventory import edge_objects
+from leafcast.show.plurals import many
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.asker import AskFailed
+from relay.ports import Clock, Dice, Space
+from schemas.asks import NODE, AskFault
+from schemas.faults import InvalidObject
+from schemas.groups import GROUP, PATH_ANNOTATION
+from schemas.identity import NodePath, TreeId
+from schemas.moves import MOVED_ANNOTATION, former_paths
+from schemas.objects import validate_object
+from schemas.records import NodeRecord, Profile
+from schemas.reports import NEVER_JOINED
+from schemas.roots import Roots
+
+ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
+POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
+WRITES_AT_ONCE = 64
+
+Json = dict[str, Any]
+
+
+class Tree(Protocol):
+    """What is needed of the centre's run now; it raises BusBroken between runs."""
+
+    def issuer(self) -> Issuer: ...
+
+    def inventory_space(self) -> Space: ...
+
+    def tree_id(self) -> TreeId: ...
+
+    def roots(self) -> Roots: ...
+
+    def runs_here(self, path: NodePath) -> bool:
+        """Whether the node is one of those that this very program starts."""
+        ...
+
+    def retire(self, path: NodePath) -> None:
+        """End the run of a node that was removed, if this program started it."""
+        ...
+
+
+class States(Protocol):
+    """Who says in which state each node is, to every command that shows it."""
+
+    async def tree(self) -> Json:
+        """See leafcast.daemon.tree_facts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A node to be; an edge has labels of its own besides `id` and `region`.
+
+    `again` is whether it may take the place of one that exists.
+    """
+
+    path: NodePath
+    labels: Mapping[str, str]
+    relay: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why the node at this place of the list cannot be added."""
+
+    at: int
+    error: ApiError | NodeRefused
+
+    @property
+    def form(self) -> Json:
+        """With `reason`, a word of Kubernetes."""
+        it = self.error
+        if isinstance(it, ApiError):
+            reason, message = it.code, it.message
+        else:
+            reason, message = "Invalid", f"node {it.path}: {it.reason}"
+        return {"at": self.at, "reason": reason, "message": message, "remedy": it.remedy}
+
+
+@dataclass(slots=True)
+class Plan:
+    """What adding some nodes comes to: their inventory, and their parents' answers by path."""
+
+    wanted: Sequence[Wanted]
+    faults: list[Fault] = field(default_factory=list)
+    existing: set[NodePath] = field(default_factory=set)
+    objects: dict[NodePath, list[Json]] = field(default_factory=dict)
+    parents: dict[NodePath, Json] = field(default_factory=dict)
+
+
+class Enrolment:
+    """Judges and lets in; see `leafcast.daemon.nodes.membership` for who asks for it."""
+
+    def __init__(
+        self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
+    ) -> None:
+        self._tree = tree
+        self.certify: Callable[[NodePath, str], Awaitable[str]] = _as_it_is
+        self.handed_out: Callable[[NodePath, str, int], None] = lambda *_: None
+        """Told of each bundle that is made: path, public key, and when it expires."""
+        self._asks = asks
+        self._states = states
+        self._clock = clock
+        self._dice = dice
+        self._registered: dict[NodePath, Json] = {}
+
+    async def plan(self, wanted: Sequence[Wanted]) -> Plan:
+        """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
+        plan, edges = Plan(wanted), self.edges_at()
+        plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
+        kept = {it.path for it in wanted if not it.again and self.has_key(it.path)}
+        states = await self._states_of(kept) if kept else {}
+        listing = await self._tree.inventory_space().list(GROUP, "synctargets")
+        found = {obj["metadata"]["name"]: obj for obj in listing.objects}
+        hanging = {name: path_of(obj) for name, obj in found.items()}
+        for at, one in enumerate(wanted):
+            try:
+                self._check_place(one, edges)
+                self._check_new(one.path, states)
+                await self._check_parent(plan, one.path, edges)
+                if not one.relay:
+                    plan.objects[one.path] = _objects_of(one, found, hanging)
+            except (ApiError, NodeRefused) as error:
+                plan.faults.append(Fault(at, error))
+        return plan
+
+    async def add(self, plan: Plan, valid_seconds: int) -> list[Json]:
+        """Let in what was planned without fault: of each its path, bundle and labels."""
+        keys = {it.path: new_user_nkey(self._dice.entropy(32)) for it in plan.wanted}
+        await self.let_in(plan, {path: nkey for path, (_, nkey) in keys.items()})
+        return [self._added(plan, it, *keys[it.path], valid_seconds) for it in plan.wanted]
+
+    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str]) -> None:
+        """Let in what was planned without fault by these public keys, and await their parents.
+
+        Again is harmless.
+        """
+        new = {path: nkey for path, nkey in nkeys.items() if not self.has_key(path, nkey)}
+        if new:
+            await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), new)
+        await self._register(plan)
+        await self.admitted(nkeys)
+
+    def _added(self, plan: Plan, one: Wanted, seed: str, nkey: str, valid_seconds: int) -> Json:
+        credentials = NodeCredentials(one.path, seed, nkey)
+        parent, objects = plan.parents[one.path.parent], plan.objects.get(one.path, [])
+        bundle = self.bundle(parent, credentials, objects, valid_seconds)
+        return {
+            "path": str(one.path),
+            "bundle": bundle.to_text(),
+            "again": one.path in plan.existing,
+            "labels": dict(bundle.labels),
+        }
+
+    def bundle(
+        self, parent: Json, credentials: NodeCredentials, objects: list[Json], valid_seconds: int
+    ) -> Bundle:
+        """What a node joins with; without inventory it is a relay."""
+        now_ms = self._clock.now().wall_ms
+        self.handed_out(credentials.path, credentials.nkey, now_ms + valid_seconds * 1000)
+        metadata = objects[0]["metadata"] if objects else {}
+        return Bundle(
+            tree=self._tree.tree_id(),
+            path=credentials.path,
+            relay=not objects,
+            parents=tuple(parent["leafUrls"]),
+            authorities=parent["authorities"],
+            seed=credentials.seed,
+            roots=self._tree.roots(),
+            issued_ms=now_ms,
+            expires_ms=now_ms + valid_seconds * 1000,
+            labels=metadata.get("labels") or {},
+            former=former_paths(metadata.get("annotations") or {}),
+        )
+
+    async def _register(self, plan: Plan) -> None:
+        """Write the inventory, and take it as it came to be in the space."""
+        limit, space = asyncio.Semaphore(WRITES_AT_ONCE), self._tree.inventory_space()
+        new_labels = {it.path for it in plan.wanted if it.labels}
+
+        async def write(path: NodePath) -> None:
+            # Without new labels an edge that exists keeps those it has come to have.
+            keep = path in plan.existing and path not in new_labels
+            async with limit:
+                objects = plan.objects[path]
+                plan.objects[path] = [
+                    await space.apply(obj, NODE_MANAGER, create_only=keep) for obj in objects
+                ]
+                self._registered[path] = plan.objects[path][0]["metadata"]
+
+        async with asyncio.TaskGroup() as group:
+            for path in list(plan.objects):
+                group.create_task(write(path))
+
+    def known_of(self, path: NodePath) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The labels and annotations of the edge at a path; none of a relay."""
+        if path in self._registered:
+            metadata = self._registered[path]
+            return metadata.get("labels") or {}, metadata.get("annotations") or {}
+        for record in self._tree.issuer().records.values():
+            if isinstance(record, Profile) and record.path == path:
+                return record.labels, record.annotations
+        return {}, {}
+
+    def edges_at(self) -> dict[str, str]:
+        """By path, the SyncTargets in force that hang there."""
+        records = self._tree.issuer().records.values()
+        profiles = [r for r in records if isinstance(r, Profile)]
+        return {str(profile.path): profile.source.name for profile in profiles}
+
+    def record(self, path: NodePath) -> NodeRecord | None:
+        return node_record(self._tree.issuer(), self._tree.tree_id(), path)
+
+    def has_key(self, path: NodePath, nkey: str = "") -> bool:
+        """Whether a node there has this key, or any; one that was revoked has none."""
+        record = self.record(path)
+        keys = record.nkey.split() if record is not None else []
+        return nkey in keys if nkey else bool(keys)
+
+    async def parent(self, path: NodePath) -> Json:
+        """What the parent says of itself; it must be there, to let the node in."""
+        plan = Plan(())
+        await self._check_parent(plan, path, self.edges_at())
+        return plan.parents[path.parent]
+
+    async def _check_parent(self, plan: Plan, path: NodePath, edges: Mapping[str, str]) -> None:
+        """Raises NodeRefused or ApiError unless a relay is there that can let a node in."""
+        parent = path.parent
+        if not parent.is_root and self.record(parent) is None:
+            raise NodeRefused(path, f"its parent {parent} is no node", f"add {parent} first")
+        if name := edges.get(str(parent)):
+            reason = f'its parent {parent} is an edge, of SyncTarget "{name}"; nothing hangs there'
+            raise NodeRefused(path, reason, "name a path right below a relay, or the centre")
+        if parent in plan.parents:
+            return
+        remedy = "add nodes below it when it is back"
+        answer = await self.answer(parent, remedy)
+        if not answer["leafUrls"]:
+            message = f"{parent} does not say where servers of children dial in"
+            raise ApiError("BadAnswer", message, remedy)
+        if authority := await self.certify(parent, answer["certificateRequest"]):
+            answer["authorities"] = authority
+        plan.parents[parent] = answer
+
+    def _check_place(self, one: Wanted, edges: Mapping[str, str]) -> None:
+        """Raises NodeRefused if a new bundle would make a relay of an edge, or an edge of a relay.
+
+        A relay without nodes below it may become one: it was added so by mistake.
+        """
+        path, name = one.path, edges.get(str(one.path))
+        if path.is_root:
+            raise NodeRefused(path, "the centre is no child", "name a path such as /emea")
+        if one.relay and name:
+            remedy = "leave out --relay, or remove it first with `leafcast node remove`"
+            raise NodeRefused(path, f'it is an edge, of SyncTarget "{name}"', remedy)
+        if one.relay or name or self.record(path) is None:
+            return
+        if below := nodes_below(self._tree.issuer().records, path):
+            reason = f"it is a relay, with nodes below it ({len(below)})"
+            remedy = "say --relay --replace for a new bundle, which voids the old one"
+            raise NodeRefused(path, reason, remedy)
+
+    def _check_new(self, path: NodePath, states: Mapping[NodePath, str]) -> None:
+        """Raises ApiError for one whose state is known: it is there, and not to be replaced."""
+        if path in states:
+            message = f'node "{path}" already exists'
+            remedy = f"--replace makes a new bundle for it: {self._cut_off(path, states[path])}"
+            raise ApiError("AlreadyExists", message, remedy)
+
+    async def _states_of(self, paths: Iterable[NodePath]) -> dict[NodePath, str]:
+        forms = {form["path"]: form["state"] for form in (await self._states.tree())["nodes"]}
+        return {path: forms.get(str(path), "unknown") for path in paths}
+
+    def _cut_off(self, path: NodePath, state: str) -> str:
+        """What a new bundle would do to a node in this state."""
+        if state == NEVER_JOINED:
+            return "it has never joined: only the bundle made earlier would be void"
+        below = nodes_below(self._tree.issuer().records, path)
+        also = f", and {many(len(below), 'node')} below it," if below else ""
+        if state in IN_SESSION:
+            said = f"it is up{also} and would be cut off at once, until it joins with that"
+        else:
+            said = f"it is {state}{also} and could come back with that bundle alone"
+        return said + ("; `leafcast up` would not start it" if self._tree.runs_here(path) else "")
+
+    async def answer(self, path: NodePath, remedy: str) -> Json:
+        """What a node says of itself; raises ApiError."""
+        try:
+            answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
+        except AskFailed as failed:
+            answer = failed.fault
+        if isinstance(answer, AskFault):
+            error = api_error(answer)
+            raise ApiError(error.code, error.message, remedy)
+        return answer
+
+    async def admitted(self, nkeys: Mapping[NodePath, str]) -> bool:
+        """Wait a while until parents know their children's keys; whether they do.
+
+        A parent that reads a long list of new children may not answer at once.
+        """
+        seconds = ADMIT_SECONDS_MAX + len(nkeys) * ADMIT_SECONDS_EACH
+        until, pause = self._clock.now().seconds + seconds, POLL_SECONDS
+        awaited = dict(nkeys)
+        while awaited and self._clock.now().seconds < until:
+            for parent in sorted({path.parent for path in awaited}):
+                children = {}
+                with suppress(ApiError):
+                    children = (await self.answer(parent, "ask again"))["children"]
+                for path in [path for path in awaited if path.parent == parent]:
+                    if children.get(path.name, {}).get("nkey") == awaited[path]:
+                        del awaited[path]
+            if awaited:
+                await self._clock.sleep(pause)
+                pause = min(2 * pause, POLL_SECONDS_MAX)
+        return not awaited
+
+    async def hanging(self) -> dict[str, str]:
+        """The SyncTargets' names by the path they hang at."""
+        listing = await self._tree.inventory_space().list(GROUP, "synctargets")
+        hanging = {path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
+        return {path: name for path, name in hanging.items() if path}
+
+
+def _objects_of(one: Wanted, found: Mapping[str, Json], hanging: dict[str, str]) -> list[Json]:
+    """An edge's SyncTarget and Location; labels given win over `region`, never over `id`."""
+    name = name_for(one.path, hanging)
+    hanging[name] = str(one.path)
+    made = edge_objects(one.path, name)
+    for obj in made:
+        own = obj["metadata"]["labels"]
+        obj["metadata"]["labels"] = {**own, **one.labels, "id": own["id"]}
+    told = (found[name]["metadata"].get("annotations") or {}) if name in found else {}
+    if MOVED_ANNOTATION in told:
+        made[0]["metadata"]["annotations"][MOVED_ANNOTATION] = told[MOVED_ANNOTATION]
+    return valid(made)
+
+
+def valid(objects: list[Json]) -> list[Json]:
+    """The same, once they were judged; raises ApiError."""
+    for obj in objects:
+        try:
+            validate_object(obj)
+        except InvalidObject as error:
+            raise ApiError("Invalid", str(error), "correct the labels") from error
+    return objects
+
+
+async def _as_it_is(_path: NodePath, _request: str) -> str:
+    """Nothing is signed."""
+    return ""
+
+
+def path_of(target: Json) -> str:
+    """Where a SyncTarget says that it hangs; "" if it does not."""
+    return str((target["metadata"].get("annotations") or {}).get(PATH_ANNOTATION, ""))

@@ -1,0 +1,126 @@
+"""The keys of nodes: one is replaced by another that its node makes, or made void at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.nodes import enrol_nodes
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.client import CentreAsks, api_error
+from leafcast.daemon.nodes.enrolment import Enrolment, Tree
+from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
+from relay.asker import AskFailed
+from relay.ports import Clock
+from schemas.asks import REKEY
+from schemas.identity import NodePath
+from schemas.records import NodeRecord
+
+USED_SECONDS_MAX, POLL_SECONDS = 60.0, 0.25
+
+Json = dict[str, Any]
+
+
+class NodeKeys:
+    """The verbs `node-rotate` and `node-revoke`; `changing` is held meanwhile."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        enrolling: Enrolment,
+        changing: asyncio.Lock,
+        asks: CentreAsks,
+        clock: Clock,
+    ) -> None:
+        self._tree = tree
+        self._enrolling = enrolling
+        self._changing = changing
+        self._asks = asks
+        self._clock = clock
+
+    async def rotate(self, path: str) -> Json:
+        """Have the node make a new key, and use it: `{nkey}`. Raises ApiError.
+
+        Both are in its record until it is linked with the new one. So whatever ends this, the node
+        can be reached, and the next `node rotate` goes on.
+        """
+        where = NodePath.parse(path)
+        async with self._changing:
+            keys = self._record(where).nkey.split()
+            if not keys:
+                message = f"the key of {where} is revoked"
+                raise ApiError("Revoked", message, f"let it in again: leafcast node add {where}")
+            said = await self._asked(where, {})
+            if said["nkey"] not in keys:
+                message = f"{where} says a key that the tree does not know"
+                raise ApiError("BadAnswer", message, f"see leafcast node revoke {where}")
+            if said["nkey"] != keys[-1] or len(keys) == 1:
+                await self._change_over(where, said["nkey"])
+            nkey = (await self._asked(where, {}))["nkey"]
+            await self._issue(where, nkey)
+            await self._enrolling.admitted({where: nkey})
+        return {"nkey": nkey}
+
+    async def _change_over(self, path: NodePath, old: str) -> None:
+        new = (await self._asked(path, {"make": "next"}))["next"]
+        await self._issue(path, f"{old} {new}")
+        if not await self._enrolling.admitted({path: f"{old} {new}"}):
+            message = f"{path.parent} does not answer, so {path} goes on with its old key"
+            raise ApiError("Timeout", message, f"run leafcast node rotate {path} again")
+        await self._asked(path, {"use": new})
+        until = self._clock.now().seconds + USED_SECONDS_MAX
+        while not await self._uses(path, new):
+            if self._clock.now().seconds > until:
+                message = f"{path} was not linked with its new key in time; both keys are good"
+                raise ApiError("Timeout", message, f"run leafcast node rotate {path} again")
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _uses(self, path: NodePath, nkey: str) -> bool:
+        """Whether the node says so; it cannot be asked while it is linked anew."""
+        try:
+            return (await self._asked(path, {}))["nkey"] == nkey
+        except ApiError:
+            return False
+
+    async def revoke(self, path: str) -> Json:
+        """Make its keys void: `{cut, parent}`, whether its parent knows. Raises ApiError."""
+        where = NodePath.parse(path)
+        async with self._changing:
+            self._record(where)
+            await self._issue(where, "")
+            cut = await self._enrolling.admitted({where: ""})
+        return {"cut": cut, "parent": str(where.parent)}
+
+    def _record(self, path: NodePath) -> NodeRecord:
+        record = self._enrolling.record(path)
+        if record is None:
+            remedy = "`leafcast node list` shows the nodes there are"
+            raise ApiError("NotFound", f"node {path}: there is no such node", remedy)
+        return record
+
+    async def _issue(self, path: NodePath, nkey: str) -> None:
+        await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), {path: nkey})
+
+    async def _asked(self, path: NodePath, arguments: Mapping[str, str]) -> dict[str, str]:
+        """The keys that the node says it has: `{nkey, next}`; raises ApiError."""
+        try:
+            answer = await self._asks.ask(path, REKEY, arguments)
+        except AskFailed as failed:
+            error = api_error(failed.fault)
+            remedy = "its keys are as they were, or both are good; try again when it is back"
+            raise ApiError(error.code, error.message, remedy) from failed
+        try:
+            said = {name: str(answer[name]) for name in ("nkey", "next")}
+            for nkey in filter(None, said.values()):
+                check_public_nkey(nkey, str(path))
+        except (TypeError, KeyError, BadNkey) as error:
+            message = f"{path} answers with no key"
+            raise ApiError("BadAnswer", message, "see which version of leafcast it runs") from error
+        return said
+
+
+def register_node_keys(api: Api, keys: NodeKeys) -> None:
+    """Answer the verbs about the keys of nodes."""
+    api.register("node-rotate", keys.rotate)
+    api.register("node-revoke", keys.revoke)

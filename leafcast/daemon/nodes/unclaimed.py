@@ -1,0 +1,90 @@
+"""Bundles that nobody joined with in time are void: the parent takes their keys no more.
+
+A bundle holds a key. The program that joins looks at its expiry, and whoever has the file could do
+without that program. So the centre looks, too, and revokes the key of a node that never joined.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from controllers.nodes import enrol_nodes
+from leafcast.ask.api import ApiError
+from leafcast.daemon.nodes.enrolment import Enrolment, States, Tree
+from relay.atomic_file import atomic_write
+from relay.ports import BusBroken, Clock
+from schemas.codec import from_json
+from schemas.identity import NodePath
+from schemas.reports import NEVER_JOINED
+
+FILE = "bundles.json"
+LOOK_SECONDS = 2.0
+"""So much later than its end a bundle may still be joined with by who has a program of his own."""
+
+log = logging.getLogger("leafcast")
+
+
+class UnclaimedBundles:
+    """Remembers bundles until somebody joined with them, or nobody can any more."""
+
+    def __init__(
+        self, folder: Path, tree: Tree, enrolling: Enrolment, states: States, clock: Clock
+    ) -> None:
+        self._file = folder / FILE
+        self._tree = tree
+        self._enrolling = enrolling
+        self._states = states
+        self._clock = clock
+        try:
+            self._until = read_unclaimed(from_json(self._file.read_bytes()))
+        except FileNotFoundError:
+            self._until = {}
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            log.warning("%s is damaged: older bundles do not expire: %r", self._file, error)
+            self._until = {}
+
+    def handed_out(self, path: NodePath, nkey: str, until_ms: int) -> None:
+        """A bundle with this key was made."""
+        self._keep({**self._until, str(path): (nkey, until_ms)})
+
+    async def run(self) -> None:
+        """Look now and then, without end."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            try:
+                await self.void_expired(self._clock.now().wall_ms)
+            except (ApiError, BusBroken, OSError) as error:
+                log.warning("expired bundles are looked at later: %s", error)
+
+    async def void_expired(self, now_ms: int) -> list[NodePath]:
+        """Do it once; whose keys are void now. Raises ApiError or BusBroken."""
+        due = {path: nkey for path, (nkey, until_ms) in self._until.items() if until_ms < now_ms}
+        if not due:
+            return []
+        states = {form["path"]: form["state"] for form in (await self._states.tree())["nodes"]}
+        void = []
+        for path, nkey in due.items():
+            record = self._enrolling.record(NodePath.parse(path))
+            if record is not None and record.nkey == nkey and states.get(path) == NEVER_JOINED:
+                void.append(record.path)
+        await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), dict.fromkeys(void, ""))
+        for where in void:
+            log.info("nobody joined as %s in time: its bundle is void", where)
+        self._keep({path: it for path, it in self._until.items() if path not in due})
+        return void
+
+    def _keep(self, until: dict[str, tuple[str, int]]) -> None:
+        self._until = until
+        atomic_write(self._file, json.dumps(until))
+
+
+def read_unclaimed(form: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """By path, key and end; raises ValueError, TypeError, AttributeError or KeyError."""
+    return {
+        str(NodePath.parse(path)): (str(nkey), int(until_ms))
+        for path, (nkey, until_ms) in form.items()
+    }

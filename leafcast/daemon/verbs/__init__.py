@@ -1,0 +1,1 @@
+"""What the daemon answers, a module for each group of verbs."""

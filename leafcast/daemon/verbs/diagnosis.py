@@ -1,0 +1,154 @@
+"""Gathering what `leafcast doctor` judges: nodes that can be asked, and what the centre counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from controllers.centre import Controllers
+from leafcast.ask.api import Api
+from leafcast.ask.client import CentreAsks
+from leafcast.ask.remote import Form, ask_nodes
+from leafcast.daemon.tree_facts import placement_form, placement_names, tree_form
+from leafcast.daemon.verbs.approvals import HELD_END, held_inventory, lost_records, lost_spaces
+from leafcast.doctor.findings import Expiry, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
+from leafcast.local.tree import LocalTree
+from relay.ports import Clock
+from schemas.asks import AskFault
+from schemas.identity import NodePath
+from schemas.reports import AT_WORK
+
+STUCK_MAX = 5
+
+
+class Diagnosis:
+    """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
+
+    def __init__(
+        self,
+        tree: LocalTree,
+        asks: CentreAsks,
+        clock: Clock,
+        expiries: Callable[[], Iterable[Expiry]],
+    ) -> None:
+        self._tree = tree
+        self._expiries = expiries
+        self._asks = asks
+        self._clock = clock
+
+    async def facts(self) -> dict[str, Any]:
+        """`{nowMs, aheadMs, nodes, placements, ledger, expiries, sealed}`; all nodes are asked."""
+        tree, controllers = self._tree, self._tree.controllers
+        paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
+        said = await ask_nodes(self._asks, self._clock, paths, {})
+        answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
+        now_ms = self._clock.now().wall_ms
+        forms = tree_form(tree, answers)["nodes"]
+        records = controllers.issuer.records.values() if controllers else ()
+        newest = max((record.generation for record in records), default=0)
+        return {
+            "nowMs": now_ms,
+            "aheadMs": max(0, newest - now_ms),
+            "nodes": [asdict(self._node(form, said)) for form in forms],
+            "placements": [
+                asdict(_placement(placement_form(tree, name, by_node=False)))
+                for name in placement_names(tree)
+            ],
+            "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
+            "expiries": [asdict(it) for it in self._expiries()],
+            "sealed": controllers is None or controllers.keys.sealing.seals,
+        }
+
+    def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
+        """One node; of one that runs here and does not answer, at least its disk and server."""
+        path = NodePath.parse(form["path"])
+        facts, runtime = node_facts(form, said.get(path)), self._tree.nodes.get(path)
+        if facts.answers or runtime is None:
+            return facts
+        try:
+            standing: Form = runtime.standing()
+        except FileNotFoundError:  # It never ran, so it has no folder yet.
+            return facts
+        return replace(
+            facts,
+            free_bytes=standing["diskFree"],
+            store_bytes=standing.get("storeBytes"),
+            starts=standing.get("serverStarts"),
+            server_up_ms=standing.get("serverUpMs", 0),
+            removals=standing.get("storeRemovals", 0),
+        )
+
+
+def register_diagnosis(
+    api: Api,
+    tree: LocalTree,
+    asks: CentreAsks,
+    clock: Clock,
+    expiries: Callable[[], Iterable[Expiry]] = list,
+) -> None:
+    """Answer the verb `doctor`; `expiries` says what there is that expires."""
+    api.register("doctor", Diagnosis(tree, asks, clock, expiries).facts)
+
+
+def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
+    """A node by its line of the tree, and by what it answered, or why it did not."""
+    answer: Form = said if said is not None and not isinstance(said, AskFault) else {}
+    return NodeFacts(
+        path=form["path"],
+        role=form["role"],
+        state=form["state"],
+        here=form["here"],
+        since_ms=form["silent_since_ms"],
+        destinations=form["edges"],
+        lag=form["lag"],
+        answers=bool(answer),
+        refusal=said.message if isinstance(said, AskFault) else "",
+        refusal_reason=said.reason if isinstance(said, AskFault) else "",
+        heard_ms=said.since_ms if isinstance(said, AskFault) else 0,
+        starts=answer.get("serverStarts"),
+        server_up_ms=answer.get("serverUpMs", 0),
+        removals=answer.get("storeRemovals", 0),
+        free_bytes=answer.get("diskFree"),
+        store_bytes=answer.get("storeBytes"),
+        clock_ms=answer.get("clockMs", 0),
+        # By the node's own clock: ours may have jumped.
+        snapshot_age_ms=answer.get("snapshotAgeMs") if answer.get("snapshotGeneration") else None,
+        withheld=answer.get("withheld", 0),
+        orphaned=answer.get("orphaned", 0),
+        refused=form["refused"],
+        contested=form["contested"],
+        disbelieved=answer.get("disbelieved", 0),
+    )
+
+
+def _placement(form: Form) -> PlacementFacts:
+    wrong = [item for item in form["exceptions"] if item["severity"] < AT_WORK]
+    worst = sorted(wrong, key=lambda item: (item["severity"], -item["count"]))
+    return PlacementFacts(
+        name=form["name"],
+        destinations=form["destinations"],
+        unreachable=form["states"].get("unreachable", 0),
+        complete=form["complete"],
+        problem=form["problem"] if form["problem"] != form["held"] else "",
+        held=form["held"],
+        lack=form["lack"],
+        acts=form["acts"],
+        blocking=list(form["blocking"]),
+        stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
+    )
+
+
+def _ledger(controllers: Controllers) -> LedgerFacts:
+    held = held_inventory(controllers)
+    return LedgerFacts(
+        lost_spaces=lost_spaces(controllers),
+        lost=lost_records(controllers),
+        held=held,
+        wrong={
+            about: why
+            for about, why in sorted(controllers.mailboxes.errors.items())
+            if not about.endswith(HELD_END)
+        },
+        unplaced=dict(sorted(controllers.mailboxes.unplaced.items())),
+    )

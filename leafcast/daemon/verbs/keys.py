@@ -1,0 +1,237 @@
+"""The verbs about a tree's keys: what there is, and what is to be otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.core.access.keys import (
+    KeyChange,
+    KeyRing,
+    KeysRefused,
+    KeysRequest,
+    missing_signatures,
+    signs_alone,
+)
+from controllers.keys import new_signer
+from leafcast.ask.api import Api, ApiError
+from leafcast.daemon.running_centre import RunningCentre
+from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys
+from leafcast.daemon.verbs.sealing import register_sealing
+from leafcast.key_files import public_keys, request_form, request_from
+from relay.core.records.root_walk import RootsRefused
+from relay.ports import Dice
+from schemas.identity import KeyId
+from schemas.records import KeyGrant
+from schemas.refusals import RecordRefused
+from schemas.signing import Signer
+
+IN_USE, ENDED, REVOKED = "in use", "ended", "revoked"
+
+Json = dict[str, Any]
+
+
+class KeyVerbs:
+    """The verbs of a daemon about keys; each raises BusBroken while the centre starts."""
+
+    def __init__(self, centre: RunningCentre, dice: Dice) -> None:
+        self._centre = centre
+        self._dice = dice
+
+    async def keys(self) -> Json:
+        """All keys: `{keys: [{id, kind, scope, first, last, state, here, records}], …}`.
+
+        `threshold` and `version` are those of the roots; a root has no generations. With `seals`
+        content is sealed.
+        """
+        ring, counts = self._ring(), self._centre.issuer().signed_by()
+        record, roots = ring.record, ring.pinned
+        grants = record.grants if record is not None else ()
+        here = {signer.key_id for signer in (ring.signing, *ring.roots)}
+        listed = [
+            {
+                "id": root,
+                "kind": "root",
+                "scope": "keys",
+                "first": 0,
+                "last": 0,
+                "state": IN_USE,
+                "here": root in here,
+                "records": 0,
+            }
+            for root in sorted(roots.keys)
+        ]
+        listed += [
+            {
+                "id": grant.key_id,
+                "kind": "signing",
+                "scope": _scope(grant),
+                "first": grant.first,
+                "last": grant.last,
+                "state": _state(grant, ring),
+                "here": grant.key_id in here,
+                "records": counts[grant.key_id],
+            }
+            for grant in grants
+        ]
+        sealing = self._centre.keys().sealing
+        listed += fleet_keys(sealing.ring)
+        return {
+            "keys": listed,
+            "threshold": roots.threshold,
+            "version": roots.version,
+            "seals": sealing.seals,
+        }
+
+    async def change(
+        self,
+        what: str = "",
+        key: str = "",
+        roots: Mapping[str, str] | None = None,
+        threshold: int = 0,
+        *,
+        may_wait: bool = False,
+    ) -> Json:
+        """Rotate `what` (signing or root), or revoke a `key`, of which the id's beginning will do.
+
+        `roots` are all new public root keys in hex, by id. If signatures are missing that only
+        others can give, the answer is a request for them, provided that it `may_wait`:
+        `{request: form or null, lacks: [what]}`. Raises ApiError.
+        """
+        ring = self._ring()
+        try:
+            if key:
+                change = self._revocation(ring, key)
+            elif what == "signing":
+                change = KeyChange(signing=new_signer(ring.tree, self._dice))
+            elif what == "root":
+                change = self._other_roots(ring, roots or {}, threshold)
+            else:
+                raise ApiError("Invalid", f"no keys are called {what!r}", "say signing or root")
+            if not may_wait and not signs_alone(ring, change):
+                raise _elsewhere(ring, change)
+            request = await self._centre.issuer().change_keys(change)
+        except (KeysRefused, RootsRefused) as error:
+            raise _refused(error) from error
+        if request is None:
+            return {"request": None, "lacks": []}
+        return {"request": request_form(request), "lacks": self._lacks(request)}
+
+    async def publish(self, request: Mapping[str, Any]) -> Json:
+        """Put a request in force that was signed: `{}`. Raises ApiError."""
+        try:
+            read = request_from(request)
+        except (ValueError, KeyError, TypeError, AttributeError, RecordRefused) as error:
+            message = f"the request is damaged ({error})"
+            raise ApiError("Invalid", message, "make it anew") from error
+        try:
+            await self._centre.issuer().complete_keys(read)
+        except RootsRefused as error:
+            lacks = "; ".join(self._lacks(read)) or error.detail
+            remedy = "have it signed: leafcast keys sign REQUEST --key FILE"
+            raise ApiError(error.reason, lacks, remedy) from error
+        except KeysRefused as error:
+            raise _refused(error) from error
+        return {}
+
+    def _ring(self) -> KeyRing:
+        return self._centre.keys().ring
+
+    def _lacks(self, request: KeysRequest) -> list[str]:
+        ring = self._ring()
+        found = []
+        for roots, left in missing_signatures(ring, request):
+            more = roots.threshold - (len(roots.keys) - len(left))
+            named = ", ".join(sorted(left))
+            found.append(f"version {roots.version} of the roots: {more} more of {named}")
+        return found
+
+    def _revocation(self, ring: KeyRing, key: str) -> KeyChange:
+        grants = {it.key_id: it for it in (ring.record.grants if ring.record else ())}
+        known = sorted({*grants, *ring.pinned.keys})
+        named = [it for it in known if it.startswith(key)]
+        if len(named) != 1:
+            count = "no key begins" if not named else f"{len(named)} keys begin"
+            raise ApiError("NotFound", f'{count} with "{key}"', "`leafcast keys list` shows them")
+        (key_id,) = named
+        if (grant := grants.get(key_id)) is None:
+            return self._without_root(ring, key_id)
+        if grant.is_revoked:
+            raise ApiError("Revoked", f"{key_id} is revoked already", "there is nothing to do")
+        if key_id == ring.signing.key_id:
+            return KeyChange(signing=new_signer(ring.tree, self._dice), revoked=key_id)
+        return KeyChange(revoked=key_id)
+
+    def _without_root(self, ring: KeyRing, key_id: KeyId) -> KeyChange:
+        """One root less; a new one in its place if its private half is here."""
+        left = {key: public for key, public in ring.pinned.keys.items() if key != key_id}
+        made: tuple[Signer, ...] = ()
+        if key_id in {root.key_id for root in ring.roots}:
+            made = (new_signer(ring.tree, self._dice),)
+            left |= {root.key_id: root.public_key for root in made}
+        return KeyChange(roots=left, made=made)
+
+    def _other_roots(self, ring: KeyRing, roots: Mapping[str, str], threshold: int) -> KeyChange:
+        """The roots that are named; without names those that are here are made anew."""
+        wanted = threshold or None
+        if roots:
+            return KeyChange(roots=_named(roots), threshold=wanted)
+        here = {root.key_id for root in ring.roots}
+        if not here:
+            message = "no root key is here, so that there is none to make anew"
+            raise ApiError("RootsElsewhere", message, "name all new ones with --root FILE.pub")
+        made = tuple(new_signer(ring.tree, self._dice) for _ in ring.roots)
+        kept = {key: public for key, public in ring.pinned.keys.items() if key not in here}
+        new = {root.key_id: root.public_key for root in made}
+        return KeyChange(roots={**kept, **new}, threshold=wanted, made=made)
+
+
+def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
+    """Answer the verbs about keys."""
+    verbs = KeyVerbs(centre, dice)
+    content = ContentKeys(centre, dice)
+    api.register("keys-rotate-fleet", content.rotate_fleet)
+    api.register("keys-rotate-placement", content.rotate_placement)
+    register_sealing(api, centre, dice)
+    api.register("keys", verbs.keys)
+    api.register("keys-change", verbs.change)
+    api.register("keys-publish", verbs.publish)
+    register_sealing(api, centre, dice)
+
+
+def _scope(grant: KeyGrant) -> str:
+    """What a key may sign, and where, in a few words."""
+    said = [str(grant.path)] if not grant.path.is_root else []
+    said += [", ".join(each) for each in (grant.namespaces, grant.object_kinds) if each]
+    return "; ".join(said) or "everything"
+
+
+def _state(grant: KeyGrant, ring: KeyRing) -> str:
+    if grant.is_revoked:
+        return REVOKED
+    return IN_USE if "ask" in grant.kinds or grant.key_id == ring.signing.key_id else ENDED
+
+
+def _named(roots: Mapping[str, str]) -> Mapping[KeyId, bytes]:
+    try:
+        return public_keys(roots)
+    except (ValueError, TypeError, AttributeError) as error:
+        message = f"a public root key is damaged ({error})"
+        raise ApiError("Invalid", message, "name the .pub files of `leafcast keys make`") from error
+
+
+def _elsewhere(ring: KeyRing, change: KeyChange) -> ApiError:
+    roots, here = ring.pinned, len(ring.roots)
+    message = f"{roots.threshold} of {len(roots.keys)} root keys must sign, and {here} here"
+    if change.roots is not None:
+        message += (
+            f", and {change.threshold or roots.threshold} of the {len(change.roots)} new ones"
+        )
+    remedy = "say --request FILE, have it signed by `leafcast keys sign`, then `keys publish` it"
+    return ApiError("RootsElsewhere", message, remedy)
+
+
+def _refused(error: KeysRefused | RootsRefused) -> ApiError:
+    if isinstance(error, KeysRefused):
+        return ApiError("KeysRefused", error.reason, error.remedy)
+    return ApiError(error.reason, error.detail, "`leafcast keys list` shows the roots")

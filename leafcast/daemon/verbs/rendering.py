@@ -1,0 +1,130 @@
+"""The verb `render`: what an object becomes at one destination, as far as the centre knows it.
+
+The destination may be away: the centre holds the object, and the records that say its properties.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.centre import Controllers
+from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.transforms import TransformFailed, transform
+from controllers.core.workloads.what import is_partial
+from leafcast.ask.api import Api, ApiError
+from leafcast.daemon.running_centre import running
+from leafcast.daemon.verbs.selection import until_seen
+from leafcast.local.tree import LocalTree
+from relay.objects.customization import CustomizationFailed, Customized, customize
+from relay.ports import Object
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.properties import Properties, properties_of
+from schemas.records import LocationRecord, Profile
+
+
+def register_rendering(api: Api, tree: LocalTree) -> None:
+    """Answer the verb `render` about this tree."""
+
+    async def render(path: str, key: list[str]) -> dict[str, Any]:
+        """An object (group, resource, namespace, name) as it is to be at the node of a path.
+
+        Beside it, in `changes`, what was expanded or replaced; in `properties`, who says what was
+        asked for; in `notes`, what else there is to know. Raises ApiError.
+        """
+        controllers = running(tree.controllers)
+        await until_seen(controllers)
+        wanted = ObjectKey(*key)
+        properties = _properties_at(controllers, NodePath.parse(path))
+        obj = await _object(controllers, tree, wanted)
+        made = _made(controllers, wanted, obj, properties)
+        names = dict.fromkeys(name for change in made.changes for name in change.names)
+        return {
+            "object": made.object,
+            "changes": [
+                {
+                    "path": change.path,
+                    "before": change.before,
+                    "after": change.after,
+                    "source": change.source,
+                    "places": change.places,
+                    "names": list(change.names),
+                }
+                for change in made.changes
+            ],
+            "properties": {name: _said(properties, name) for name in names},
+            "notes": _notes(controllers, wanted, obj),
+        }
+
+    api.register("render", render)
+
+
+def _properties_at(controllers: Controllers, path: NodePath) -> Properties:
+    records = controllers.issuer.records.values()
+    here = [item for item in records if isinstance(item, Profile) and item.path == path]
+    if not here:
+        remedy = "see those there are: leafcast get synctargets"
+        raise ApiError("NotFound", f"no destination hangs at {path}", remedy)
+    profile = max(here, key=lambda item: item.generation)
+    located = (
+        item
+        for item in records
+        if isinstance(item, LocationRecord)
+        and item.source.space == profile.source.space
+        and item.instance_selector is not None
+        and item.instance_selector.matches(profile.labels)
+    )
+    return properties_of(profile, located)
+
+
+async def _object(controllers: Controllers, tree: LocalTree, key: ObjectKey) -> Object:
+    """The object in the workload space; of one in a Denatured, the inner one."""
+    known = controllers.translator.workloads.resolver.objects.get(key)
+    if known is not None and not is_partial(known):
+        return dict(known)
+    obj = await running(tree.workloads).get(key)
+    if obj is None:
+        remedy = "see: leafcast get " + key.resource
+        raise ApiError("NotFound", f"{key} is not there", remedy)
+    return obj
+
+
+def _made(
+    controllers: Controllers, key: ObjectKey, obj: Object, properties: Properties
+) -> Customized:
+    workloads = controllers.translator.workloads
+    customizers = workloads.resolver.customizers
+    casting = customizers.casting(key, obj)
+    if casting.faults:
+        said = "; ".join(str(fault) for fault in casting.faults)
+        raise ApiError("Frozen", said, "correct it: until then nothing of its placements goes out")
+    plain = clean(key, obj)
+    try:
+        transform(plain, workloads.transforms.of(key))
+    except TransformFailed as error:
+        raise ApiError("ObjectRefused", f"{key}: {error.message}", error.remedy) from error
+    if not casting.template:
+        return Customized(plain)
+    try:
+        by = customizers.asked_by(key, obj)
+        return customize(key, plain, by, properties.values, properties.destination)
+    except CustomizationFailed as error:
+        said = "until then its placements stay there as they are"
+        raise ApiError("Frozen", str(error), said) from error
+
+
+def _said(properties: Properties, name: str) -> list[dict[str, str]]:
+    """Who says a property, the one that counts first."""
+    return [
+        {"origin": layer.origin, "what": layer.what, "value": layer.values[name]}
+        for layer in properties.saying(name)
+    ]
+
+
+def _notes(controllers: Controllers, key: ObjectKey, obj: Object) -> list[str]:
+    resolver = controllers.translator.workloads.resolver
+    missing = resolver.customizers.lacks(key, obj)
+    notes = [f"Customizer {missing} is not there: it goes out as it is written"] if missing else []
+    if not resolver.selecting(key):
+        notes.append("no EdgePlacement selects it: it goes nowhere")
+    return notes

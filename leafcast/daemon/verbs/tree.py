@@ -1,0 +1,113 @@
+"""The verbs about the tree itself: tree, nodes, status, destinations, events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
+
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.client import CentreAsks
+from leafcast.ask.remote import Form, ask_nodes
+from leafcast.daemon.event_log import EventLog
+from leafcast.daemon.tree_facts import (
+    answers_here,
+    destination_forms,
+    edges_not_here,
+    placement_form,
+    placement_names,
+    relays_not_here,
+    silent_below,
+    tree_form,
+)
+from leafcast.daemon.verbs.approvals import lost_spaces
+from leafcast.daemon.verbs.planning import register_planning
+from leafcast.daemon.verbs.rendering import register_rendering
+from leafcast.daemon.verbs.selection import register_selection
+from leafcast.daemon.verbs.waits import register_wait
+from leafcast.local.tree import LocalTree
+from relay.ports import BusBroken, Clock, SpaceError
+from schemas.asks import AskFault
+from schemas.identity import NodePath
+from schemas.placements import bare_name, kind_of, meant
+
+CAUGHT_UP_SECONDS_MAX = 5.0
+EDGES_ASKED_MAX = 64
+"""How many edges the tree is asked of in person; beyond it their parents' word must do."""
+
+
+class TreeVerbs:
+    """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
+
+    def __init__(self, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock) -> None:
+        self._tree = tree
+        self._asks = asks
+        self._clock = clock
+        self._events = events
+
+    async def tree(self) -> dict[str, Any]:
+        """All nodes with their states and counts."""
+        edges = edges_not_here(self._tree)
+        also = edges if len(edges) <= EDGES_ASKED_MAX else ()
+        return tree_form(self._tree, await self._elsewhere(also))
+
+    async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
+        """One placement, or all of them by name; raises ApiError if there is none."""
+        names = [await self._named(placement)] if placement else placement_names(self._tree)
+        forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
+        for form in forms if placement else ():
+            named = sum(item["destinations"] for item in form["unreachable"])
+            if form["states"].get("unreachable", 0) > named:
+                form["unreachable"] += silent_below(await self._elsewhere())
+        controllers = self._tree.controllers
+        lost = lost_spaces(controllers) if controllers is not None and not placement else {}
+        return {"placements": forms, "lostSpaces": lost}
+
+    async def destinations(self, placement: str) -> dict[str, Any]:
+        """The destinations of a placement one by one, as far as they are known here."""
+        return destination_forms(self._tree, await self._named(placement))
+
+    async def events(self, since: int = 0, run: str = "") -> dict[str, Any]:
+        """What happened after a sequence of a run of the daemon: all, if it was another one."""
+        log = self._events
+        found = log.since(since if run == log.run else 0)
+        return {"events": found, "run": log.run, "through": log.through}
+
+    async def _elsewhere(self, also: Collection[NodePath] = ()) -> dict[NodePath, Form]:
+        """What relays say that run elsewhere, and others, as far as they can be reached."""
+        asked, known = relays_not_here(self._tree).union(also), answers_here(self._tree)
+        said = await ask_nodes(self._asks, self._clock, asked, known)
+        return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
+
+    async def _named(self, placement: str) -> str:
+        controllers = self._tree.controllers
+        names = placement_names(self._tree)
+        if meant(placement, names) not in names and controllers is not None:
+            # It may have been applied a moment ago.
+            with suppress(TimeoutError, BusBroken, SpaceError):
+                async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
+                    await controllers.caught_up()
+        names = placement_names(self._tree)
+        if (found := meant(placement, names)) in names:
+            return found
+        remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
+        raise ApiError(
+            "NotFound", f'there is no {kind_of(placement).kind} "{bare_name(placement)}"', remedy
+        )
+
+
+def register_tree_verbs(
+    api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock
+) -> TreeVerbs:
+    """Answer the verbs about this tree."""
+    verbs = TreeVerbs(tree, events, asks, clock)
+    api.register("tree", verbs.tree)
+    api.register("status", verbs.status)
+    api.register("destinations", verbs.destinations)
+    api.register("events", verbs.events)
+    register_wait(api, tree, clock)
+    register_selection(api, tree)
+    register_planning(api, tree)
+    register_rendering(api, tree)
+    return verbs
