@@ -159,7 +159,11 @@ class Upstream:
         start = self.link.welcomed(message, self._clock().seconds)
         if not self.welcomed:
             return
-        self.was_welcomed = True
+        if not self.was_welcomed:
+            self.was_welcomed = True
+            if self._destination is not None:
+                # What a former run did not come to remove may go from now on.
+                self._out.append(WantsChanged())
         if start == 1 or message.incarnation != incarnation:
             self._judge.forget_places()
             self._unverified.clear()

@@ -108,11 +108,11 @@ async def test_an_old_tree_is_sealed_and_nothing_is_applied_again(tmp_path):
         assert (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"] == version
 
 
-async def test_an_edge_whose_key_is_another_keeps_what_it_has_and_says_so(tmp_path):
+async def test_an_edge_whose_key_is_another_keeps_what_it_has_until_it_has_its_own(tmp_path):
     async with memory_tree(tmp_path, PATHS) as tree:
         await tree.apply(SECRET, config_map("web", "shop", at="1"), POLICY)
         await tree.until("shop", synced(2))
-        tree.seeds[SITE] = tree.seeds[NodePath.parse("/emea/s2")]
+        seed, tree.seeds[SITE] = tree.seeds[SITE], tree.seeds[NodePath.parse("/emea/s2")]
         await tree.stop(SITE)
         await tree.start(SITE, tree.group, attached=True)
         await tree.workloads.delete(ObjectKey("", "configmaps", "shop", "web"))
@@ -122,6 +122,11 @@ async def test_an_edge_whose_key_is_another_keeps_what_it_has_and_says_so(tmp_pa
         cluster = tree.clusters[SITE]
         assert await cluster.get(ObjectKey("", "configmaps", "shop", "web")) is not None
         assert await applied(tree, SITE) == WORD
+        tree.seeds[SITE] = seed
+        await tree.stop(SITE)
+        await tree.start(SITE, tree.group, attached=True)
+        await tree.until("shop", synced(2))
+        assert await cluster.get(ObjectKey("", "configmaps", "shop", "web")) is None
 
 
 async def test_a_placement_of_secrets_names_destinations_without_a_key(tmp_path):

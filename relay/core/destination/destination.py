@@ -318,7 +318,9 @@ class Destination:
                 self._release(key, [object_key])
             self._look_at_left(object_key)
         news, self.upsync.is_news = self.upsync.is_news, False
-        return Resolution(touched, delta.wants or news)
+        # Whether what is left may go now can change though nothing else is wanted.
+        left = any(self._history.left(key) for key in touched)
+        return Resolution(touched, delta.wants or news or left)
 
     # What follows for the syncer.
 
