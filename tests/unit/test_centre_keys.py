@@ -196,7 +196,9 @@ async def verbs(centre):
 
 
 def rows(found, state):
-    return [key["id"] for key in found["keys"] if key["state"] == state and key["kind"] != "root"]
+    return [
+        key["id"] for key in found["keys"] if key["state"] == state and key["kind"] == "signing"
+    ]
 
 
 async def test_keys_are_listed_with_what_they_signed(centre, verbs):
