@@ -52,11 +52,26 @@ class BoundProgram:
         self._measured = [e.shape for e in compiled if e.shape.deep or e.shape.joins]
         self._values = ExpressionValues()
         self._largest = self._size = 0
-        self.uses_object = "obj" in used and program.source is None
-        if self.uses_object and plain is not None:
+        uses_object = "obj" in used and program.source is None
+        self._is_closed = uses_object and plain is None
+        if uses_object and plain is not None:
             obj = codec.unpack(plain, OBJECT_MAX_BYTES)
             self._values.put("obj", obj)
             self._largest, self._size = largest_in([obj]) if self._measured else 0, len(plain)
+
+    def lacks_object(self, seen: Seen) -> bool:
+        """Whether that can be said of no destination that is seen so, for want of the object."""
+        if not self._is_closed or self._expressions.faults:
+            return False
+        own = self._expressions.filter
+        if own is None or not {"obj", "inventory"}.isdisjoint(own.variables):
+            return True
+        try:
+            self._put(seen)
+            return self._is_kept()
+        except (EvaluationFailed, TooCostly, CodecError):
+            # What fails here fails with the object, too.
+            return False
 
     def outcome(self, seen: Seen) -> Outcome:
         """What the program says of one destination."""

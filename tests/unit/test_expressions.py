@@ -210,3 +210,27 @@ def test_a_program_that_cannot_be_evaluated_fails_by_column():
 def test_it_is_told_what_a_program_depends_on(text, inventory, reachable):
     bound = CelEvaluator().bind(Program("p", select=(Expression("x", text),)), codec.canonical(WEB))
     assert (bound.uses_inventory, bound.uses_reachable) == (inventory, reachable)
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("", True),
+        ("has(returned.status)", False),
+        ("!has(returned.status)", True),
+        ("has(returned.status) || obj.spec.replicas > 1", True),
+        ("has(returned.status) || inventory.name == 'a'", True),
+        ("returned.status.n > 1", False),
+        ("1 +", False),
+    ],
+)
+def test_a_row_without_the_object_is_said_only_where_the_filter_settles_it(text, lacks):
+    by_version = (Expression("v", "obj.metadata.labels.version"),)
+    program = Program("p", filter=text, group_by=by_version, combined=(COUNT,))
+    evaluator, blank = CelEvaluator(), Seen("s-001")
+    opened, closed = evaluator.bind(program, codec.canonical(WEB)), evaluator.bind(program, None)
+    assert closed.lacks_object(blank) is lacks
+    assert not opened.lacks_object(blank)
+    if not lacks:
+        assert closed.outcome(blank) == opened.outcome(blank)
+        assert not closed.outcome(blank).kept

@@ -281,7 +281,7 @@ class Item:
         tables = []
         for key in self._plains:
             bound, place = self._bind(key), self._place(key)
-            if self._plains[key] is None and bound.uses_object:
+            if bound.lacks_object(Seen("", reachable=reachable)):
                 # Their rows cannot be said here: that many are known, and no more of them.
                 tables.append(Table(len(members), truncated=True))
                 continue

@@ -57,12 +57,14 @@ class Bound(Protocol):
         """Whether what it says may differ between destinations that returned the same."""
 
     @property
-    def uses_object(self) -> bool:
-        """Whether it looks at the object itself: then only who can open that evaluates it."""
-
-    @property
     def uses_reachable(self) -> bool:
         """Whether it makes a difference that a destination cannot be reached."""
+
+    def lacks_object(self, seen: Seen) -> bool:
+        """Whether that cannot be said, as it depends on the object and this is closed here.
+
+        It can be where the filter leaves a destination out, whatever the object is.
+        """
 
     def outcome(self, seen: Seen) -> Outcome:
         """What the program says of one destination; pure, and of bounded cost."""
