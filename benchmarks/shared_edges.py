@@ -25,6 +25,7 @@ from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
 from relay.adapters.jetstream.records import outgoing_reports
 from relay.adapters.jetstream.uplink import Unheard, Uplink
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.adapters.server.nkey_pairs import private_key
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
@@ -153,7 +154,15 @@ class SharedEdge:
         clock, dice = SystemClock(), SystemDice()
         bus = ClientBus(MemoryNetwork(), path, url, seed)
         run = random_id(dice.entropy(16))
-        config = NodeConfig(path, tree, Roots({KeyId(root[0]): root[1]}), run, attached=True)
+        keys = (private_key(seed),)
+        config = NodeConfig(
+            path,
+            tree,
+            Roots({KeyId(root[0]): root[1]}),
+            run,
+            attached=True,
+            private_keys=lambda: keys,
+        )
         self.driver = Driver(bus, config, clock, on_wants=self._wants)
         self._bus = bus
         self._space = MemorySpace(clock, dice)
