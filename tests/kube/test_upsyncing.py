@@ -8,6 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.core.collecting.raised import Sources
 from relay.ports import SpaceError
 from relay.syncer.upsyncer import Upsyncer
 from schemas.identity import NodePath
@@ -21,6 +22,7 @@ from tests.real_manifests import folder
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
 GROUP, PLURAL = "wgpolicyk8s.io", "policyreports"
+NO_SOURCES = Sources(0, frozenset())
 REPORTS = UpsyncClause(GROUP, ("*",), ("shop",), ("*",))
 EDGE = NodePath.parse("/s1")
 
@@ -32,6 +34,7 @@ class EdgeNode:
     upsync: frozenset = frozenset({REPORTS})
     knows_upsync: bool = True
     session: str = "first"
+    upsync_sources: Sources = NO_SOURCES
 
 
 def report(name, fail, namespace="shop"):
