@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from schemas import blobs
 from schemas.blobs import StoredBlob
+from schemas.codec import unpack
 from schemas.objects import ObjectKey
 from schemas.upsync import UpsyncClause
 from schemas.wire import Natural, WireRecord, astuple, decode, encode
@@ -21,6 +22,8 @@ LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """How many rows, or groups, a collector keeps: the least by a fixed order."""
 EXPRESSION_MAX_BYTES, RESULT_MAX_BYTES = 4096, 16 * 1024
 COLUMNS_MAX = 32
+SHOWN_MAX_BYTES, SHOWN_IN_ALL_MAX_BYTES = 16 * 1024, 256 * 1024
+"""Of one object, and of all in a set: what is shown to those who cannot open it."""
 LABEL_PREFIX = "status.kubestellar.io/"
 """Of the labels that say what a CombinedStatus is about."""
 COMPLETE_ANNOTATION = "leafcast.io/complete"
@@ -104,11 +107,19 @@ AGGREGATE: Final = Program("")
 class Collecting(WireRecord, frozen=True):
     """An object, and which of the programs collect over it, by their places.
 
-    WHOLE has those that are over what comes up.
+    WHOLE has those that are over what comes up. `shown` has, of a sealed object, the canonical
+    bytes of what they look at; empty if nobody is to see that.
     """
 
     key: ObjectKey
     programs: tuple[Natural, ...]
+    shown: bytes = b""
+
+    def __post_init__(self) -> None:
+        if len(self.shown) > SHOWN_MAX_BYTES:
+            raise ValueError(f"{len(self.shown)} bytes are shown, at most {SHOWN_MAX_BYTES}")
+        if self.shown and not isinstance(unpack(self.shown), dict):
+            raise ValueError("what is shown of an object is no map")
 
 
 class ProgramSet(WireRecord, frozen=True):
@@ -141,16 +152,26 @@ class Collected(WireRecord, frozen=True):
     unreached: bytes = b""
 
 
-def program_set(collecting: Mapping[ObjectKey, tuple[Program, ...]]) -> StoredBlob:
-    """The blob of what is collected, the same whatever the order."""
+def program_set(
+    collecting: Mapping[ObjectKey, tuple[Program, ...]],
+    shown: Mapping[ObjectKey, bytes] | None = None,
+) -> StoredBlob:
+    """The blob of what is collected, the same whatever the order; with what is `shown` of objects.
+
+    Beyond SHOWN_IN_ALL_MAX_BYTES nothing is.
+    """
     named = {(p.name, p.id): p for programs in collecting.values() for p in programs}
     places = {key: at for at, key in enumerate(sorted(named))}
-    objects = tuple(
-        Collecting(key, tuple(sorted(places[p.name, p.id] for p in collecting[key])))
-        for key in sorted(collecting)
-    )
+    objects, room = [], SHOWN_IN_ALL_MAX_BYTES
+    for key in sorted(collecting):
+        said = (shown or {}).get(key, b"")
+        said = said if len(said) <= room else b""
+        room -= len(said)
+        asked = tuple(sorted(places[p.name, p.id] for p in collecting[key]))
+        # Where nothing is shown, the bytes are as they were before there was this field.
+        objects.append((key, asked, said) if said else (key, asked))
     programs = tuple(named[key] for key in sorted(named))
-    return blobs.store(blobs.PROGRAM, encode(ProgramSet(1, programs, objects)))
+    return blobs.store(blobs.PROGRAM, encode((1, programs, objects)))
 
 
 def read_program_set(plain: bytes) -> ProgramSet:

@@ -20,11 +20,12 @@ from controllers.core.workloads.cleaning import clean
 from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial
+from relay.objects.expressions.shown import shown_of
 from schemas import blobs
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
-from schemas.codec import address, canonical
+from schemas.codec import address, canonical, unpack
 from schemas.collectors import WHOLE, Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
@@ -156,6 +157,10 @@ class CleanObjects:
     _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
         default_factory=dict
     )
+    # What programs look at in them.
+    _looked_at: dict[ObjectKey, tuple[tuple[Reference, tuple[Program, ...]], bytes]] = field(
+        default_factory=dict
+    )
 
     def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
         """Whether and by what destinations customize the object."""
@@ -185,13 +190,27 @@ class CleanObjects:
         plain = self._bytes(key, obj)
         return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
 
+    def looked_at(
+        self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
+    ) -> bytes:
+        """What programs look at in the object that was cleaned so; raises ObjectRefused."""
+        reference = self.reference(key, obj, self._known[key][2].kind)
+        said = (reference, programs)
+        known = self._looked_at.get(key)
+        if known is None or known[0] != said:
+            plain = self._bytes(key, obj)
+            cleaned = unpack(plain, blobs.OBJECT_MAX_BYTES)
+            known = self._looked_at[key] = (said, shown_of(key, cleaned, len(plain), programs))
+        return known[1]
+
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
+        self._looked_at.pop(key, None)
 
     def keep_only(self, keys: Container[ObjectKey]) -> None:
         """Forget all other objects."""
         for key in [key for key in self._known if key not in keys]:
-            del self._known[key]
+            self.forget(key)
 
     def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
         if is_partial(obj):
@@ -362,6 +381,10 @@ class _Shown:
                 elif by := self.cleaned.casting(name, self.objects[name]).customizer:
                     yield by
 
+    def looked_at(self, name: ObjectKey, programs: tuple[Program, ...]) -> bytes:
+        """What programs look at in an object."""
+        return self.cleaned.looked_at(name, self.objects[name], programs)
+
     def _entry(
         self, name: ObjectKey, key: SealingKey | None, known: ManifestEntry | None
     ) -> ManifestEntry:
@@ -412,7 +435,9 @@ def _drafted(
     entries = target.entries
     found = rules.collectors.items()
     asked = {key: programs for key, programs in found if key in entries or key == WHOLE}
-    programs = [program_set(asked)] if asked else []
+    sealed = asked if target.sealed_under is not None else {}
+    clear = {key: shown.looked_at(key, sealed[key]) for key in shown.keys & sealed.keys()}
+    programs = [program_set(asked, clear)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
     target = dataclasses.replace(target, kept=kept, collectors=collectors)

@@ -407,13 +407,14 @@ class CollectingRoom:
                 sources |= {(WHOLE, it): {} for it in programs if it.source is not None}
                 continue
             is_there = placement.is_closed or collecting.key in placement.references
+            plain = placement.plain(collecting.key, plains)
+            if plain is None:
+                plain = collecting.shown or None
             for at in collecting.programs if is_there else ():
                 program = placement.found.programs[at]
                 whole = program.scope == SCOPE_PLACEMENT
                 place = (WHOLE if whole else collecting.key, program)
-                sources.setdefault(place, {})[collecting.key] = placement.plain(
-                    collecting.key, plains
-                )
+                sources.setdefault(place, {})[collecting.key] = plain
         self._content.end(_OBJECTS + key)
         former, placement.items, placement.by_object = placement.items, {}, {}
         for (obj, program), objects in sources.items():

@@ -107,6 +107,11 @@ def largest_in(values: Iterable[object]) -> int:
     return largest
 
 
+def literal_tokens(text: str) -> list[str]:
+    """The tokens of an expression, texts as they are written."""
+    return [found[0] for found in _TOKEN.finditer(text) if found.lastgroup != "space"]
+
+
 def _tokens(text: str) -> Iterator[str]:
     for found in _TOKEN.finditer(text):
         if found.lastgroup != "space":
