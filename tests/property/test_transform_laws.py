@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.translation.translate import CleanObjects
+from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from schemas.blobs import OBJECT
 from schemas.json_paths import JsonPath

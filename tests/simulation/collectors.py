@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from relay.evaluator import CelEvaluator
+from relay.objects.expressions.shown import shown_of
 from schemas import codec
 from schemas.blobs import StoredBlob
 from schemas.collectors import SCOPE_PLACEMENT, CombinedField, Expression, Program, program_set
@@ -38,7 +39,7 @@ def status_of(address: str) -> bytes:
     return codec.canonical({"a": address[:2], "n": sum(address.encode()) / 16})
 
 
-def programs_over(objects: Iterable[ObjectKey]) -> StoredBlob | None:
-    """What is collected of a placement of these objects; None of none."""
-    asked = dict.fromkeys(objects, PROGRAMS)
-    return program_set(asked) if asked else None
+def programs_over(numbers: Mapping[ObjectKey, int]) -> StoredBlob | None:
+    """What is collected of a placement of objects that say these numbers; None of none."""
+    shown = {key: shown_of(key, {"n": n}, 64, PROGRAMS) for key, n in numbers.items()}
+    return program_set(dict.fromkeys(numbers, PROGRAMS), shown) if numbers else None

@@ -242,7 +242,7 @@ def keys_of(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
 
 def programs_of(placed: Placed) -> StoredBlob | None:
     """What is collected of a placement: of all that its last arm has."""
-    return programs_over(key for key, _ in placed.arm.contents)
+    return programs_over({key: content.revision for key, content in placed.arm.contents})
 
 
 def _common(source: Source) -> tuple[Source, int, str, str, tuple[Reference, ...]]:

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from controllers.core.access.keyring import IN_CLEAR
+from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.placements import read_arm, read_issued, target_of
-from controllers.core.translation.translate import CleanObjects, DeltaRules, Steering, translate
+from controllers.core.translation.translate import DeltaRules, Steering, translate
 from schemas import blobs
 from schemas.identity import Generation
 from schemas.records import Gate, decode_body

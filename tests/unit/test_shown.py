@@ -112,6 +112,12 @@ VALUES = st.recursive(
 EVALUATOR = CelEvaluator()
 
 
+def but_for_texts(outcome):
+    """Without what errors quote: a map has no order there."""
+    faults, failed = ([name for name, _ in each] for each in (outcome.faults, outcome.failed))
+    return outcome._replace(faults=tuple(faults), failed=tuple(failed))
+
+
 @given(st.dictionaries(NAMES, VALUES, max_size=4), st.lists(st.sampled_from(TEXTS), min_size=1))
 @example({"a": [1], "d": list(range(2000))}, ["obj.a.map(x, obj.a.map(y, x))"])
 def test_rows_are_the_same_of_what_is_shown(obj, texts):
@@ -123,7 +129,7 @@ def test_rows_are_the_same_of_what_is_shown(obj, texts):
     for program in programs if part else ():
         for seen in (Seen("s"), Seen("s", reachable=False)):
             said = [EVALUATOR.bind(program, plain).outcome(seen) for plain in (whole, part)]
-            assert said[0] == said[1]
+            assert but_for_texts(said[0]) == but_for_texts(said[1])
 
 
 def test_a_set_in_which_nothing_is_shown_has_the_bytes_that_it_had():

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from controllers.core.ledger.drafts import same
 from controllers.core.ledger.removal import hold_objects, hold_records, removals_max
+from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.translate import (
-    CleanObjects,
     Issued,
     alternatives_of,
     bare_head,

@@ -24,8 +24,8 @@ from controllers.core.ledger.removal import (
 )
 from controllers.core.reading import Reading
 from controllers.core.rollout.rollouts import is_released
+from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.translate import (
-    CleanObjects,
     DeltaRules,
     Entries,
     Issued,

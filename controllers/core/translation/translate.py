@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,16 +16,12 @@ from typing import Any, NamedTuple
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
-from controllers.core.workloads.cleaning import clean
-from controllers.core.workloads.customizers import Casting, Customizers
-from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
-from controllers.core.workloads.what import is_partial
-from relay.objects.expressions.shown import shown_of
+from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
+from controllers.core.workloads.customizers import Casting
 from schemas import blobs
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
-from schemas.codec import address, canonical, unpack
 from schemas.collectors import WHOLE, Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
@@ -41,7 +37,6 @@ from schemas.records import (
     Gate,
     Source,
 )
-from schemas.refusals import CodecError
 from schemas.sealing import SealingKey
 from schemas.upsync import UpsyncClause
 from schemas.wire import replace
@@ -135,98 +130,6 @@ class Translation:
             self.sealed_under,
             self.wrapped,
         )
-
-
-class ObjectRefused(ValueError):
-    """An object that cannot be sent; says why, and what to do."""
-
-    def __init__(self, key: ObjectKey, message: str, remedy: str) -> None:
-        super().__init__(f"{key}: {message}; {remedy}")
-        self.fault = Fault(str(key), message, remedy)
-
-
-@dataclass(slots=True)
-class CleanObjects:
-    """Addresses of clean objects, so that an object is cleaned once per change.
-
-    Clean is what `transforms` took off, too.
-    """
-
-    customizers: Customizers = field(default_factory=Customizers)
-    transforms: Transforms = field(default_factory=Transforms)
-    _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
-        default_factory=dict
-    )
-    # What programs look at in them.
-    _looked_at: dict[ObjectKey, tuple[tuple[Reference, tuple[Program, ...]], bytes]] = field(
-        default_factory=dict
-    )
-
-    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
-        """Whether and by what destinations customize the object."""
-        return self.customizers.casting(key, obj)
-
-    def reference(
-        self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
-    ) -> Reference:
-        """Where the object's clean bytes lie as this kind of blob; raises ObjectRefused."""
-        known, transforms = self._known.get(key), self.transforms.of(key)
-        fresh = known is not None and known[0] is obj and known[1] == transforms
-        if known is not None and fresh and known[2].kind == kind:
-            return known[2]
-        plain = self._bytes(key, obj)
-        reference = Reference(kind, address(kind, plain), len(plain))
-        self._known[key] = (obj, transforms, reference)
-        return reference
-
-    def blob(
-        self,
-        key: ObjectKey,
-        obj: Mapping[str, Any],
-        kind: str,
-        sealed_under: SealingKey | None = None,
-    ) -> StoredBlob:
-        """The blob itself; raises ObjectRefused."""
-        plain = self._bytes(key, obj)
-        return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
-
-    def looked_at(
-        self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
-    ) -> bytes:
-        """What programs look at in the object that was cleaned so; raises ObjectRefused."""
-        reference = self.reference(key, obj, self._known[key][2].kind)
-        said = (reference, programs)
-        known = self._looked_at.get(key)
-        if known is None or known[0] != said:
-            plain = self._bytes(key, obj)
-            cleaned = unpack(plain, blobs.OBJECT_MAX_BYTES)
-            known = self._looked_at[key] = (said, shown_of(key, cleaned, len(plain), programs))
-        return known[1]
-
-    def forget(self, key: ObjectKey) -> None:
-        self._known.pop(key, None)
-        self._looked_at.pop(key, None)
-
-    def keep_only(self, keys: Container[ObjectKey]) -> None:
-        """Forget all other objects."""
-        for key in [key for key in self._known if key not in keys]:
-            self.forget(key)
-
-    def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
-        if is_partial(obj):
-            raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
-        try:
-            cleaned = clean(key, obj)
-            transform(cleaned, self.transforms.of(key))
-            plain = canonical(cleaned)
-        except CodecError as error:
-            raise ObjectRefused(key, str(error), "correct the field") from error
-        except TransformFailed as error:
-            raise ObjectRefused(key, error.message, error.remedy) from error
-        if len(plain) > blobs.OBJECT_MAX_BYTES:
-            message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
-            raise ObjectRefused(key, message, "split the object")
-        return plain
 
 
 def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Alternative, ...]:

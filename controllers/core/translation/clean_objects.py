@@ -1,0 +1,113 @@
+"""The objects of a space as they are sent: each is cleaned once for each change of it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.customizers import Casting, Customizers
+from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
+from controllers.core.workloads.what import is_partial
+from relay.objects.expressions.shown import shown_of
+from schemas import blobs
+from schemas.blobs import Reference, StoredBlob
+from schemas.codec import address, canonical, unpack
+from schemas.collectors import Program
+from schemas.faults import Fault
+from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
+from schemas.sealing import SealingKey
+
+
+class ObjectRefused(ValueError):
+    """An object that cannot be sent; says why, and what to do."""
+
+    def __init__(self, key: ObjectKey, message: str, remedy: str) -> None:
+        super().__init__(f"{key}: {message}; {remedy}")
+        self.fault = Fault(str(key), message, remedy)
+
+
+@dataclass(slots=True)
+class CleanObjects:
+    """Addresses of clean objects, so that an object is cleaned once per change.
+
+    Clean is what `transforms` took off, too.
+    """
+
+    customizers: Customizers = field(default_factory=Customizers)
+    transforms: Transforms = field(default_factory=Transforms)
+    _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
+        default_factory=dict
+    )
+    # What programs look at in them.
+    _looked_at: dict[ObjectKey, tuple[tuple[Reference, tuple[Program, ...]], bytes]] = field(
+        default_factory=dict
+    )
+
+    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
+        """Whether and by what destinations customize the object."""
+        return self.customizers.casting(key, obj)
+
+    def reference(
+        self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
+    ) -> Reference:
+        """Where the object's clean bytes lie as this kind of blob; raises ObjectRefused."""
+        known, transforms = self._known.get(key), self.transforms.of(key)
+        fresh = known is not None and known[0] is obj and known[1] == transforms
+        if known is not None and fresh and known[2].kind == kind:
+            return known[2]
+        plain = self._bytes(key, obj)
+        reference = Reference(kind, address(kind, plain), len(plain))
+        self._known[key] = (obj, transforms, reference)
+        return reference
+
+    def blob(
+        self,
+        key: ObjectKey,
+        obj: Mapping[str, Any],
+        kind: str,
+        sealed_under: SealingKey | None = None,
+    ) -> StoredBlob:
+        """The blob itself; raises ObjectRefused."""
+        plain = self._bytes(key, obj)
+        return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
+
+    def looked_at(
+        self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
+    ) -> bytes:
+        """What programs look at in the object that was cleaned so; raises ObjectRefused."""
+        reference = self.reference(key, obj, self._known[key][2].kind)
+        said = (reference, programs)
+        known = self._looked_at.get(key)
+        if known is None or known[0] != said:
+            plain = self._bytes(key, obj)
+            cleaned = unpack(plain, blobs.OBJECT_MAX_BYTES)
+            known = self._looked_at[key] = (said, shown_of(key, cleaned, len(plain), programs))
+        return known[1]
+
+    def forget(self, key: ObjectKey) -> None:
+        self._known.pop(key, None)
+        self._looked_at.pop(key, None)
+
+    def keep_only(self, keys: Container[ObjectKey]) -> None:
+        """Forget all other objects."""
+        for key in [key for key in self._known if key not in keys]:
+            self.forget(key)
+
+    def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
+        if is_partial(obj):
+            raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
+        try:
+            cleaned = clean(key, obj)
+            transform(cleaned, self.transforms.of(key))
+            plain = canonical(cleaned)
+        except CodecError as error:
+            raise ObjectRefused(key, str(error), "correct the field") from error
+        except TransformFailed as error:
+            raise ObjectRefused(key, error.message, error.remedy) from error
+        if len(plain) > blobs.OBJECT_MAX_BYTES:
+            message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
+            raise ObjectRefused(key, message, "split the object")
+        return plain
