@@ -66,7 +66,10 @@ def test_only_what_is_looked_at_is_shown():
 @pytest.mark.parametrize(
     ("key", "text", "is_shown"),
     [
-        (WEB, "obj.metadata", True),
+        (WEB, "obj.metadata.labels", True),
+        (WEB, "obj.metadata", False),
+        (WEB, "obj.ports.exists(p, p == 1)", False),
+        (WEB, "has(obj.metadata.annotations)", False),
         (WEB, "obj.data.a", False),
         (WEB, "obj.big", False),
         (WEB, "size(obj)", False),
@@ -79,7 +82,7 @@ def test_only_what_is_looked_at_is_shown():
 )
 def test_nothing_confidential_large_or_whole_is_shown(key, text, is_shown):
     meta = {"labels": {"a": "1"}, "annotations": {"a": "x"}}
-    obj = {"metadata": meta, "data": {"a": "x"}, "big": "x" * SHOWN_MAX_BYTES}
+    obj = {"metadata": meta, "data": {"a": "x"}, "ports": [1, 2], "big": "x" * SHOWN_MAX_BYTES}
     assert bool(shown(key, obj, text)) is is_shown
     assert not shown(key, obj, text, "obj.data")
 

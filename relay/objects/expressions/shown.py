@@ -18,6 +18,7 @@ _VARIABLE: Final = "obj"
 _SECRETS = ("", "secrets")
 _CONFIDENTIAL = ("data", "stringData", "binaryData")
 _ANNOTATIONS = ("metadata", "annotations")
+_LABELS = ("metadata", "labels")
 
 
 def paths_in(text: str) -> frozenset[Path] | None:
@@ -42,13 +43,14 @@ def shown_of(
 ) -> bytes:
     """The canonical bytes of what programs look at in an object of so many bytes.
 
-    Empty if they look nowhere, at all of it, at what is confidential, or at too much.
+    Empty if they look nowhere, at what is confidential, or at more than labels and single values:
+    of a list or a map their rows may say less than it does.
     """
     paths = set[Path]()
     largest = largest_in([obj])
     for program in programs:
         looked = _looked_at(program, largest, size)
-        if looked is None or any(_is_confidential(key, path) for path in looked):
+        if looked is None or any(_is_hidden(key, obj, path) for path in looked):
             return b""
         paths |= looked
     shown = canonical(_reduced(obj, paths)) if paths else b""
@@ -98,11 +100,17 @@ def _is_plain(token: str) -> bool:
     return token[0] in "'\"" and not token.startswith(("'''", '"""'))
 
 
-def _is_confidential(key: ObjectKey, path: Path) -> bool:
-    if path[0] in _CONFIDENTIAL:
-        return True
+def _is_hidden(key: ObjectKey, obj: Mapping[str, Any], path: Path) -> bool:
+    """Whether nobody is to see what lies there: what is confidential, and what rows say less of."""
     is_secret = (key.group, key.resource) == _SECRETS
-    return is_secret and all(a == b for a, b in zip(path, _ANNOTATIONS, strict=False))
+    if path[0] in _CONFIDENTIAL or (is_secret and path[:2] == _ANNOTATIONS):
+        return True
+    value: Any = obj
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return not isinstance(value, Mapping)
+        value = value[name]
+    return isinstance(value, Mapping | list) and path != _LABELS
 
 
 def _reduced(value: Any, paths: Iterable[Path]) -> Any:
