@@ -28,7 +28,7 @@ from schemas.refusals import BlobRefused, RecordRefused
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-KEY_BYTES, KEY_ID_BYTES, DIGEST_BYTES = 32, 8, 16
+KEY_BYTES, KEY_ID_BYTES = 32, 8
 FLEET_KEYS_MAX, PLACEMENT_KEYS_MAX = 2, 16
 SIZES_MAX = {blobs.OBJECT: blobs.OBJECT_MAX_BYTES, blobs.TEMPLATE: blobs.OBJECT_MAX_BYTES}
 _TAG_BYTES = 16
@@ -62,14 +62,6 @@ def placement_key(master: bytes, source: MailKey, count: int) -> bytes:
 def key_id(key: bytes) -> bytes:
     """What a key is called where everybody sees it: 8 bytes."""
     return hashlib.blake2b(key, digest_size=KEY_ID_BYTES, person=b"lc key id").digest()
-
-
-def plain_digest(key: bytes, kind: str, plain: bytes) -> bytes:
-    """16 bytes by which who has the key knows the same plain bytes again, whatever seals them."""
-    hashed = hashlib.blake2b(key=key, digest_size=DIGEST_BYTES, person=b"lc plain digest")
-    hashed.update(kind.encode() + b"\0")
-    hashed.update(plain)
-    return hashed.digest()
 
 
 # What is closed with a key.

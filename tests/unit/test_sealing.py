@@ -127,15 +127,6 @@ def test_a_placements_keys_open_with_the_fleet_key_that_is_named():
             unwrap_keys([fleet], TREE, SHOP, short)
 
 
-def test_a_digest_tells_equal_plain_bytes_of_one_key_and_kind():
-    digest = sealing.plain_digest(KEY, blobs.OBJECT, PLAIN)
-    assert digest == sealing.plain_digest(KEY, blobs.OBJECT, PLAIN)
-    assert len(digest) == sealing.DIGEST_BYTES
-    assert digest != sealing.plain_digest(KEY, blobs.TEMPLATE, PLAIN)
-    assert digest != sealing.plain_digest(fleet_key(MASTER), blobs.OBJECT, PLAIN)
-    assert digest != sealing.plain_digest(KEY, blobs.OBJECT, PLAIN[1:])
-
-
 def test_whatever_the_bytes_are_they_are_opened_or_refused():
     for size in (0, 1, 16, 17, 48, 500):
         data = secrets.token_bytes(size)

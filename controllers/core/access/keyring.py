@@ -35,10 +35,6 @@ class PlacementKeys:
         """Under which new content is sealed."""
         return self.keys[0] if self.keys else None
 
-    def find(self, key_id: bytes) -> SealingKey | None:
-        """The key of this id."""
-        return next((key for key in self.keys if key.id == key_id), None)
-
     def open(self, kind: str, sealed: bytes) -> bytes | None:
         """What one of the keys opens; None if none does."""
         for key in self.keys:

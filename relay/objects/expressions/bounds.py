@@ -109,10 +109,14 @@ def largest_in(values: Iterable[object]) -> int:
 
 def literal_tokens(text: str) -> list[str]:
     """The tokens of an expression, texts as they are written."""
-    return [found[0] for found in _TOKEN.finditer(text) if found.lastgroup != "space"]
+    return [token for _, token in _matches(text)]
 
 
 def _tokens(text: str) -> Iterator[str]:
-    for found in _TOKEN.finditer(text):
-        if found.lastgroup != "space":
-            yield "''" if found.lastgroup == "text" else found[0]
+    return ("''" if kind == "text" else token for kind, token in _matches(text))
+
+
+def _matches(text: str) -> Iterator[tuple[str | None, str]]:
+    """The kinds of tokens, and the tokens."""
+    matches = _TOKEN.finditer(text)
+    return ((found.lastgroup, found[0]) for found in matches if found.lastgroup != "space")
