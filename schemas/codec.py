@@ -27,6 +27,7 @@ PACKED_MEAN_BYTES = 1024
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
+_ORDERED = msgspec.json.Encoder(order="deterministic")
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -43,6 +44,19 @@ def canonical(value: object) -> bytes:
         return pack(_plain(value, "", 0))
 
 
+def digest(value: object) -> str:
+    """32 hex digits of a JSON-like value, equal as long as nothing in it changes.
+
+    Told of what one source says again and again, in no time: two ways to say the same may differ.
+    Raises CodecError.
+    """
+    try:
+        said = _ORDERED.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        said = canonical(value)
+    return hashlib.sha256(said).hexdigest()[:32]
+
+
 def pack(value: object) -> bytes:
     """Encode a value: arrays, strings, integers, booleans, bytes and nil."""
     # As `packb`, which takes longer to pass its settings on than to pack a small value.
@@ -50,14 +64,17 @@ def pack(value: object) -> bytes:
     return packed
 
 
-def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
-    """Decode one value and nothing after it; raises CodecError, whatever the bytes are."""
+def unpack(data: bytes, limit: int = RECORD_MAX_BYTES, *, lists: bool = False) -> Any:
+    """Decode one value and nothing after it; raises CodecError, whatever the bytes are.
+
+    Arrays are tuples, or `lists`.
+    """
     check_size(data, limit)
     try:
         return msgpack.unpackb(
             data,
             raw=False,
-            use_list=False,
+            use_list=lists,
             strict_map_key=True,
             max_str_len=limit,
             max_bin_len=limit,
@@ -148,6 +165,10 @@ def _sizes() -> list[tuple[int, int]]:
 _SIZES = _sizes()
 
 
+_TEXT = frozenset({str})
+_SAID_AS_IS = frozenset({str, bool, type(None)})
+
+
 class _Unusual(Exception):
     """A value that is not just of JSON's own types, or cannot be said."""
 
@@ -155,17 +176,20 @@ class _Unusual(Exception):
 def _sorted(value: Any, depth: int) -> Any:
     """What `_plain` returns, for values of exactly JSON's types: all that is read from bytes."""
     kind = type(value)
-    if kind is str or kind is bool or value is None:
+    if kind in _SAID_AS_IS:
         return value
     if kind is dict:
-        if depth >= DEPTH_MAX or not all(type(key) is str for key in value):
+        if depth >= DEPTH_MAX or not _TEXT.issuperset(map(type, value)):
             raise _Unusual
-        # The order of code points is that of their UTF-8 bytes.
-        return {key: _sorted(value[key], depth + 1) for key in sorted(value)}
+        # The order of code points is that of their UTF-8 bytes. Most values are text.
+        return {
+            key: item if type(item := value[key]) in _SAID_AS_IS else _sorted(item, depth + 1)
+            for key in sorted(value)
+        }
     if kind is list or kind is tuple:
         if depth >= DEPTH_MAX:
             raise _Unusual
-        return [_sorted(item, depth + 1) for item in value]
+        return [item if type(item) in _SAID_AS_IS else _sorted(item, depth + 1) for item in value]
     if kind is int and _INT_MIN <= value <= _INT_MAX:
         return value
     raise _Unusual

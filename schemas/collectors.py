@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from schemas import blobs
-from schemas.blobs import StoredBlob
-from schemas.codec import unpack
+from schemas.content import blobs
+from schemas.content.blobs import StoredBlob
 from schemas.objects import ObjectKey
+from schemas.ordered_values import unpack_values
 from schemas.upsync import UpsyncClause
 from schemas.wire import Natural, WireRecord, astuple, decode, encode
 
@@ -22,8 +22,8 @@ LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """How many rows, or groups, a collector keeps: the least by a fixed order."""
 EXPRESSION_MAX_BYTES, RESULT_MAX_BYTES = 4096, 16 * 1024
 COLUMNS_MAX = 32
-SHOWN_MAX_BYTES, SHOWN_IN_ALL_MAX_BYTES = 16 * 1024, 256 * 1024
-"""Of one object, and of all in a set: what is shown to those who cannot open it."""
+BLANKS_MAX_BYTES = 256 * 1024
+"""Of all objects in a set: what their blank rows are made of where they cannot be opened."""
 LABEL_PREFIX = "status.kubestellar.io/"
 """Of the labels that say what a CombinedStatus is about."""
 COMPLETE_ANNOTATION = "leafcast.io/complete"
@@ -104,22 +104,43 @@ AGGREGATE: Final = Program("")
 """What stands for the status of each copy."""
 
 
+class BlankValue(WireRecord, frozen=True):
+    """What one expression gives of an object for a destination that returned nothing.
+
+    `place` counts the filter, then each group, subject and selected column. `value` is a packed
+    value; if it `failed`, the text that says why.
+    """
+
+    place: Natural
+    reachable: bool
+    failed: bool
+    value: bytes
+
+    def __post_init__(self) -> None:
+        if self.failed:
+            self.value.decode()
+        elif len(unpack_values(self.value)) != 1:
+            raise ValueError("what an expression gives is one value")
+
+
+Blanks = tuple[BlankValue, ...]
+"""Of one object and program: of each expression that looks at the object."""
+
+
 class Collecting(WireRecord, frozen=True):
     """An object, and which of the programs collect over it, by their places.
 
-    WHOLE has those that are over what comes up. `shown` has, of a sealed object, the canonical
-    bytes of what they look at; empty if nobody is to see that.
+    WHOLE has those that are over what comes up. `blanks` has, of a sealed object, what each of its
+    programs needs for blank rows, in their order; empty if nobody could say.
     """
 
     key: ObjectKey
     programs: tuple[Natural, ...]
-    shown: bytes = b""
+    blanks: tuple[Blanks, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.shown) > SHOWN_MAX_BYTES:
-            raise ValueError(f"{len(self.shown)} bytes are shown, at most {SHOWN_MAX_BYTES}")
-        if self.shown and not isinstance(unpack(self.shown), dict):
-            raise ValueError("what is shown of an object is no map")
+        if self.blanks and len(self.blanks) != len(self.programs):
+            raise ValueError(f"blank rows of {len(self.blanks)} of {len(self.programs)} programs")
 
 
 class ProgramSet(WireRecord, frozen=True):
@@ -154,23 +175,24 @@ class Collected(WireRecord, frozen=True):
 
 def program_set(
     collecting: Mapping[ObjectKey, tuple[Program, ...]],
-    shown: Mapping[ObjectKey, bytes] | None = None,
+    blanks: Mapping[ObjectKey, Mapping[Program, Blanks]] | None = None,
 ) -> StoredBlob:
-    """The blob of what is collected, the same whatever the order; with what is `shown` of objects.
+    """The blob of what is collected, the same whatever the order; with blank rows of objects.
 
-    Beyond SHOWN_IN_ALL_MAX_BYTES nothing is.
+    Beyond BLANKS_MAX_BYTES it has none.
     """
     named = {(p.name, p.id): p for programs in collecting.values() for p in programs}
     places = {key: at for at, key in enumerate(sorted(named))}
-    objects, room = [], SHOWN_IN_ALL_MAX_BYTES
-    for key in sorted(collecting):
-        said = (shown or {}).get(key, b"")
-        said = said if len(said) <= room else b""
-        room -= len(said)
-        asked = tuple(sorted(places[p.name, p.id] for p in collecting[key]))
-        # Where nothing is shown, the bytes are as they were before there was this field.
-        objects.append((key, asked, said) if said else (key, asked))
     programs = tuple(named[key] for key in sorted(named))
+    objects, room = [], BLANKS_MAX_BYTES
+    for key in sorted(collecting):
+        asked = tuple(sorted(places[p.name, p.id] for p in collecting[key]))
+        known = (blanks or {}).get(key, {})
+        said = tuple(known.get(programs[at], ()) for at in asked) if any(known.values()) else ()
+        size = len(encode(said)) if said else 0
+        said = said if size <= room else ()
+        room -= size if said else 0
+        objects.append(Collecting(key, asked, said))
     return blobs.store(blobs.PROGRAM, encode((1, programs, objects)))
 
 

@@ -68,7 +68,8 @@ class KindTable:
 
     def extended_by(self, objects: Iterable[Mapping[str, Any]]) -> KindTable:
         """Learn the kinds that CustomResourceDefinitions among the objects define."""
-        return KindTable({**self._entries, **dict(_defined_kinds(objects))})
+        defined = dict(_defined_kinds(objects))
+        return KindTable({**self._entries, **defined}) if defined else self
 
     def lookup(self, group: str, kind: str) -> KindEntry | None:
         """Tell what is known of a kind; None if nothing is."""

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from schemas.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, Reference
+from schemas.content.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, Reference
 from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.refusals import BodyAltered, RecordRefused
 from schemas.selectors import LabelSelector

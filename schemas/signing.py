@@ -17,12 +17,11 @@ from nacl.signing import SigningKey, VerifyKey
 from schemas import codec
 from schemas.identity import KeyId, TreeId, check_id
 from schemas.refusals import RecordRefused, WireRefused
+from schemas.wire import WireRecord, decode
 
 WIRE_VERSION = 2
 RecordKind = Literal["delta", "profile", "location", "node", "snapshot", "keys", "ask"]
 KINDS: frozenset[str] = frozenset(get_args(RecordKind))
-_FORM = "not [2, kind, key id, payload, signature, body]"
-_TYPES = (int, str, str, bytes, bytes)
 
 
 @dataclass(frozen=True)
@@ -92,26 +91,24 @@ def signed_bytes(tree: TreeId, kind: str, key_id: KeyId, payload: bytes) -> byte
     return f"leafcast/2/{kind}\0{tree}\0{key_id}\0".encode() + payload
 
 
+class _Message(WireRecord, frozen=True):
+    version: int
+    kind: str
+    key_id: str
+    payload: bytes
+    signature: bytes
+    body: bytes | None
+
+
 def decode_envelope(data: bytes) -> Envelope:
     """Read a message; raises RecordRefused, whatever the bytes are."""
+    said = decode(_Message, data, name="message")
+    if said.version != WIRE_VERSION:
+        raise RecordRefused(f"version {said.version}, this program reads {WIRE_VERSION}")
+    if said.kind not in KINDS:
+        raise RecordRefused(f"unknown kind {said.kind!r}")
     try:
-        fields = codec.unpack(data)
+        key_id = KeyId(check_id(said.key_id, "key id"))
     except WireRefused as error:
         raise RecordRefused(str(error)) from error
-    # Asked for by hand: a pattern of so many types takes as long as all the rest.
-    if not isinstance(fields, tuple) or not fields or type(fields[0]) is not int:
-        raise RecordRefused(_FORM)
-    if fields[0] != WIRE_VERSION:
-        raise RecordRefused(f"version {fields[0]}, this program reads {WIRE_VERSION}")
-    if len(fields) < 6 or tuple(map(type, fields[:5])) != _TYPES:
-        raise RecordRefused(_FORM)
-    _, kind, key_id, payload, signature, body = fields[:6]
-    if body is not None and not isinstance(body, bytes):
-        raise RecordRefused("its body is neither bytes nor nil")
-    if kind not in KINDS:
-        raise RecordRefused(f"unknown kind {kind!r}")
-    try:
-        check_id(key_id, "key id")
-    except WireRefused as error:
-        raise RecordRefused(str(error)) from error
-    return Envelope(kind, KeyId(key_id), payload, signature, body)
+    return Envelope(said.kind, key_id, said.payload, said.signature, said.body)

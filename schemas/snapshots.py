@@ -14,7 +14,7 @@ from typing import Annotated, NewType, TypeVar
 
 import msgspec
 
-from schemas.blobs import BLOB_MAX_BYTES, Reference
+from schemas.content.blobs import BLOB_MAX_BYTES, Reference
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId, mail_key_bytes, short_key
 from schemas.records import Source
 from schemas.refusals import CodecError

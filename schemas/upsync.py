@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import blobs, codec
+from schemas import codec
+from schemas.content import blobs
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError, RecordRefused

@@ -7,7 +7,7 @@ from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
 from schemas.api.inventory import Location, SyncTarget
-from schemas.api.parsing import Kind, parse_kind
+from schemas.api.parsing import Kind, parse_kind, parse_wish
 from schemas.api.placement import (
     Destination,
     DownsyncClause,
@@ -67,4 +67,5 @@ __all__ = [
     "SyncTarget",
     "UpsyncSet",
     "parse_kind",
+    "parse_wish",
 ]

@@ -101,6 +101,11 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
     return parsed
 
 
+def parse_wish(obj: Mapping[str, Any]) -> Kind | None:
+    """The same, whatever the status says, which users do not write."""
+    return parse_kind({field: value for field, value in obj.items() if field != "status"})
+
+
 def _without_nulls(form: Any) -> Any:
     # In Kubernetes a field that is null is a field that is not given.
     if isinstance(form, Mapping):

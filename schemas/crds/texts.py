@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from schemas.crd_rollout_texts import ROLLOUT_TEXTS
+from schemas.crds.rollout_texts import ROLLOUT_TEXTS
 
 Texts = Mapping[str, str]
 

@@ -1,30 +1,33 @@
 """Manifests as blobs: a root and chunks, split so that one change touches one chunk.
 
 A manifest lists a placement's objects. They are sorted by key and split by the leading bits of the
-key's hash into 2**k chunks of a set average size. Of a sealed one only that can be read which leads
-further: addresses and sizes.
+key's hash into 2**k chunks, so many that one chunk and the root that lists them are about as long.
+Of a sealed one only that can be read which leads further: addresses and sizes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from schemas import blobs
-from schemas.blobs import Reference, StoredBlob
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.sealing import MARK_BYTES, SealingKey, named
 from schemas.identity import ContentHash, check_hash
 from schemas.objects import ObjectKey
 from schemas.refusals import RecordRefused
-from schemas.sealing import SealingKey, named
 from schemas.upsync import UpsyncClause
-from schemas.wire import Natural, WireRecord, decode, encode
+from schemas.wire import Natural, WireRecord, decode, encode, replace
 
-MANIFEST_CHUNK_MEAN = 64
+SPLIT_FROM = 2
+"""How many objects a chunk of an only one has at most; of 4**k times as many 2**k chunks have."""
 BITS_MAX = 16
 SEALED_VERSION = 2
 """Of chunks."""
+KINDS = (blobs.OBJECT, blobs.TEMPLATE, blobs.CUSTOMIZER)
+ADDRESS_BYTES = 32
 
 T = TypeVar("T")
 
@@ -65,12 +68,11 @@ class ManifestEntry(WireRecord, frozen=True):
     address: str
     size: Natural
     space: str
-    uid: str
     revision: Natural
     flags: Natural = 0
     order: Natural = 0
-    # Of a sealed object the address of its plain bytes; empty in clear.
-    enc: str = ""
+    # Of a sealed object what its plain bytes are known by; empty in clear.
+    mark: str = ""
     # How it is customized, beside what the object says itself.
     customizer: Reference | None = None
 
@@ -80,7 +82,7 @@ class ManifestEntry(WireRecord, frozen=True):
     @property
     def identity(self) -> ContentHash:
         """Equal for equal objects, whatever they are sealed under."""
-        return ContentHash(self.enc or self.address)
+        return ContentHash(self.mark or self.address)
 
     @property
     def key(self) -> ObjectKey:
@@ -103,37 +105,23 @@ class ManifestChunk(WireRecord, frozen=True):
     entries: tuple[ManifestEntry, ...]
 
 
-class ClearReference(WireRecord, frozen=True):
-    """What a sealed entry leads to; the address has 32 bytes here."""
-
-    kind: str
-    address: bytes
-    size: Natural
-
-    @property
-    def reference(self) -> Reference:
-        return Reference(self.kind, ContentHash(self.address.hex()), self.size)
-
-
 class SealedEntry(WireRecord, frozen=True):
-    """The rest of an entry: all but references. `plain` is the address (32 bytes) in clear."""
+    """The rest of an entry: all but what it leads to, and its mark."""
 
     group: str
     resource: str
     namespace: str
     name: str
-    plain: bytes
     space: str
-    uid: str
     revision: Natural
     flags: Natural = 0
     order: Natural = 0
-    # Whether a second reference of its own follows.
-    has_customizer: bool = False
 
 
 class SealedEntries(WireRecord, frozen=True):
     entries: tuple[SealedEntry, ...]
+    # One after the other, MARK_BYTES each.
+    marks: bytes
 
 
 class SealedUpsync(WireRecord, frozen=True):
@@ -141,15 +129,43 @@ class SealedUpsync(WireRecord, frozen=True):
 
 
 class SealedChunk(WireRecord, frozen=True):
-    """The references of all entries in their order; the rest of them is bound to these."""
+    """What all entries lead to, in their order; the rest of them is bound to it.
+
+    A byte for each kind, 32 for each address, one after the other: of a customizer after those of
+    the template that it belongs to.
+    """
 
     version: Natural
-    references: tuple[ClearReference, ...]
+    kinds: bytes
+    addresses: bytes
+    sizes: tuple[Natural, ...]
     sealed: bytes
 
     def __post_init__(self) -> None:
         if self.version != SEALED_VERSION:
             raise ValueError(f"a chunk of version {self.version}, this program reads 1 and 2")
+        count = len(self.sizes)
+        if (len(self.kinds), len(self.addresses)) != (count, count * ADDRESS_BYTES):
+            raise ValueError(f"{len(self.kinds)} kinds and {count} sizes of references")
+        if any(kind >= len(KINDS) for kind in self.kinds):
+            raise ValueError(f"a reference of kind {max(self.kinds)}")
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """What the entries lead to."""
+        told = zip(self.kinds, self.sizes, strict=True)
+        return tuple(
+            Reference(KINDS[kind], ContentHash(self._address(at)), size)
+            for at, (kind, size) in enumerate(told)
+        )
+
+    @property
+    def bound(self) -> bytes:
+        """What the sealed part can be opened with alone."""
+        return encode([self.kinds, self.addresses, self.sizes])
+
+    def _address(self, at: int) -> str:
+        return self.addresses[at * ADDRESS_BYTES : (at + 1) * ADDRESS_BYTES].hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +185,7 @@ def build_manifest(
     """The blobs of a manifest, its root first; under a key all objects are sealed with it, too."""
     ordered = sorted(entries, key=lambda entry: entry.key)
     hashed = [(_object_hash(entry.key), entry) for entry in ordered]
-    bits = _bits(len(ordered), MANIFEST_CHUNK_MEAN)
+    bits = _bits(len(ordered))
     chunks = [_chunk(tuple(part), key) for part in _split(hashed, bits)]
     return [_root(len(ordered), bits, chunks, sorted(set(upsync), key=encode), key), *chunks]
 
@@ -182,7 +198,7 @@ def read_root(plain: bytes) -> ListRoot:
 def chunk_references(plain: bytes) -> tuple[Reference, ...]:
     """What a chunk leads to, sealed or not; raises RecordRefused."""
     if _is_sealed(plain):
-        return tuple(each.reference for each in _sealed_chunk(plain).references)
+        return _sealed_chunk(plain).references
     return tuple(it for entry in read_manifest_chunk(plain) for it in entry.references)
 
 
@@ -190,17 +206,17 @@ def read_manifest_chunk(plain: bytes, key: SealingKey | None = None) -> tuple[Ma
     """The entries of a manifest chunk; raises RecordRefused, or NotOpened."""
     if key is None:
         entries = decode(ManifestChunk, plain, blobs.BLOB_MAX_BYTES, "chunk").entries
-        if any(entry.enc for entry in entries):
+        if any(entry.mark for entry in entries):
             raise RecordRefused("chunk: an entry is sealed, and the list is not")
         return entries
     chunk = _sealed_chunk(plain)
-    bound = encode(chunk.references)
-    opened = key.unseal(blobs.MANIFEST_CHUNK, chunk.sealed, bound)
-    rest = decode(SealedEntries, opened, blobs.BLOB_MAX_BYTES, "sealed entries").entries
-    if sum(1 + each.has_customizer for each in rest) != len(chunk.references):
+    opened = key.unseal(blobs.MANIFEST_CHUNK, chunk.sealed, chunk.bound)
+    rest = decode(SealedEntries, opened, blobs.BLOB_MAX_BYTES, "sealed entries")
+    owned = _owned(chunk.references)
+    if len(rest.entries) != len(owned) or len(rest.marks) != len(owned) * MARK_BYTES:
         raise RecordRefused("chunk: it has other references than entries")
-    references = iter(chunk.references)
-    return tuple(_joined(each, references) for each in rest)
+    marks = (rest.marks[at * MARK_BYTES :][:MARK_BYTES].hex() for at in range(len(owned)))
+    return tuple(map(_joined, rest.entries, owned, marks))
 
 
 def read_manifest(
@@ -222,15 +238,19 @@ def read_manifest(
 def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> StoredBlob:
     if key is None:
         return blobs.store(blobs.MANIFEST_CHUNK, encode(ManifestChunk(1, entries)))
-    references = tuple(
-        ClearReference(it.kind, bytes.fromhex(it.address), it.size)
-        for entry in entries
-        for it in entry.references
+    references = [it for entry in entries for it in entry.references]
+    marks = b"".join(bytes.fromhex(entry.mark) for entry in entries)
+    assert len(marks) == len(entries) * MARK_BYTES
+    chunk = SealedChunk(
+        SEALED_VERSION,
+        bytes(KINDS.index(it.kind) for it in references),
+        b"".join(bytes.fromhex(it.address) for it in references),
+        tuple(it.size for it in references),
+        b"",
     )
-    rest = encode(SealedEntries(tuple(_rest(entry) for entry in entries)))
-    sealed = key.seal(blobs.MANIFEST_CHUNK, rest, encode(references))
-    chunk = SealedChunk(SEALED_VERSION, references, sealed)
-    return blobs.store(blobs.MANIFEST_CHUNK, encode(chunk))
+    rest = encode(SealedEntries(tuple(_rest(entry) for entry in entries), marks))
+    sealed = key.seal(blobs.MANIFEST_CHUNK, rest, chunk.bound)
+    return blobs.store(blobs.MANIFEST_CHUNK, encode(replace(chunk, sealed=sealed)))
 
 
 def _rest(entry: ManifestEntry) -> SealedEntry:
@@ -239,19 +259,28 @@ def _rest(entry: ManifestEntry) -> SealedEntry:
         entry.resource,
         entry.namespace,
         entry.name,
-        bytes.fromhex(entry.enc),
         entry.space,
-        entry.uid,
         entry.revision,
         entry.flags,
         entry.order,
-        entry.customizer is not None,
     )
 
 
-def _joined(rest: SealedEntry, references: Iterator[ClearReference]) -> ManifestEntry:
-    own = next(references).reference
-    customizer = next(references).reference if rest.has_customizer else None
+def _owned(references: Iterable[Reference]) -> list[list[Reference]]:
+    """The references of each entry: its own, and perhaps a customizer's; raises RecordRefused."""
+    owned: list[list[Reference]] = []
+    for reference in references:
+        if reference.kind != blobs.CUSTOMIZER:
+            owned.append([reference])
+        elif owned and len(owned[-1]) == 1:
+            owned[-1].append(reference)
+        else:
+            raise RecordRefused("chunk: a customizer belongs to no entry")
+    return owned
+
+
+def _joined(rest: SealedEntry, owned: Sequence[Reference], mark: str) -> ManifestEntry:
+    own, *customizers = owned
     entry = ManifestEntry(
         group=rest.group,
         resource=rest.resource,
@@ -260,12 +289,11 @@ def _joined(rest: SealedEntry, references: Iterator[ClearReference]) -> Manifest
         address=own.address,
         size=own.size,
         space=rest.space,
-        uid=rest.uid,
         revision=rest.revision,
         flags=rest.flags,
         order=rest.order,
-        enc=check_hash(rest.plain.hex()),
-        customizer=customizer,
+        mark=mark,
+        customizer=customizers[0] if customizers else None,
     )
     if entry.reference != own:
         raise RecordRefused(f"chunk: {entry.key} leads to a {own.kind}")
@@ -286,9 +314,9 @@ def _object_hash(key: ObjectKey) -> bytes:
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
-def _bits(count: int, mean: int) -> int:
+def _bits(count: int) -> int:
     bits = 0
-    while count > mean << bits and bits < BITS_MAX:
+    while count > SPLIT_FROM << 2 * bits and bits < BITS_MAX:
         bits += 1
     return bits
 

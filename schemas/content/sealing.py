@@ -20,15 +20,15 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 
-from schemas import blobs
-from schemas.blobs import StoredBlob
-from schemas.identity import MailKey, TreeId
+from schemas.content import blobs
+from schemas.content.blobs import StoredBlob
+from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.refusals import BlobRefused, RecordRefused
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-KEY_BYTES, KEY_ID_BYTES = 32, 8
+KEY_BYTES, KEY_ID_BYTES, MARK_BYTES = 32, 8, 6
 FLEET_KEYS_MAX, PLACEMENT_KEYS_MAX = 2, 16
 SIZES_MAX = {blobs.OBJECT: blobs.OBJECT_MAX_BYTES, blobs.TEMPLATE: blobs.OBJECT_MAX_BYTES}
 _TAG_BYTES = 16
@@ -57,6 +57,20 @@ def fleet_key(master: bytes) -> bytes:
 def placement_key(master: bytes, source: MailKey, count: int) -> bytes:
     """The key of one placement; `count` is raised to change it alone."""
     return _derived(master, b"lc placement", source.encode() + b"\0" + count.to_bytes(8, "big"))
+
+
+def marking_key(master: bytes) -> bytes:
+    """What objects are marked with, from the first master of a tree; the centre alone has it."""
+    return _derived(master, b"lc marking")
+
+
+def mark(marking: bytes, address: ContentHash) -> str:
+    """What an object of this address in clear is known by, under every key: 6 bytes, as hex.
+
+    So short a digest is enough, because none but the centre can look for two that are equal.
+    """
+    said = address.encode()
+    return hashlib.blake2b(said, key=marking, digest_size=MARK_BYTES, person=b"lc mark").hexdigest()
 
 
 def key_id(key: bytes) -> bytes:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas import codec, compression
+from schemas import codec
+from schemas.content import compression
 from schemas.identity import ContentHash, check_hash
 from schemas.refusals import BlobRefused, CodecError
 from schemas.wire import Natural, WireRecord
 
-COMPRESS_FROM_BYTES = 1024
+COMPRESS_FROM_BYTES = 256
 PART_MAX_BYTES = 512 * 1024
 BLOB_MAX_BYTES = 16 * 1024 * 1024
 OBJECT_MAX_BYTES = 3 * 512 * 1024

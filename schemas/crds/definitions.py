@@ -25,8 +25,8 @@ from schemas.api import (
     StatusCollector,
     SyncTarget,
 )
-from schemas.crd_rules import RULES, with_rules
-from schemas.crd_texts import text_of
+from schemas.crds.rules import RULES, with_rules
+from schemas.crds.texts import text_of
 from schemas.objects import served_versions
 
 Form = dict[str, Any]

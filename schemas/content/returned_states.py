@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from schemas.content.sealing import KEY_ID_BYTES, SealingKey, named
 from schemas.refusals import BlobRefused
 from schemas.reports import ObjectResult, encode
-from schemas.sealing import KEY_ID_BYTES, SealingKey, named
 from schemas.wire import replace
 
 _STATE = "state"

@@ -1,0 +1,1 @@
+"""The definitions of our kinds, as API servers want them."""

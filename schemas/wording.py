@@ -1,0 +1,22 @@
+"""Counts and lists as people say them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def many(count: int, what: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def some_of(names: Sequence[str], named_max: int, separator: str = ", ") -> str:
+    """`a, b and 3 more`: so many of them by name."""
+    more = len(names) - named_max
+    return separator.join(names[:named_max]) + (f" and {more} more" if more > 0 else "")
+
+
+def all_but(counts: Mapping[str, int], well: str) -> str:
+    """` (1 failing, 2 pending)`: what those are that are not `well`; "" if there are none."""
+    said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
+    return f" ({', '.join(said)})" if said else ""
