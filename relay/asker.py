@@ -24,11 +24,10 @@ from relay.core.asks.asking import (
 from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.note_log import NoteLog
-from relay.objects.merge import copied
 from relay.ports import Bus, Clock, SpaceError
 from schemas import codec
-from schemas.answer_sealing import AnswerKey, sealed_answer
 from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault
+from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.records import AskRecord
 from schemas.refusals import CodecError, RecordRefused
 from schemas.reports import decode
@@ -194,7 +193,7 @@ class Asker:
 def open_answer(data: bytes, key: AnswerKey) -> Any:
     """What a node answered, and that may be anyone: any value of msgpack; raises AskFailed."""
     try:
-        return copied(codec.unpack(key.open(data), ANSWER_MAX_BYTES))
+        return codec.unpack(key.open(data), ANSWER_MAX_BYTES, lists=True)
     except (CodecError, RecordRefused) as error:
         fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
         raise AskFailed(fault) from error

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from relay.core.config import NodeConfig
 from relay.core.effects import (
@@ -47,9 +47,9 @@ from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.publisher import CentrePublisher
 from relay.recent import RecentBlobs
 from relay.report_cleanup import ReportCleanup
-from schemas.blobs import Reference, open_value
+from schemas.content.blobs import Reference, open_value
+from schemas.content.sealing import SealingKey
 from schemas.refusals import BlobRefused
-from schemas.sealing import SealingKey
 
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
@@ -188,16 +188,17 @@ class Driver:
 
     async def _perform(self, effects: Sequence[Effect], group: asyncio.TaskGroup) -> None:
         bus = self._bus
-        for load in _of(LoadBlob, effects):
+        sorted_out = _ByKind(effects)
+        for load in sorted_out.of(LoadBlob):
             # Reading need not wait for what is written first.
             group.create_task(self._load(load))
-        await self._write(effects)
-        acks = _of(AckMail, effects)
+        await self._write(sorted_out)
+        acks = sorted_out.of(AckMail)
         if acks:
             await bus.ack_mail(acks[-1])
-        for drop in _of(DropBlobs, effects):
+        for drop in sorted_out.of(DropBlobs):
             await self._drop(drop)
-        for effect in effects:
+        for effect in sorted_out.said:
             if isinstance(effect, SendWelcome):
                 await bus.send_welcome(effect.child, effect.data)
             elif isinstance(effect, ResetMail):
@@ -205,9 +206,9 @@ class Driver:
             else:
                 self._tell(effect)
         # Whoever hears of wants looks at all of them, as they are after the batch.
-        if self._on_wants is not None and _of(WantsChanged, effects):
+        if self._on_wants is not None and sorted_out.of(WantsChanged):
             self._on_wants(self.node)
-        if clears := _of(ClearMail, effects):
+        if clears := sorted_out.of(ClearMail):
             async with asyncio.TaskGroup() as clearing:
                 for clear in clears:
                     clearing.create_task(bus.clear_mail(clear))
@@ -230,12 +231,12 @@ class Driver:
             case _:
                 pass
 
-    async def _write(self, effects: Sequence[Effect]) -> None:
+    async def _write(self, effects: _ByKind) -> None:
         """Keep blobs and own records, and write mail, after accounts were opened and closed."""
-        blobs = {effect.address: effect.value for effect in _of(KeepBlob, effects)}
-        own = {effect.key: effect for effect in _of(StoreOwn, effects)}
-        mail = _of(WriteMail, effects)
-        changes = [e for e in effects if isinstance(e, AddChild | RemoveChild)]
+        blobs = {effect.address: effect.value for effect in effects.of(KeepBlob)}
+        own = {effect.key: effect for effect in effects.of(StoreOwn)}
+        mail = effects.of(WriteMail)
+        changes = [e for e in effects.said if isinstance(e, AddChild | RemoveChild)]
         self.counters.blobs_kept += len(blobs)
         self.counters.wrote(mail)
         if self.config.attached:
@@ -245,7 +246,7 @@ class Driver:
             await self._bus.write(blobs=blobs, own=own.values())
             await self._change_children(changes)
             blobs, own = {}, {}
-        for room in _of(OpenCopies, effects):
+        for room in effects.of(OpenCopies):
             await self._bus.open_copies(room.child)
         if blobs or own or mail:
             self._back += await self._bus.write(blobs=blobs, own=own.values(), mail=mail)
@@ -298,5 +299,24 @@ def _opened(reference: Reference, stored: bytes, key: SealingKey | None) -> byte
     return stored if key is None else key.unseal(reference.kind, stored)
 
 
-def _of(kind: type[E], effects: Iterable[Effect]) -> list[E]:
-    return [effect for effect in effects if isinstance(effect, kind)]
+class _ByKind:
+    """The effects of a batch by their kinds, and in their order where several kinds share one."""
+
+    def __init__(self, effects: Iterable[Effect]) -> None:
+        self._by_kind: dict[type, list[Effect]] = {}
+        # What is neither kept nor written.
+        self.said: list[Effect] = []
+        for effect in effects:
+            kind = type(effect)
+            found = self._by_kind.get(kind)
+            if found is None:
+                found = self._by_kind[kind] = []
+            found.append(effect)
+            if kind not in _KEPT:
+                self.said.append(effect)
+
+    def of(self, kind: type[E]) -> list[E]:
+        return cast("list[E]", self._by_kind.get(kind, []))
+
+
+_KEPT = frozenset({KeepBlob, StoreOwn, WriteMail})

@@ -1,18 +1,21 @@
-"""Evaluates collectors for one destination and object: pure, and of bounded cost."""
+"""Evaluates collectors for one destination and object: pure, and of bounded cost.
+
+The centre evaluates the blank rows of what it seals, as relays have no object to look at.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from relay.core.collecting.cells import Sample, in_units
-from relay.core.collecting.ports import Seen
+from relay.core.collecting.ports import Seen, Sent
 from relay.core.collecting.tables import FILTER, Outcome
-from relay.objects.expressions.bounds import TooCostly, largest_in
+from relay.objects.expressions.bounds import TooCostly, largest_in, narrowed
 from relay.objects.expressions.cel import (
     CompiledExpression,
     EvaluationFailed,
@@ -22,56 +25,104 @@ from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
 from relay.objects.status_merging import merging
 from schemas import codec
-from schemas.blobs import OBJECT_MAX_BYTES
-from schemas.collectors import RESULT_MAX_BYTES, CombinedField, Program
+from schemas.collectors import RESULT_MAX_BYTES, Blanks, BlankValue, CombinedField, Program
+from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.merging import Node
 from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
+from schemas.ordered_values import pack_values, unpack_values
 from schemas.refusals import CodecError
 
 PROGRAMS_MAX = 256
+OUTCOMES_MAX, OUTCOME_OF_BYTES_MAX = 64, 1024
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 _ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 _SHOWN_CHARACTERS = 40
 _LEFT_OUT = Outcome(kept=False)
+_FILTER = 0
+"""The place of a filter among all expressions."""
+_KEPT = pack_values([True])
+_ALONE = {"returned"}
+
+
+class Compiled(NamedTuple):
+    """A program's expressions, and what they last gave for what was returned, if only for that."""
+
+    expressions: Expressions
+    outcomes: dict[bytes, Outcome]
 
 
 class BoundProgram:
     """A program for one object."""
 
-    def __init__(self, program: Program, expressions: Expressions, plain: bytes | None) -> None:
+    def __init__(self, program: Program, known: Compiled, sent: Sent) -> None:
         self._program = program
-        self._expressions = expressions
+        self._expressions = expressions = known.expressions
+        self._outcomes = known.outcomes
         compiled = expressions.all
         used = frozenset(name for each in compiled for name in each.variables)
         self.uses_inventory = "inventory" in used
         timed = {"lastReturnedUpdateTimestamp", "lastReportTime"}
-        asked = {f for each in compiled for f in each.shape.fields.get("propagation", ())}
+        self._paths = {
+            name: {path for each in compiled for path in each.shape.paths.get(name, ())}
+            for name in used
+        }
+        asked = {path[0] if path else "" for path in self._paths.get("propagation", ())}
         self.uses_reachable = bool(asked - timed)
         self._used = used
         self._measured = [e.shape for e in compiled if e.shape.deep or e.shape.joins]
         self._values = ExpressionValues()
         self._largest = self._size = 0
-        uses_object = "obj" in used and program.source is None
-        self._is_closed = uses_object and plain is None
-        if uses_object and plain is not None:
-            obj = codec.unpack(plain, OBJECT_MAX_BYTES)
+        self._reachable = True
+        self._closed = set[int]()
+        self._told = dict[tuple[int, bool], BlankValue]()
+        if not isinstance(sent, bytes):
+            self._told = {(blank.place, blank.reachable): blank for blank in sent}
+            listed = enumerate(expressions.listed)
+            self._closed = {at for at, each in listed if each and "obj" in each.variables}
+        elif "obj" in used and program.source is None:
+            obj = codec.unpack(sent, OBJECT_MAX_BYTES)
             self._values.put("obj", obj)
-            self._largest, self._size = largest_in([obj]) if self._measured else 0, len(plain)
+            self._largest, self._size = largest_in([obj]) if self._measured else 0, len(sent)
 
     def lacks_object(self, seen: Seen) -> bool:
         """Whether that can be said of no destination that is seen so, for want of the object."""
-        if not self._is_closed or self._expressions.faults:
+        told_as = seen.reachable or not self.uses_reachable
+        missing = {at for at in self._closed if (at, told_as) not in self._told}
+        if not missing or self._expressions.faults:
             return False
         own = self._expressions.filter
-        if own is None or not {"obj", "inventory"}.isdisjoint(own.variables):
+        depends = own is None or not {"obj", "inventory"}.isdisjoint(own.variables)
+        if depends and (_FILTER, told_as) not in self._told:
             return True
         try:
-            self._put(seen)
+            self._put(seen, self._returned(seen))
             return self._is_kept()
         except (EvaluationFailed, TooCostly, CodecError):
             # What fails here fails with the object, too.
             return False
+
+    def blank_values(self, *, reachable: bool) -> Iterator[BlankValue]:
+        """What the expressions that look at the object give for any blank row.
+
+        Of one that the filter leaves out it is the filter's alone.
+        """
+        try:
+            seen = Seen("", reachable=reachable)
+            self._put(seen, self._returned(seen))
+        except (TooCostly, CodecError) as error:
+            yield BlankValue(_FILTER, reachable, failed=True, value=str(error).encode())
+            return
+        for place, each in enumerate(self._expressions.listed):
+            if each is None or "inventory" in each.variables:
+                continue
+            try:
+                failed, value = False, self._packed(place, each)
+            except (EvaluationFailed, CodecError) as error:
+                failed, value = True, str(error).encode(errors="replace")
+            if "obj" in each.variables:
+                yield BlankValue(place, reachable, failed, value)
+            if place == _FILTER and value != _KEPT:
+                return
 
     def outcome(self, seen: Seen) -> Outcome:
         """What the program says of one destination."""
@@ -79,15 +130,34 @@ class BoundProgram:
             failed = tuple((column, str(fault)) for column, fault in self._expressions.faults)
             return Outcome(kept=False, failed=failed)
         try:
-            self._put(seen)
+            returned = self._returned(seen)
+        except (TooCostly, CodecError) as error:
+            return Outcome(kept=False, failed=((FILTER, str(error)),))
+        if not self._used <= _ALONE:
+            return self._evaluated(seen, returned)
+        # Of many objects the fields that are named say the same.
+        said = codec.pack(returned)
+        known = self._outcomes.get(said)
+        if known is None:
+            known = self._evaluated(seen, returned)
+            if len(self._outcomes) >= OUTCOMES_MAX:
+                self._outcomes.clear()
+            if len(said) <= OUTCOME_OF_BYTES_MAX:
+                self._outcomes[said] = known
+        return known
+
+    def _evaluated(self, seen: Seen, returned: object) -> Outcome:
+        try:
+            self._put(seen, returned)
             kept = self._is_kept()
-        except (EvaluationFailed, TooCostly, CodecError) as error:
+        except (EvaluationFailed, CodecError) as error:
             return Outcome(kept=False, failed=((FILTER, str(error)),))
         if not kept:
             return _LEFT_OUT
         return self._combined() if self._program.combined else self._selected()
 
-    def _put(self, seen: Seen) -> None:
+    def _returned(self, seen: Seen) -> object:
+        """What expressions need of what was returned; raises TooCostly and CodecError."""
         returned: Any = {}
         if seen.status is not None and "returned" in self._used:
             said = codec.unpack(seen.status, OBJECT_MAX_BYTES)
@@ -95,7 +165,12 @@ class BoundProgram:
         largest = max(self._largest, largest_in([returned]) if self._measured else 0)
         for shape in self._measured:
             shape.check(largest, self._size + len(seen.status or b""))
+        return narrowed(returned, self._paths.get("returned", ()))
+
+    def _put(self, seen: Seen, returned: object) -> None:
+        self._reachable = seen.reachable
         if "returned" in self._used:
+            # To convert a whole status would take longer than all else.
             self._values.put("returned", returned)
         if "inventory" in self._used:
             self._values.put("inventory", {"name": seen.name})
@@ -108,9 +183,7 @@ class BoundProgram:
             self._values.put("propagation", propagation)
 
     def _is_kept(self) -> bool:
-        if self._expressions.filter is None:
-            return True
-        kept = self._expressions.filter.value(self._values)
+        kept = self._value(_FILTER, self._expressions.filter)
         if kept is not None and not isinstance(kept, bool):
             raise EvaluationFailed(f"the filter gives {_shown(kept)}, not true or false")
         return bool(kept)
@@ -126,10 +199,11 @@ class BoundProgram:
         names = [item.name for item in self._program.group_by]
         groups, failed = self._all(names, self._expressions.groups)
         samples, faults = [], []
+        first = 1 + len(names)
         subjects = zip(self._program.combined, self._expressions.subjects, strict=True)
-        for field, subject in subjects:
+        for place, (field, subject) in enumerate(subjects, first):
             try:
-                value = None if subject is None else self._bounded(subject)[0]
+                value = None if subject is None else self._bounded(place, subject)[0]
             except (EvaluationFailed, CodecError) as error:
                 failed.append((field.name, str(error)))
                 continue
@@ -146,17 +220,33 @@ class BoundProgram:
     def _all(
         self, names: Iterable[str], expressions: Iterable[CompiledExpression | None]
     ) -> tuple[list[bytes], list[tuple[str, str]]]:
-        """The packed values of these columns, and which of them failed."""
+        """The packed values of columns, the first ones after the filter; which of them failed."""
         values, failed = [], []
-        for name, expression in zip(names, expressions, strict=True):
+        for place, (name, expression) in enumerate(zip(names, expressions, strict=True), 1):
             try:
-                values.append(self._bounded(expression)[1] if expression else pack_values([None]))
+                packed = self._bounded(place, expression)[1] if expression else pack_values([None])
+                values.append(packed)
             except (EvaluationFailed, CodecError) as error:
                 failed.append((name, str(error)))
         return values, failed
 
-    def _bounded(self, expression: CompiledExpression) -> tuple[Any, bytes]:
-        value = expression.value(self._values)
+    def _packed(self, place: int, expression: CompiledExpression) -> bytes:
+        if place == _FILTER:
+            return pack_values([self._is_kept()])
+        return self._bounded(place, expression)[1]
+
+    def _value(self, place: int, expression: CompiledExpression | None) -> Any:
+        """What an expression gives, or gave where the object is open; without a filter, true."""
+        told = self._told.get((place, self._reachable or not self.uses_reachable))
+        if told is None:
+            return True if expression is None else expression.value(self._values)
+        if told.failed:
+            raise EvaluationFailed(told.value.decode())
+        (value,) = unpack_values(told.value)
+        return value
+
+    def _bounded(self, place: int, expression: CompiledExpression) -> tuple[Any, bytes]:
+        value = self._value(place, expression)
         packed = pack_values([value])
         if len(packed) > RESULT_MAX_BYTES:
             raise EvaluationFailed(
@@ -169,16 +259,25 @@ class CelEvaluator:
     """Compiles each program once."""
 
     def __init__(self) -> None:
-        self._known: dict[Program, Expressions] = {}
+        self._known: dict[Program, Compiled] = {}
 
-    def bind(self, program: Program, plain: bytes | None) -> BoundProgram:
-        """A program for an object, of its canonical bytes; what is wrong becomes its outcome."""
+    def bind(self, program: Program, sent: Sent) -> BoundProgram:
+        """A program for an object; what is wrong becomes its outcome."""
         known = self._known.get(program)
         if known is None:
             if len(self._known) >= PROGRAMS_MAX:
                 self._known.clear()
-            known = self._known[program] = Expressions(program)
-        return BoundProgram(program, known, plain)
+            known = self._known[program] = Compiled(Expressions(program), {})
+        return BoundProgram(program, known, sent)
+
+    def blanks(self, program: Program, plain: bytes) -> Blanks:
+        """What those need for blank rows who cannot open the object."""
+        closed = self.bind(program, ())
+        cases = (True, False) if closed.uses_reachable else (True,)
+        if not any(closed.lacks_object(Seen("", reachable=case)) for case in cases):
+            return ()
+        bound = self.bind(program, plain)
+        return tuple(blank for case in cases for blank in bound.blank_values(reachable=case))
 
     def merging(self, key: ObjectKey, status: bytes) -> Node:
         """How the fields of an object's status are merged."""

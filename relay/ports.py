@@ -29,13 +29,14 @@ from relay.core.events import (
     OwnRecord,
     Remembered,
 )
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, NodePath
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from schemas.selectors import LabelSelector
 
 __all__ = [
+    "NOT_FOUND",
     "AnotherSpace",
     "Bus",
     "BusBroken",
@@ -222,11 +223,11 @@ class Bus(Protocol):
         ...
 
     async def reset_mail(self, sequence: int) -> int:
-        """Have the mailbox delivered again from `sequence` on.
+        """Have the mailbox delivered from `sequence` on.
 
-        Best effort while the link is down: a LinkChanged follows when it is up, and the session
-        starts anew. Returns the number of the reading that begins: mail of an earlier one is passed
-        over.
+        Nothing is delivered before it, after a start and after each loss of the link. Best effort
+        while the link is down: a LinkChanged follows when it is up, and the session starts anew.
+        Returns the number of the reading that begins: mail of an earlier one is passed over.
         """
         ...
 
@@ -313,6 +314,10 @@ class Bus(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+NOT_FOUND = "NotFound"
+"""The reason where there is no such object, or no such kind."""
 
 
 class SpaceError(Exception):

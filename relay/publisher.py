@@ -15,8 +15,8 @@ from relay.core.node import Node
 from relay.core.records.accepted import read_record, to_keep
 from relay.counters import Counters
 from relay.ports import Bus, Clock
-from schemas.blobs import Reference, open_value
-from schemas.carried import Carried
+from schemas.content.blobs import Reference, open_value
+from schemas.content.carried import Carried
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
 from schemas.records import History
 from schemas.refusals import WireRefused

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey, NodePath
 
 

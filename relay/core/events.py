@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
 from schemas.reports import Health
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(NamedTuple):
     """A reading of the node's clocks: `seconds` only ever grows, `wall_ms` is since 1970."""
 
     seconds: float

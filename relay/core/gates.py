@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.records import BUCKETS, OVER_LOCATION, Gate, LocationRecord, Profile, bucket
 from schemas.reports import ARM_NOTHING
 from schemas.windows import Window, is_open

@@ -63,7 +63,7 @@ from relay.core.reports.windows import ReportThrottle
 from relay.core.rooms import Rooms
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
@@ -105,6 +105,8 @@ class Node(NodeView):
         self._reports = ChildReports(self._place, self._facts, self._collecting)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
+        # Placements of objects of which the syncer has just said something.
+        self._observed_for: dict[MailKey, None] = {}
         # At the centre, placements whose count was not exact when it was said last.
         self._inexact: dict[MailKey, None] = {}
         # At the centre, former contents of placements.
@@ -361,8 +363,7 @@ class Node(NodeView):
         self._collecting.observed(event.key, claimers)
         for key in claimers:
             self._reports.touch(key)
-            if not self._destination.is_pending(key):
-                self._throttle.hurry(self._now.seconds)
+            self._observed_for[key] = None
 
     def _destination_tick(self, now: float) -> None:
         if self._destination is None:
@@ -384,11 +385,15 @@ class Node(NodeView):
     # Reports.
 
     def _report_in_time(self) -> None:
-        now, upstream = self._now.seconds, self._upstream
+        now, upstream, destination = self._now.seconds, self._upstream, self._destination
+        observed, self._observed_for = self._observed_for, {}
+        if destination is not None and not all(map(destination.is_pending, observed)):
+            self._throttle.hurry(now)
         if self._reports.is_dirty:
-            self._throttle.gather(now)
+            # What the centre only tells its controllers takes no message.
+            (self._throttle.gather if upstream is not None else self._throttle.tell)(now)
         if upstream is not None and upstream.welcomed and upstream.may_advance:
-            waited_for = self._destination is None and upstream.caught_up
+            waited_for = destination is None and upstream.caught_up
             if waited_for and self._children.is_answered:
                 self._throttle.hurry(now)
             else:

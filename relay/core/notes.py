@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from relay.core.effects import Effect, Noted
 from relay.core.events import Remembered
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, MailKey
 from schemas.link import Cursor
 from schemas.records import History, TakenArms

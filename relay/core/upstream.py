@@ -135,7 +135,8 @@ class Upstream:
     def tick(self) -> None:
         now = self._clock().seconds
         self._judge.tick(now)
-        self._children.give_up_content()
+        for key in self._targets.refused():
+            self._children.give_up(key)
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
             self._acknowledge()

@@ -16,7 +16,7 @@ from typing import Any
 from relay.objects.expansion import ExpressionWrong, PropertyMissing, Syntax
 from relay.objects.merge import Object, copied
 from schemas import codec
-from schemas.blobs import OBJECT_MAX_BYTES
+from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.faults import Fault
 from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey, object_faults

@@ -51,7 +51,8 @@ def terminating(obj: Mapping[str, Any]) -> str:
 
 def _section(fields: Mapping[str, Any], name: str) -> _Fields:
     section = fields.get(name)
-    return section if isinstance(section, Mapping) else {}
+    # To ask whether something is a Mapping is slow.
+    return section if type(section) is dict or isinstance(section, Mapping) else {}
 
 
 def _behind(metadata: _Fields, status: _Fields) -> str:

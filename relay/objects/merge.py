@@ -96,21 +96,24 @@ def withdrawn(said: Mapping[str, Any], path: tuple[str, ...]) -> Object:
 def copied(value: Any) -> Any:
     """A JSON value of its own: mappings as dicts, sequences as lists."""
     kind = type(value)
-    # To ask whether something is a Mapping is slow.
     if kind in _SCALARS:
         return value
-    if kind is dict or isinstance(value, Mapping):
-        return {name: copied(item) for name, item in value.items()}
+    if _is_mapping(value):
+        return {
+            name: item if type(item) in _SCALARS else copied(item) for name, item in value.items()
+        }
     if kind is list or kind is tuple:
-        return [copied(item) for item in value]
+        return [item if type(item) in _SCALARS else copied(item) for item in value]
     return value
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are equal; true is not 1, and a tuple is as good as a list."""
+    if one is other:
+        return True
     if type(one) is type(other) and type(one) in _SCALARS:
         return bool(one == other)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
+    if _is_mapping(one) and _is_mapping(other):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if _is_list(one) and _is_list(other):
         return len(one) == len(other) and all(map(same, one, other))
@@ -182,5 +185,12 @@ def _without_nulls(value: Any) -> Any:
     return copied(value)
 
 
+def _is_mapping(value: Any) -> bool:
+    # To ask whether something is a Mapping is slow.
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return type(value) is list or (
+        isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    )

@@ -32,7 +32,7 @@ _NEVER_RECREATED = frozenset(
 
 
 class PolicyUnknown(ValueError):
-    """An annotation says what is no policy; names it and the remedy."""
+    """An annotation says what is no policy; names it and the remedy, but not the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def policies_of(key: ObjectKey, obj: Mapping[str, Any]) -> Policies:
         value = said[name] = annotations.get(name) or choices[0]
         if value not in choices:
             remedy = f"use {', '.join(choices[:-1])} or {choices[-1]}"
-            raise PolicyUnknown(f"{key}: metadata.annotations[{name}]: {value!r}: {remedy}")
+            raise PolicyUnknown(f"metadata.annotations[{name}]: {value!r}: {remedy}")
     return Policies(
         existing=said[EXISTING],
         force=said[CONFLICTS] == FORCE,

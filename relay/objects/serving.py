@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
+from schemas.crds.structural import Schema, pruned, schema_faults, with_defaults
 from schemas.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,
@@ -21,7 +22,6 @@ from schemas.objects import (
     group_of,
     served_versions,
 )
-from schemas.structural import Schema, pruned, schema_faults, with_defaults
 
 NAMESPACES = ("", "namespaces")
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")

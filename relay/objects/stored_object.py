@@ -13,7 +13,6 @@ from typing import Any, Literal
 from relay.objects.merge import (
     Object,
     changed_fields,
-    copied,
     fields_said,
     merge_applied,
     same,
@@ -22,7 +21,7 @@ from relay.objects.merge import (
     withdrawn,
 )
 from schemas import codec
-from schemas.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
+from schemas.content.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey, validate_object
 from schemas.refusals import CodecError
@@ -187,11 +186,14 @@ def with_status(
 
 
 def at_revision(held: StoredObject, revision: int) -> Object:
-    """The object as readers see it: a copy, with its resourceVersion unless that is 0: nowhere."""
-    shown: Object = copied(held.object)
+    """The object as readers see it, with its resourceVersion unless that is 0: nowhere.
+
+    Itself and its metadata are copies; what is below is shared, and nobody changes it.
+    """
+    metadata = dict(held.object["metadata"])
     if revision:
-        shown["metadata"]["resourceVersion"] = str(revision)
-    return shown
+        metadata["resourceVersion"] = str(revision)
+    return {**held.object, "metadata": metadata}
 
 
 def encode(held: StoredObject) -> bytes:
@@ -201,9 +203,9 @@ def encode(held: StoredObject) -> bytes:
 
 def decode(data: bytes) -> StoredObject:
     """What `encode` wrote; raises CodecError."""
-    match codec.unpack(data, 2 * BLOB_MAX_BYTES):
+    match codec.unpack(data, 2 * BLOB_MAX_BYTES, lists=True):
         case [1, dict(obj), dict(said), int(born)] if isinstance(obj.get("metadata"), dict):
-            return StoredObject(copied(obj), copied(said), born)
+            return StoredObject(obj, said, born)
         case _:
             raise CodecError("", "not an object at rest of version 1")
 
@@ -254,5 +256,5 @@ def _canonical(key: ObjectKey, obj: Object) -> Object:
     except CodecError as error:
         raise Refused(INVALID, f"{key}: {error}") from error
     check_size(key, len(plain), OBJECT_MAX_BYTES)
-    read: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
+    read: Object = codec.unpack(plain, OBJECT_MAX_BYTES, lists=True)
     return read

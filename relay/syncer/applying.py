@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.health import terminating
-from relay.objects.merge import copied
 from relay.objects.policies import (
     CONFLICTS,
     EXISTING,
@@ -50,11 +49,12 @@ from relay.syncer.wish import (
     without_replicas,
 )
 from schemas import codec
-from schemas.blobs import OBJECT_MAX_BYTES, Reference
+from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
+from schemas.content.sealing import SealingKey
 from schemas.objects import ObjectKey
 from schemas.reports import Done
-from schemas.sealing import SealingKey
 from schemas.wire import replace
+from schemas.wording import some_of
 
 NAMED_MAX = 3
 
@@ -70,13 +70,17 @@ class ContentMissing(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """One object to be applied: what is wanted of it, and what is known of it."""
+class Case:
+    """One object to be applied: what is wanted of it, and what is known of it.
+
+    With an `intent`, which DONE says already, it may be made without a look before.
+    """
 
     wanted: DesiredObject
     content: Object
     policies: Policies
     done: Done | None
+    intent: Done | None = None
 
     @property
     def key(self) -> ObjectKey:
@@ -124,7 +128,7 @@ class Applier:
             return namespace_object(wanted.key.name)
         plain, form = await self._load(wanted.reference, wanted.sealed_under), wanted.form
         if form is None:
-            obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
+            obj: Object = codec.unpack(plain, OBJECT_MAX_BYTES, lists=True)
             return obj
         by = (
             await self._customizer(form.customizer, wanted.sealed_under)
@@ -143,18 +147,29 @@ class Applier:
         """What is applied: the content with our marks."""
         return self._marked(wanted.key, await self.content(wanted), done)
 
-    async def apply(
-        self, wanted: DesiredObject, *, look: bool, unseen: bool = False
-    ) -> Sight | None:
-        """Make the object as wanted; with `look` it may not be as it was left.
+    async def prepare(self, wanted: DesiredObject, *, unseen: bool = False) -> Case:
+        """All that needs no word of the space: the content opened, the intent kept.
 
         Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
-        None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing,
-        CustomizationFailed, PolicyUnknown and CodecError.
+        Raises ContentMissing, CustomizationFailed, PolicyUnknown and CodecError.
         """
         content = await self.content(wanted)
         policies = policies_of(wanted.key, content)
-        case = _Case(wanted, content, policies, self._record.held.get(wanted.key))
+        case = Case(wanted, content, policies, self._record.held.get(wanted.key))
+        if not (unseen and self._tells_managers and case.plain):
+            return case
+        intent = self._intent(case, None)
+        self._record.put(intent)
+        await self._record.stored(wanted.key)
+        return Case(wanted, content, policies, None, intent)
+
+    async def apply(self, case: Case, *, look: bool) -> Sight | None:
+        """Make the object as wanted; with `look` it may not be as it was left.
+
+        None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing
+        and CodecError.
+        """
+        wanted = case.wanted
         if case.done and case.known and not look:
             if case.once and case.policies.overwrite == case.done.stay:
                 return await self._leave_alone(case, case.done)
@@ -165,27 +180,27 @@ class Applier:
             if case.done.stay:
                 await self._say_policy(case, case.done)
             return await self._write(case, case.done, None)
-        if unseen and self._tells_managers and case.plain:
-            sight = await self._try_to_make(case)
+        if case.intent is not None:
+            sight = await self._try_to_make(case, case.intent)
             if sight is not None:
                 return sight
         return await self._look_and_apply(case)
 
-    async def _leave_alone(self, case: _Case, done: Done) -> Sight | None:
+    async def _leave_alone(self, case: Case, done: Done) -> Sight | None:
         """From now on it is its cluster's; only the annotation that says so is kept in step."""
         sight = await self._say_policy(case, done)
         address = done.address if case.wanted.create_only else case.wanted.address
         self._record.put(case.claimed(replace(done, address=address)))
         return sight
 
-    async def _say_policy(self, case: _Case, done: Done) -> Sight | None:
+    async def _say_policy(self, case: Case, done: Done) -> Sight | None:
         live = await self._space.get(case.key)
         if live is None or _uid(live) != done.uid:
             return None
         wish = policy_alone(live, overwrite=case.policies.overwrite)
         return look_at(await self._space.apply(wish, POLICY_MANAGER))
 
-    async def _look_and_apply(self, case: _Case) -> Sight:
+    async def _look_and_apply(self, case: Case) -> Sight:
         wanted, policies = case.wanted, case.policies
         live = await self._space.get(wanted.key)
         if live is not None:
@@ -207,14 +222,11 @@ class Applier:
             return self._keep(case, intent, live)
         return await self._write(case, intent, live)
 
-    async def _try_to_make(self, case: _Case) -> Sight | None:
+    async def _try_to_make(self, case: Case, intent: Done) -> Sight | None:
         """Apply without a look before: a new object says that no one else wrote it.
 
         None if it was there; what we said in it then is said anew, as of one that was adopted.
         """
-        intent = self._intent(case, None)
-        self._record.put(intent)
-        await self._record.stored(case.key)
         wish = self._marked(case.key, case.content, intent)
         try:
             live = await self._space.apply(wish, MANAGER, force=False)
@@ -227,11 +239,11 @@ class Applier:
         await self._record.stored(case.key)
         return None if live is None else await self._write(case, adopted, live)
 
-    def _is_foreign(self, case: _Case, live: Object) -> bool:
+    def _is_foreign(self, case: Case, live: Object) -> bool:
         mine = case.done is not None and case.known and case.done.uid == _uid(live)
         return not mine and not is_ours(live, case.key, self._tree)
 
-    def _intent(self, case: _Case, live: Object | None) -> Done:
+    def _intent(self, case: Case, live: Object | None) -> Done:
         """What DONE says before anything is created: whether the object is ours to delete."""
         wanted, done = case.wanted, case.done
         if live is None:
@@ -249,13 +261,13 @@ class Applier:
             fresh = replace(fresh, held=done.held, fields=done.fields)
         return case.claimed(fresh)
 
-    def _leave(self, case: _Case, live: Object) -> Sight:
+    def _leave(self, case: Case, live: Object) -> Sight:
         address = case.wanted.address
         done = Done(case.key, _uid(live), address, (), made=False, order=0, left=True)
         self._record.put(case.claimed(done))
         return look_at(live)
 
-    async def _write(self, case: _Case, intent: Done, live: Object | None) -> Sight:
+    async def _write(self, case: Case, intent: Done, live: Object | None) -> Sight:
         wish = self._marked(case.key, case.content, intent)
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
@@ -274,7 +286,7 @@ class Applier:
             raise SpaceError("Terminating", terminating(live))
         return self._keep(case, intent, live)
 
-    def _keep(self, case: _Case, intent: Done, live: Object) -> Sight:
+    def _keep(self, case: Case, intent: Done, live: Object) -> Sight:
         """Write into the record what the object is now."""
         hold, uid = hold_of(live, MANAGER), _uid(live)
         self._tells_managers = hold is not None
@@ -296,14 +308,14 @@ class Applier:
         )
         return sight
 
-    def _marked_content(self, case: _Case, done: Done) -> Object:
+    def _marked_content(self, case: Case, done: Done) -> Object:
         return self._marked(case.key, case.content, done)
 
     def _marked(self, key: ObjectKey, content: Object, done: Done) -> Object:
         return marked(content, key, self._tree, adopted=not done.made)
 
     async def _contested(
-        self, case: _Case, intent: Done, wish: Object, conflict: FieldConflict
+        self, case: Case, intent: Done, wish: Object, conflict: FieldConflict
     ) -> Object:
         """Take back what was ours; leave an autoscaler its field; raises FieldConflict else."""
         managers = dict(conflict.managers)
@@ -317,7 +329,7 @@ class Applier:
         return await self._space.apply(wish, MANAGER, force=bool(managers))
 
     async def _recreate(
-        self, case: _Case, intent: Done, wish: Object, refused: SpaceError
+        self, case: Case, intent: Done, wish: Object, refused: SpaceError
     ) -> Object:
         """Replace an object that cannot be changed, if it asks for that and is ours."""
         if not case.policies.recreate:
@@ -345,13 +357,8 @@ def _contention(managers: Mapping[str, str]) -> str:
     by_name: dict[str, list[str]] = {}
     for path, name in sorted(managers.items()):
         by_name.setdefault(name, []).append(path.removeprefix("."))
-    said = "; ".join(f"{name} owns {_some(paths)}" for name, paths in by_name.items())
+    said = "; ".join(f"{name} owns {some_of(paths, NAMED_MAX)}" for name, paths in by_name.items())
     return f"{said}: leave these fields out, or annotate the object with {CONFLICTS}: force"
-
-
-def _some(paths: list[str]) -> str:
-    more = f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else ""
-    return ", ".join(paths[:NAMED_MAX]) + more
 
 
 def _is_scale(path: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from relay.core.destination.customizing import NotCustomized, Values
 from relay.objects.customization import CustomizationFailed, Customized, Customizer, customize
-from schemas import blobs, codec
+from schemas import codec
+from schemas.content import blobs
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError

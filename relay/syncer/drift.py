@@ -72,8 +72,10 @@ class Drift:
 
     def due(self, key: ObjectKey) -> float:
         """When the object may be repaired; 0 if it may be now."""
+        if key not in self.drifted:
+            return 0.0
         now = self._clock.now().seconds
-        due = self._repairs.due(key, now) if key in self.drifted else now
+        due = self._repairs.due(key, now)
         return due if due > now else 0.0
 
     async def _differs(

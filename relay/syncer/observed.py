@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -158,4 +157,4 @@ def _fingerprint(obj: Mapping[str, Any]) -> str:
         name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA
     }
     plain = {name: value for name, value in obj.items() if name != "status"}
-    return hashlib.sha256(codec.canonical({**plain, "metadata": metadata})).hexdigest()[:32]
+    return codec.digest({**plain, "metadata": metadata})

@@ -6,7 +6,6 @@ fields; so what a manager applied is judged by its own entry: the fields in it, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 import zlib
@@ -14,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from schemas import codec
+
 FIELDS_MAX = 1024
 MANAGED = "managedFields"
 _ITSELF = "."
 _MISSING = object()
 _MARK = struct.Struct(">I")
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,8 @@ def hold_of(obj: Mapping[str, Any], manager: str) -> Hold | None:
     if not fields:
         return NOTHING
     paths: list[str] = []
-    said = _ENCODER.encode([fields, _held(fields, obj, "", paths)])
-    digest = hashlib.sha256(said.encode()).hexdigest()[:32]
-    return Hold(digest, marks(paths))
+    held = _held(fields, obj, "", paths)
+    return Hold(codec.digest([fields, held]), marks(paths))
 
 
 def marks(paths: Iterable[str]) -> bytes:

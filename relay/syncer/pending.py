@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from relay.syncer.plan import Action, Apply, Look, Prune, rank
 from schemas.objects import ObjectKey
 
-AT_ONCE_MAX = 16
-"""Some of them wait for their content, or for their intent to be kept, while others are applied."""
+REQUESTS_MAX = 16
+"""At the space at once."""
+BEGUN_MIN, BEGUN_MAX = 32, 48
+"""Begun at once, so that some are made ready while others are at the space; with fewer than the
+first as many begin as there is room for: one write keeps the intents of all of them.
+"""
 PATIENCE_SECONDS = 1.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.5, 300.0
 _EXPONENT_MAX = 20
@@ -65,10 +69,12 @@ class Pending:
             held.due, held.tries = 0.0, 0
             self._push(held.action)
 
-    def begin(self, now: float) -> Action | None:
-        """The next action, which then runs; None if none may begin now."""
+    def begin(self, now: float) -> list[Action]:
+        """The next actions, which then run; none if none may begin now."""
         self._wake_delayed(now)
-        while self._ready and len(self._running) < AT_ONCE_MAX:
+        begun: list[Action] = []
+        room = BEGUN_MAX if len(self._running) < BEGUN_MIN else 0
+        while self._ready and len(self._running) < room:
             order, _, action = self._ready[0]
             key = order[2]
             held = self._waiting.get(key)
@@ -77,11 +83,11 @@ class Pending:
                 heapq.heappop(self._ready)
                 continue
             if self._held_up(order[:2], now):
-                return None
+                break
             heapq.heappop(self._ready)
             self._running[key] = (order[:2], now)
-            return action
-        return None
+            begun.append(action)
+        return begun
 
     def succeeded(self, key: ObjectKey, action: Action) -> None:
         """The action was carried out; what it was superseded by becomes next."""
@@ -109,7 +115,7 @@ class Pending:
     def next_due(self, now: float) -> float | None:
         """When to look again if nothing else happens."""
         moments = [self._delayed[0][0]] if self._delayed else []
-        if self._ready and len(self._running) < AT_ONCE_MAX:
+        if self._ready and len(self._running) < BEGUN_MIN:
             held_up_until = [since + PATIENCE_SECONDS for _, since in self._running.values()]
             moments += [moment for moment in held_up_until if moment > now]
         return min(moments, default=None)

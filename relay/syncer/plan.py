@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from relay.core.destination.claims import DesiredObject
-from schemas import blobs, codec
-from schemas.blobs import Reference
-from schemas.chunks import CREATE_ONLY
+from schemas import codec
+from schemas.content import blobs
+from schemas.content.blobs import Reference
+from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.order import place_of
 from schemas.reports import Done
@@ -104,6 +106,7 @@ def rank(action: Action) -> tuple[int, int, ObjectKey]:
             return (2, 0, key)
 
 
+@lru_cache(maxsize=1024)
 def implied_namespace(name: str) -> DesiredObject:
     """A Namespace that is wanted for what lies in it alone."""
     plain = codec.canonical(namespace_object(name))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relay.objects.health import terminating
 from relay.objects.policies import OVERWRITE
-from relay.ports import Conflict, Object, Space, SpaceError
+from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
 from relay.syncer.census import each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
@@ -99,7 +99,7 @@ async def _withdraw(space: Space, done: Done) -> None:
         await space.apply(empty, MANAGER)
     except SpaceError as error:
         # What cannot be without our fields keeps them.
-        if error.reason not in ("NotFound", "Invalid"):
+        if error.reason not in (NOT_FOUND, "Invalid"):
             raise
 
 
@@ -131,7 +131,7 @@ async def _defined(space: Space, name: str) -> AsyncGenerator[Mapping[ObjectKey,
     try:
         listing = await space.list(group, resource)
     except SpaceError as error:
-        if error.reason != "NotFound":
+        if error.reason != NOT_FOUND:
             raise
         return
     yield {

@@ -31,13 +31,13 @@ from relay.ports import (
     Synced,
     Unserved,
 )
-from relay.syncer.applying import Applier, ContentMissing, Loader
+from relay.syncer.applying import Applier, Case, ContentMissing, Loader
 from relay.syncer.census import find_ours
 from relay.syncer.drift import Drift
 from relay.syncer.followed import Followed, KindName, kind_of
 from relay.syncer.lasting import Lasting
-from relay.syncer.observed import Observations, Sight, look_at
-from relay.syncer.pending import Pending, key_of
+from relay.syncer.observed import Observations, look_at
+from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
     NAMESPACES,
     Action,
@@ -92,6 +92,7 @@ class Syncer:
         self._observed = Observations()
         self._lasting = Lasting(space, clock, self._tell)
         self._pending = Pending()
+        self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._turns = Turns(clock, self._tell)
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
@@ -114,18 +115,24 @@ class Syncer:
         # What is being done now may yet come to be, and is to be taken back then.
         self._followed.want(self._wanted.keys() | self._done.keys() | self._busy)
         keys = former.keys() | self._wanted.keys() | self._done.keys()
-        for key in keys:
+        # Of what is wanted as before nothing is to be decided, unless it waited for another.
+        concerned = dict.fromkeys(key for key in keys if self._is_concerned(key, former))
+        for key in list(concerned):
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
             if self._followed.begun and key in self._done and key not in former:
                 # No one looked after it meanwhile; applying what is there already writes nothing.
                 self._drift.drifted.add(key)
-            self._stand(key)
-        for key in keys:
+            concerned.update(dict.fromkeys(self._stand(key)))
+        for key in concerned:
             self._decide(key)
         self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
         self._wake.set()
         self._told_wants.set()
+
+    def _is_concerned(self, key: ObjectKey, former: Mapping[ObjectKey, DesiredObject]) -> bool:
+        wanted, before = self._wanted.get(key), former.get(key)
+        return wanted is None or (wanted is not before and wanted != before)
 
     @property
     def applied(self) -> int:
@@ -160,9 +167,13 @@ class Syncer:
     # What is to be done.
 
     def _reconsider(self, key: ObjectKey) -> None:
+        self._reconsider_others(key)
+        self._decide(key)
+
+    def _reconsider_others(self, key: ObjectKey) -> None:
+        """How the object stands may be another: decide on those whose turn came or went by it."""
         for other in self._stand(key):
             self._decide(other)
-        self._decide(key)
 
     def _stand(self, key: ObjectKey) -> list[ObjectKey]:
         """Say how the object stands; the others whose turn may have come or gone by it."""
@@ -187,7 +198,7 @@ class Syncer:
     async def _work(self, group: asyncio.TaskGroup) -> None:
         while True:
             self._wake.clear()
-            while action := self._pending.begin(self._clock.now().seconds):
+            for action in self._pending.begin(self._clock.now().seconds):
                 group.create_task(self._carry_out(action), name=f"syncer:{key_of(action)}")
             await self._part()
             await self._woken()
@@ -218,10 +229,11 @@ class Syncer:
         key = key_of(action)
         self._busy.add(key)
         try:
-            async with asyncio.timeout(ACTION_SECONDS_MAX):
-                match action:
-                    case Apply(wanted):
-                        await self._apply(wanted)
+            ready = await self._prepare(action.wanted) if isinstance(action, Apply) else action
+            async with self._requests, asyncio.timeout(ACTION_SECONDS_MAX):
+                match ready:
+                    case Case():
+                        await self._apply(ready)
                     case Prune(done):
                         await self._prune(done)
                     case Look():
@@ -242,15 +254,22 @@ class Syncer:
 
     # One object.
 
-    async def _apply(self, wanted: DesiredObject) -> None:
-        key, seen = wanted.key, self._observed.sight(wanted.key)
+    async def _prepare(self, wanted: DesiredObject) -> Case:
+        key = wanted.key
+        unseen = self._observed.sight(key) is None and key not in self._others
+        async with asyncio.timeout(ACTION_SECONDS_MAX):
+            return await self._applier.prepare(wanted, unseen=unseen)
+
+    async def _apply(self, case: Case) -> None:
+        key, seen = case.key, self._observed.sight(case.key)
         look = self._drift.doubts(key) or (seen is not None and seen.ending)
-        unseen = seen is None and key not in self._others
-        sight = await self._applier.apply(wanted, look=look, unseen=unseen)
+        sight = await self._applier.apply(case, look=look)
         if sight is None:
             return
         self._drift.applied(key, sight)
-        self._see(key, sight)
+        self._observed.see(key, sight)
+        self._lasting.see(key, sight)
+        self._reconsider_others(key)
         if kind_of(key) == NAMESPACES:
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
@@ -385,23 +404,20 @@ class Syncer:
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
         sight = look_at(obj) if obj else None
-        self._see(key, sight)
+        self._observed.see(key, sight)
+        self._lasting.see(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
         if done and wanted:
             later = await self._drift.judge(obj, sight, done, wanted)
             if later:
                 self._errors[key] = later
             self._reconsider(key)
+        else:
+            self._reconsider_others(key)
         if obj is None:
             # Whatever it was in the way of can be done now.
             self._retry(key)
         await self._tell(key)
-
-    def _see(self, key: ObjectKey, sight: Sight | None) -> None:
-        self._observed.see(key, sight)
-        self._lasting.see(key, sight)
-        for other in self._stand(key):
-            self._decide(other)
 
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)

@@ -70,17 +70,18 @@ class Waves:
         `placements` ask for it, or did; `order` tells whether it names a wave.
         """
         named = placements if wave_of(order) not in (0, FIRST_WAVE) else ()
-        former = self._standing.get(key)
-        if former == standing and self._named.get(key, ()) == named:
+        former, before = self._standing.get(key), self._named.get(key, ())
+        if former == standing and before == named:
             return []
-        touched = {*named, *self._named.get(key, ())}
+        touched = {*named, *before}
         for each in (former, standing):
             touched.update(each.placements if each is not None else ())
-        fronts = {name: self._of(name).front for name in touched}
-        self._name(key, named)
+        fronts = [(held := self._of(name), held.front) for name in touched]
+        if before != named:
+            self._name(key, named)
         self._stand(key, former, standing)
-        moved = [name for name in fronts if self._of(name).front != fronts[name]]
-        told = {other: None for name in moved for other in self._of(name).objects()}
+        moved = [held for held, front in fronts if held.front != front]
+        told = {other: None for held in moved for other in held.objects()}
         for name in touched:
             if self._placements[name].is_empty:
                 del self._placements[name]

@@ -14,7 +14,7 @@ from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
 from relay.core.events import BlobArrived
 from relay.ports import Clock
 from schemas import subjects
-from schemas.blobs import Reference, parts_of
+from schemas.content.blobs import Reference, parts_of
 from schemas.identity import ContentHash, NodePath
 from schemas.refusals import BlobRefused
 

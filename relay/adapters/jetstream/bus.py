@@ -52,7 +52,7 @@ from relay.core.events import (
 from relay.inbox import Inbox
 from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
 from schemas import subjects
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, NodePath
 from schemas.reports import Done, decode
 
@@ -188,7 +188,7 @@ class JetStreamBus:
         last = {write.key: write for write in own}
         kept = [outgoing_own(self.path, w) for w in last.values() if w.data is not None]
         erased = [subjects.own(self.path, w.key) for w in last.values() if w.data is None]
-        letters = [outgoing_mail(self.path, write) for write in mail]
+        letters = outgoing_mail(self.path, mail)
         sequences = await self._publisher.publish(
             [*self._blobs.outgoing(blobs or {}), *kept, *letters]
         )

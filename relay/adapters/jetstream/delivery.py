@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-_COUNTS, _DIGITS_MAX = 5, 19
+_DIGITS_MAX = 19
 NO_COUNT = -1
-_PLAIN_TOKENS = 9
-"""`$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>`; with a
-domain and an account hash after `ACK`, and perhaps a token at the end, there are 11 or more."""
+_COUNTS = r"\d{1,19}\.(\d{1,19})\.(\d{1,19})\.\d{1,19}\.(\d{1,19})"
+_PLACE = re.compile(
+    # `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>`; with
+    # a domain and an account hash after `ACK`, and perhaps tokens at the end.
+    rf"\$JS\.ACK(?:(?:\.[^.]*){{4}}\.{_COUNTS}(?:\..*)?|(?:\.[^.]*){{2}}\.{_COUNTS})\Z",
+    re.ASCII | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +27,11 @@ class Place:
 
 def place_of(reply: str) -> Place | None:
     """Read an acknowledgement subject; None if it is none."""
-    tokens = reply.split(".")
-    if len(tokens) < _PLAIN_TOKENS or tokens[:2] != ["$JS", "ACK"]:
+    found = _PLACE.match(reply)
+    if found is None:
         return None
-    counts = tokens[4:9] if len(tokens) == _PLAIN_TOKENS else tokens[6:11]
-    if len(counts) != _COUNTS:
-        return None
-    _, sequence, delivery, _, pending = map(count_of, counts)
-    if min(sequence, delivery, pending) < 0:
-        return None
-    return Place(sequence, delivery, pending)
+    sequence, delivery, pending = filter(None, found.groups())
+    return Place(int(sequence), int(delivery), int(pending))
 
 
 def count_of(text: str) -> int:

@@ -15,6 +15,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from nats.aio.msg import Msg
@@ -37,9 +38,8 @@ from relay.core.events import MailArrived
 from relay.inbox import Inbox
 from relay.ports import Clock
 from schemas import subjects
-from schemas.carried import without_carried
-from schemas.identity import MailKey
-from schemas.refusals import BadIdentity
+from schemas.content.carried import without_carried
+from schemas.identity import MailKey, NodePath
 
 RESET_SECONDS = 5.0
 BEGIN_SECONDS = 2.0
@@ -54,19 +54,33 @@ logger = logging.getLogger(__name__)
 
 
 class Mailbox:
-    """Takes deliveries, puts them in the inbox, acknowledges and resets."""
+    """Takes deliveries, puts them in the inbox, acknowledges and resets.
+
+    It listens from the first reading of a session on, until the link is lost: what was delivered
+    before that reading began would only be delivered again.
+    """
 
     def __init__(
-        self, connection: Connection, inbox: Inbox, clock: Clock, lost: Callable[[], None]
+        self,
+        connection: Connection,
+        path: NodePath,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        came: Callable[[], None],
+        lost: Callable[[], None],
     ) -> None:
+        """`came` is called for each message on the delivery subject."""
         self._connection = connection
+        self._subject = subjects.deliveries(path.name)
+        self._prefix = subjects.mail(path, "")
         self._inbox = inbox
         self._clock = clock
+        self._came = came
         self._lost = lost
         self._resetting = asyncio.Lock()
         self._torn = asyncio.Event()
         self._begun = asyncio.Event()
-        self._begun.set()
         self._subscription: Subscription | None = None
         self._taking = False
         self._claimed = self._left = 0
@@ -85,27 +99,41 @@ class Mailbox:
         """The last message, if it said that more follow."""
         self._end_opened = asyncio.Event()
 
-    async def listen(self, subject: str, came: Callable[[], None]) -> None:
-        """Take what comes on the delivery subject; `came` is called for each message."""
+    async def _listen(self) -> None:
+        if self._subscription is not None:
+            return
+        try:
+            # The limits lie above what may be in flight: nothing is dropped here.
+            self._subscription = await self._connection.client.subscribe(
+                self._subject,
+                cb=self._delivered,
+                pending_msgs_limit=PENDING_MESSAGES_MAX,
+                pending_bytes_limit=PENDING_BYTES_MAX,
+            )
+        except (NatsError, OSError) as error:
+            logger.debug("the mailbox cannot be listened to: %s", error)
+            self._lost()
 
-        async def take(message: Msg) -> None:
-            came()
-            self._taking = True
-            try:
-                await self._take(message)
-            except (NatsError, OSError) as error:
-                logger.debug("flow control failed: %s", error)
-                self._lost()
-            finally:
-                self._taking = False
+    async def stop(self) -> None:
+        """Take nothing more until the mailbox is read from somewhere: the link was lost."""
+        subscription, self._subscription = self._subscription, None
+        self._begun.clear()
+        self._torn.clear()
+        self._accepted_at = self._open_end = None
+        if subscription is not None:
+            with suppress(NatsError, OSError):
+                await subscription.unsubscribe()
 
-        # The limits lie above what may be unacknowledged and in flight: nothing is dropped here.
-        self._subscription = await self._connection.client.subscribe(
-            subject,
-            cb=take,
-            pending_msgs_limit=PENDING_MESSAGES_MAX,
-            pending_bytes_limit=PENDING_BYTES_MAX,
-        )
+    async def _delivered(self, message: Msg) -> None:
+        self._came()
+        self._taking = True
+        try:
+            await self._take(message)
+        except (NatsError, OSError) as error:
+            logger.debug("flow control failed: %s", error)
+            self._lost()
+        finally:
+            self._taking = False
 
     async def _take(self, message: Msg) -> None:
         if is_control(message):
@@ -166,11 +194,10 @@ class Mailbox:
         self._deliveries = place.delivery
         self._resume = max(self._resume or 0, place.sequence + 1)
         self._unacknowledged.append((place.sequence, message.reply))
-        try:
-            key = MailKey(subjects.parse(message.subject).key)
-        except BadIdentity as error:
-            logger.warning("mail on a strange subject: %s", error)
+        if not message.subject.startswith(self._prefix):
+            logger.warning("mail on a strange subject: %s", message.subject)
             return
+        key = MailKey(message.subject[len(self._prefix) :])
         data, carried = without_carried(message.data)
         hops, reading = hops_of(message.headers or {}), self._inbox.reading
         arrived = MailArrived(place.sequence, key, data, place.pending, reading, hops, carried)
@@ -230,11 +257,6 @@ class Mailbox:
                 if not self._begun.is_set():
                     await self._reset()
 
-    def link_opened(self) -> None:
-        """Whatever was asked for while the link was broken is asked for again."""
-        if not self._begun.is_set():
-            self._torn.set()
-
     def link_lost(self) -> None:
         """What is asked now will not be answered any more."""
         if self._asking is not None and not self._asking.expired():
@@ -252,6 +274,7 @@ class Mailbox:
             self._begun.clear()
             self._inbox.forget_mail()
             await self._reset()
+            await self._listen()
             return self._inbox.reading
 
     async def _until_begun(self) -> None:

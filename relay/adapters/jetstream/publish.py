@@ -24,7 +24,6 @@ from relay.adapters.jetstream.connection import (
     counts_in,
     status_of,
 )
-from relay.adapters.jetstream.delivery import count_of
 from relay.adapters.jetstream.reconnecting_client import command
 from relay.ports import BusBroken, MailConflict
 
@@ -79,7 +78,7 @@ def _printable(value: str) -> str:
 class _Window:
     """Messages on their way, and the answers that came."""
 
-    def __init__(self, name: str, messages: Sequence[Outgoing]) -> None:
+    def __init__(self, name: bytes, messages: Sequence[Outgoing]) -> None:
         self.name = name
         self.messages = messages
         # The sequence that the stream said, or an answer that says something else.
@@ -109,7 +108,7 @@ class Publisher:
         self._window_bytes = window_bytes
         self._windows_at_once = windows_at_once
         self._inbox = ""
-        self._windows: dict[str, _Window] = {}
+        self._windows: dict[bytes, _Window] = {}
         self._count = 0
 
     async def start(self) -> None:
@@ -139,7 +138,8 @@ class Publisher:
                     sequences += await self._answers(under_way[0])
                     self._end(under_way.popleft())
                 self._count += 1
-                window = self._windows[str(self._count)] = _Window(str(self._count), part)
+                window = _Window(b"%d" % self._count, part)
+                self._windows[window.name] = window
                 under_way.append(window)
                 await self._send(window)
             while under_way:
@@ -152,14 +152,16 @@ class Publisher:
 
     async def _send(self, window: _Window) -> None:
         await self._connection.ready()
-        inbox = f"{self._inbox}.{window.name}"
+        inbox = f"{self._inbox}.{window.name.decode()}"
         commands = [
             command(message.subject, f"{inbox}.{place}", message.headers, message.data)
             for place, message in enumerate(window.messages)
         ]
         client = self._connection.client
         try:
-            if any(m.size > client.max_payload for m in window.messages):
+            most = client.max_payload
+            # Only what is longer with its subject may be too long without.
+            if max(map(len, commands)) > most and any(m.size > most for m in window.messages):
                 # The server would end the connection.
                 raise MaxPayloadError
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -192,17 +194,17 @@ class Publisher:
         found = _SEQUENCE.search(data)
         if found is None or b'"error"' in data:
             return False
-        _, name, place = subject.decode().rsplit(".", 2)
+        _, name, place = subject.rsplit(b".", 2)
         window = self._windows.get(name)
-        if window is not None:
-            window.take(count_of(place), int(found[1]))
+        if window is not None and place.isdigit():
+            window.take(int(place), int(found[1]))
         return True
 
     async def _answered(self, answer: Msg) -> None:
-        _, name, place = answer.subject.rsplit(".", 2)
+        _, name, place = answer.subject.encode().rsplit(b".", 2)
         window = self._windows.get(name)
-        if window is not None:
-            window.take(count_of(place), answer)
+        if window is not None and place.isdigit():
+            window.take(int(place), answer)
 
     def give_up(self) -> None:
         """The answers to what is under way went with the connection, or with a link behind it."""

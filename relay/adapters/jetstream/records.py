@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 
 from relay.adapters.jetstream.delivery import count_of
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACES, Outgoing, header_lines
@@ -13,7 +12,7 @@ from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived
 from schemas import subjects
-from schemas.carried import with_carried
+from schemas.content.carried import with_carried
 from schemas.identity import DEPTH_MAX, MailKey, NodePath
 from schemas.refusals import BadIdentity
 from schemas.report_messages import messages_of, said_in
@@ -29,11 +28,9 @@ logger = logging.getLogger(__name__)
 
 def outgoing_own(path: NodePath, write: StoreOwn) -> Outgoing:
     """A record for OWN."""
-    place = {subjects.HEADER_SEQUENCE: str(write.sequence)}
-    if write.incarnation:
-        place[subjects.HEADER_INCARNATION] = write.incarnation
-    headers = _told(write) + _REPLACES + header_lines(place)
-    return Outgoing(subjects.own(path, write.key), write.data or b"", headers)
+    read = f"{_told(write)}{_REPLACES}{subjects.HEADER_SEQUENCE}: {write.sequence}\r\n"
+    incarnation = _line(subjects.HEADER_INCARNATION, write.incarnation)
+    return Outgoing(subjects.own(path, write.key), write.data or b"", read + incarnation)
 
 
 def outgoing_done(path: NodePath, key: str, done: Done) -> Outgoing:
@@ -52,33 +49,38 @@ def own_record(stored: Stored) -> OwnRecord:
     )
 
 
-def outgoing_mail(path: NodePath, write: WriteMail) -> Outgoing:
-    """A message for MAIL, that the stream takes only if the slot is as the writer believes."""
-    headers = f"{_told(write)}{EXPECTED_SEQUENCE}: {write.expected}\r\n"
-    subject = subjects.mail(path.child(write.child), write.key)
-    message = with_carried(write.data, write.carried)
-    return Outgoing(subject, message if len(message) <= MAIL_MAX_BYTES else write.data, headers)
+def outgoing_mail(path: NodePath, letters: Iterable[WriteMail]) -> Iterator[Outgoing]:
+    """Messages for MAIL, that the stream takes only if each slot is as the writer believes."""
+    mailboxes: dict[str, str] = {}
+    for write in letters:
+        mailbox = mailboxes.get(write.child)
+        if mailbox is None:
+            mailbox = mailboxes[write.child] = subjects.mail(path.child(write.child), "")
+        headers = f"{_told(write)}{EXPECTED_SEQUENCE}: {write.expected}\r\n"
+        message = with_carried(write.data, write.carried)
+        fits = len(message) <= MAIL_MAX_BYTES
+        yield Outgoing(mailbox + write.key, message if fits else write.data, headers)
 
 
 def _told(write: StoreOwn | WriteMail) -> str:
     """The header lines that say of a record what is the same wherever it is kept."""
-    return _lines((write.generation, write.payload_hash, write.has_body, write.trace, write.hops))
+    hops = write.hops
+    timed = (
+        f"{subjects.HEADER_ORIGIN}: {hops[0]}\r\n"
+        f"{subjects.HEADER_HOPS}: {','.join(map(str, hops))}\r\n"
+        if hops
+        else ""
+    )
+    return (
+        f"{subjects.HEADER_GENERATION}: {write.generation}\r\n"
+        f"{subjects.HEADER_HASH}: {write.payload_hash.hex()}\r\n"
+        f"{subjects.HEADER_HAS_BODY}: {_YES if write.has_body else _NO}\r\n"
+        f"{_line(subjects.HEADER_TRACE, write.trace)}{timed}"
+    )
 
 
-@lru_cache(maxsize=1024)
-def _lines(said: tuple[int, bytes, bool, str, tuple[int, ...]]) -> str:
-    generation, payload_hash, has_body, trace, hops = said
-    told = {
-        subjects.HEADER_GENERATION: str(generation),
-        subjects.HEADER_HASH: payload_hash.hex(),
-        subjects.HEADER_HAS_BODY: _YES if has_body else _NO,
-    }
-    if trace:
-        told[subjects.HEADER_TRACE] = trace
-    if hops:
-        told[subjects.HEADER_ORIGIN] = str(hops[0])
-        told[subjects.HEADER_HOPS] = ",".join(map(str, hops))
-    return header_lines(told)
+def _line(name: str, value: str) -> str:
+    return header_lines({name: value}) if value else ""
 
 
 def hops_of(headers: Mapping[str, str]) -> tuple[int, ...]:

@@ -68,7 +68,7 @@ class Uplink:
         """Of those that wait, those for content."""
         self._loads_begun = asyncio.Event()
         self._link_news = asyncio.Event()
-        self.mailbox = Mailbox(connection, inbox, clock, self.lost)
+        self.mailbox = Mailbox(connection, path, inbox, clock, came=self._mail_came, lost=self.lost)
         self.system: Connection | None = None
 
     @property
@@ -79,7 +79,6 @@ class Uplink:
     async def start(self) -> None:
         await self._publisher.start()
         self._connection.when_lost.append(self.lost)
-        await self.mailbox.listen(subjects.deliveries(self._path.name), self._mail_came)
         await self._connection.client.subscribe(
             subjects.welcome(self._path.name),
             cb=self._welcome_came,
@@ -190,11 +189,11 @@ class Uplink:
             if lost_at is not None and await self._lost_in_turn(lost_at):
                 continue
             self._open = True
-            self.mailbox.link_opened()
             await self._inbox.put(LinkChanged(up=True))
             await self._until_lost()
             self._open = False
             lost_at = self._clock.now().seconds
+            await self.mailbox.stop()
             await self._inbox.put(LinkChanged(up=False))
 
     async def _lost_in_turn(self, lost_at: float) -> bool:

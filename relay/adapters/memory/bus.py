@@ -29,8 +29,8 @@ from relay.core.events import (
 )
 from relay.inbox import Inbox
 from relay.ports import BusBroken, CopiesPage, CopiesPlace, MailConflict
-from schemas.blobs import Reference, parts_of
-from schemas.carried import with_carried, without_carried
+from schemas.content.blobs import Reference, parts_of
+from schemas.content.carried import with_carried, without_carried
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.link import Welcome
 from schemas.refusals import BlobRefused, RecordRefused
@@ -107,16 +107,14 @@ class MemoryBus:
         self._asks: deque[AskArrived | AnswerArrived] = deque(maxlen=ASKS_MAX)
         self._asked = asyncio.Event()
         self._reports_read = 0
-        self._mail_read = 0
+        # Up to where the mailbox is read; None until it is read from somewhere in this link.
+        self._mail_read: int | None = None
         self._started = False
         self._pumping: asyncio.Task[None] | None = None
 
     async def start(self) -> Remembered:
         self._network.attach(self)
         self._started = True
-        if not self.path.is_root:
-            parent = self._network.streams(self.path.parent)
-            self._mail_read = parent.acknowledged.get(self.path.name, 0)
         self.link_changed(up=self._network.is_linked(self.path))
         self._pumping = asyncio.get_running_loop().create_task(self._pump())
         return Remembered(
@@ -143,7 +141,7 @@ class MemoryBus:
     def link_changed(self, *, up: bool) -> None:
         """The network's word; the node learns of each change."""
         if up != self._linked:
-            self._linked = up
+            self._linked, self._mail_read = up, None
             self._links.append(up)
         self._news.set()
 
@@ -187,7 +185,7 @@ class MemoryBus:
         if not self._network.is_linked(self.path):
             return
         mail = self._network.streams(self.path.parent).mail
-        while self._linked:
+        while self._linked and self._mail_read is not None:
             batch = mail.after(self._mail_read, self.path.name)
             if not batch:
                 return
@@ -251,16 +249,12 @@ class MemoryBus:
                 stat.erase((drop.child, drop.key))
 
     async def ack_mail(self, ack: AckMail) -> None:
-        if self._linked:
-            acknowledged = self._network.streams(self.path.parent).acknowledged
-            name = self.path.name
-            acknowledged[name] = max(acknowledged.get(name, 0), ack.sequence)
+        """Nothing hangs on it."""
 
     async def reset_mail(self, sequence: int) -> int:
         reading = self.inbox.forget_mail()
-        self._mail_read = max(sequence - 1, 0)
         if self._linked:
-            self._network.streams(self.path.parent).acknowledged[self.path.name] = self._mail_read
+            self._mail_read = max(sequence - 1, 0)
         self._news.set()
         return reading
 
@@ -378,7 +372,6 @@ class MemoryBus:
 
     async def remove_child(self, name: str) -> None:
         self._streams.children.pop(name, None)
-        self._streams.acknowledged.pop(name, None)
         self._streams.mail.erase_child(name)
         self._streams.stat.erase_child(name)
         self._streams.copies.pop(name, None)

@@ -109,7 +109,6 @@ class MemoryStreams:
     blobs: dict[ContentHash, bytes] = field(default_factory=dict)
     done: dict[str, Done] = field(default_factory=dict)
     children: dict[str, str] = field(default_factory=dict)
-    acknowledged: dict[str, int] = field(default_factory=dict)
     copies: dict[str, ChildCopies] = field(default_factory=dict)
     # How many of them were made, so that each has a name of its own.
     copies_made: int = 0
@@ -117,6 +116,4 @@ class MemoryStreams:
     def copy(self) -> MemoryStreams:
         """The same on another disk."""
         streams = (self.mail.copy(), self.stat.copy(), self.blobs.copy(), self.done.copy())
-        return MemoryStreams(
-            self.own.copy(), *streams, self.children.copy(), self.acknowledged.copy()
-        )
+        return MemoryStreams(self.own.copy(), *streams, self.children.copy())

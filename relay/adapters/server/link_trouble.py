@@ -52,6 +52,13 @@ _NOT_THERE = {
     "no route to host": ("there is no way to it", "see to the network of this machine"),
     "network is unreachable": ("there is no way to it", "see to the network of this machine"),
 }
+_CLOSED = "leafnode connection closed: read error"
+_ENDED = (
+    "it takes the link, and ends it at once",
+    "it may take TLS alone: write tls:// or wss://; or see whether the port is the one for links",
+)
+_LOOKED_AT = 6
+"""So many lines tell what becomes of the last few links."""
 _PROXY = re.compile(r"proxy connect failed: (.*)", re.IGNORECASE)
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
@@ -85,4 +92,5 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
                 return cause
         if _LOST[0] in said and not missing[0]:
             missing = next((why for mark, why in _NOT_THERE.items() if mark in said), missing)
-    return missing
+    again_and_again = sum(_CLOSED in line.lower() for line in log[-_LOOKED_AT:]) > 1
+    return _ENDED if again_and_again and not missing[0] else missing

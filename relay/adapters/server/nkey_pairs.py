@@ -7,8 +7,8 @@ import re
 
 import nkeys
 
+from schemas.content.sealing import sealing_private
 from schemas.identity import TreeId
-from schemas.sealing import sealing_private
 from schemas.tokens import entrance_entropy
 
 _PUBLIC = re.compile(r"U[A-Z2-7]{55}\Z")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relay.ports import SpaceError
-from schemas import compression
+from schemas.content import compression
 from schemas.refusals import CodecError
 
 COMPRESS_FROM_BYTES = 1024

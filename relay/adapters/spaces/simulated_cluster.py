@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from relay.objects import simulated_controllers
 from relay.objects.stored_object import timestamp
 from relay.ports import (
+    NOT_FOUND,
     Change,
     Clock,
     Dice,
@@ -226,7 +227,7 @@ class SimulatedCluster:
                 key, simulated_controllers.status_at(obj, stage, moment, address)
             )
         except SpaceError as error:
-            if error.reason != "NotFound":
+            if error.reason != NOT_FOUND:
                 raise
 
 

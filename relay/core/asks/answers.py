@@ -141,7 +141,7 @@ def status_answer(
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
         found = {"name": name, "destination": node.destination_of(name) or "", "exact": exact(name)}
-        found |= {**_counts(summary), "wave": _wave(summary)}
+        found |= {**_counts(summary), "wave": wave_of(summary)}
         standing = node.standing_of(name)
         if standing is None:
             return {**found, "silentSinceMs": None, "left": False}
@@ -152,7 +152,8 @@ def status_answer(
         name, summary = child
         if takes is None or not node.destination_of(name):
             return True
-        return takes(destination_row(f"{path.rstrip('/')}/{name}", summary, exact=exact(name)))
+        told = {**_counts(summary), "wave": wave_of(summary), "complete": exact(name)}
+        return takes(destination_row(f"{path.rstrip('/')}/{name}", told))
 
     limit = _limit(arguments)
     told = list(islice(filter(wanted, children), limit + 1))
@@ -169,17 +170,17 @@ def status_answer(
     }
 
 
-def destination_row(path: str, summary: Summary, *, exact: bool) -> dict[str, object]:
+def destination_row(path: str, told: Mapping[str, Any]) -> dict[str, object]:
     """What became of a placement at one destination; `object` and `reason` name the worst."""
-    worst = summary.exceptions[0] if summary.exceptions else None
+    worst = told["exceptions"][0] if told["exceptions"] else {"object": "", "reason": ""}
     return {
         "path": path,
-        "state": next(iter(summary.states), ""),
-        "health": next(iter(summary.health), ""),
-        "wave": _wave(summary),
-        "complete": exact,
-        "object": worst.object if worst else "",
-        "reason": worst.reason if worst else "",
+        "state": next(iter(told["states"]), ""),
+        "health": next(iter(told["health"]), ""),
+        "wave": told["wave"],
+        "complete": told["complete"],
+        "object": worst["object"],
+        "reason": worst["reason"],
     }
 
 
@@ -224,7 +225,7 @@ def redacted(obj: Mapping[str, Any]) -> Json:
     return shown
 
 
-def _wave(summary: Summary) -> str:
+def wave_of(summary: Summary) -> str:
     """The wave of one destination, `<revision>.<place>`; "" in none, or if it is not said yet."""
     cell = Cell.parse(next(iter(summary.cells), "")) if len(summary.cells) == 1 else None
     return cell.gate if cell is not None else ""

@@ -18,13 +18,13 @@ from relay.core.collecting.ports import (
     Evaluator,
     Member,
     Seen,
+    Sent,
     Standing,
     Surroundings,
 )
 from relay.core.collecting.raised import RaisedObjects, Sources
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.opening import Opening
-from schemas.blobs import Reference
 from schemas.collectors import (
     SCOPE_PLACEMENT,
     WHOLE,
@@ -33,11 +33,12 @@ from schemas.collectors import (
     ProgramSet,
     read_program_set,
 )
+from schemas.content.blobs import Reference
+from schemas.content.sealing import NotOpened, SealingKey
 from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import DeltaBody
 from schemas.refusals import RecordRefused, WireRefused
-from schemas.sealing import NotOpened, SealingKey
 from schemas.wire import replace
 
 NAMES_MAX = 20_000
@@ -362,7 +363,7 @@ class CollectingRoom:
         elif status != seen.status:
             since = now_ms
             self._returned[obj] = (seen.status, now_ms)
-        return seen._replace(returned_ms=since, reported_ms=now_ms)
+        return Seen(seen.name, seen.status, since, now_ms)
 
     def _stale_at(self, key: MailKey, place: Place, child: str) -> None:
         placement = self._placements.get(key)
@@ -400,7 +401,7 @@ class CollectingRoom:
         placement, plains = self._placements[key], self._content.plains(_OBJECTS + key)
         assert placement.found is not None
         assert self._evaluator is not None
-        sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, bytes | None]] = {}
+        sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, Sent]] = {}
         for collecting in placement.found.objects:
             if collecting.key == WHOLE:
                 programs = [placement.found.programs[at] for at in collecting.programs]
@@ -408,13 +409,12 @@ class CollectingRoom:
                 continue
             is_there = placement.is_closed or collecting.key in placement.references
             plain = placement.plain(collecting.key, plains)
-            if plain is None:
-                plain = collecting.shown or None
-            for at in collecting.programs if is_there else ():
+            blanks = collecting.blanks or ((),) * len(collecting.programs)
+            for at, blank in zip(collecting.programs if is_there else (), blanks, strict=False):
                 program = placement.found.programs[at]
                 whole = program.scope == SCOPE_PLACEMENT
                 place = (WHOLE if whole else collecting.key, program)
-                sources.setdefault(place, {})[collecting.key] = plain
+                sources.setdefault(place, {})[collecting.key] = blank if plain is None else plain
         self._content.end(_OBJECTS + key)
         former, placement.items, placement.by_object = placement.items, {}, {}
         for (obj, program), objects in sources.items():

@@ -16,6 +16,7 @@ from relay.core.collecting.ports import (
     Evaluator,
     Member,
     Seen,
+    Sent,
     Surroundings,
 )
 from relay.core.collecting.raised import Raised
@@ -62,14 +63,13 @@ class Item:
         placement: MailKey,
         key: ObjectKey,
         program: Program,
-        plains: dict[ObjectKey, bytes | None],
+        sent: dict[ObjectKey, Sent],
         around: Surroundings,
         evaluator: Evaluator,
     ) -> None:
-        """Of what is sealed, and does not open here, the bytes are None."""
         self.key, self.program, self.id = key, program, program.id
         self._placement = placement
-        self._plains = plains
+        self._sent = sent
         self._around = around
         self._evaluator = evaluator
         self._tables = TableAlgebra(program)
@@ -82,9 +82,9 @@ class Item:
         self._leaves: dict[ObjectKey, tuple[Raised, Table, Table | None]] = {}
         self._said: Collected | None = None
 
-    def is_over(self, plains: dict[ObjectKey, bytes | None]) -> bool:
+    def is_over(self, sent: dict[ObjectKey, Sent]) -> bool:
         """Whether these are the objects that it is over."""
-        return self._plains == plains
+        return self._sent == sent
 
     def is_over_raised(self, key: ObjectKey) -> bool:
         """Whether it is over an object that comes up from a destination."""
@@ -193,7 +193,7 @@ class Item:
         if self.program.is_aggregate:
             return Aggregate()
         expected = self._around.standing(child, self._placement).expected
-        return Table(expected * len(self._plains), truncated=True)
+        return Table(expected * len(self._sent), truncated=True)
 
     def _is_of(self, who: bytes, table: Table) -> bool:
         """Whether a table of one destination names no other one."""
@@ -220,15 +220,15 @@ class Item:
         if self.program.source is not None:
             return self._of_raised(member, self.program.source)
         tables, others = [], []
-        for key in self._plains:
+        for key in self._sent:
             seen = self._around.own(self._placement, key)
-            if seen is None or self._plains[key] is None:
+            if seen is None or not isinstance(self._sent[key], bytes):
                 return None
             if self.program.is_aggregate:
                 aggregate = self._aggregate(key, seen)
                 return Share(member_hash(member.destination), aggregate)
             bound, place = self._bind(key), self._place(key)
-            named = seen._replace(name=member.name)
+            named = seen if seen.name == member.name else seen._replace(name=member.name)
             tables.append(self._tables.leaf(bound.outcome(named), member.who, place))
             if bound.uses_reachable:
                 away = bound.outcome(named._replace(reachable=False))
@@ -273,13 +273,13 @@ class Item:
         if self.program.is_aggregate:
             return Share(total, Aggregate())
         rows = self._blank_rows(members, reachable=there)
-        if not there or not any(self._bind(key).uses_reachable for key in self._plains):
+        if not there or not any(self._bind(key).uses_reachable for key in self._sent):
             return Share(total, rows)
         return Share(total, rows, self._blank_rows(members, reachable=False))
 
     def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> Table:
         tables = []
-        for key in self._plains:
+        for key in self._sent:
             bound, place = self._bind(key), self._place(key)
             if bound.lacks_object(Seen("", reachable=reachable)):
                 # Their rows cannot be said here: that many are known, and no more of them.
@@ -303,8 +303,8 @@ class Item:
     def _bind(self, key: ObjectKey) -> Bound:
         bound = self._bound.get(key)
         if bound is None:
-            plain = self._plains.get(key, b"")
-            bound = self._bound[key] = self._evaluator.bind(self.program, plain)
+            sent = self._sent.get(key, b"")
+            bound = self._bound[key] = self._evaluator.bind(self.program, sent)
         return bound
 
     def _place(self, key: ObjectKey) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from relay.core.collecting.raised import Raised
 from relay.core.collecting.tables import Outcome
-from schemas.collectors import Program
+from schemas.collectors import Blanks, Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values
@@ -37,6 +37,10 @@ def _who(name: str, destination: DestinationId) -> bytes:
     return pack_values([name, destination])
 
 
+Sent = bytes | Blanks
+"""An object's canonical bytes; of one that is closed here, what its blank rows are made of."""
+
+
 class Seen(NamedTuple):
     """What an expression may look at besides the object; nothing was `returned` in a blank row."""
 
@@ -63,7 +67,8 @@ class Bound(Protocol):
     def lacks_object(self, seen: Seen) -> bool:
         """Whether that cannot be said, as it depends on the object and this is closed here.
 
-        It can be where the filter leaves a destination out, whatever the object is.
+        It can be of a blank row that was said with the object, and where the filter leaves a
+        destination out whatever the object is.
         """
 
     def outcome(self, seen: Seen) -> Outcome:
@@ -73,11 +78,8 @@ class Bound(Protocol):
 class Evaluator(Protocol):
     """Knows how expressions are evaluated, and what objects mean."""
 
-    def bind(self, program: Program, plain: bytes | None) -> Bound:
-        """A program for an object, of its canonical bytes; what is wrong becomes its outcome.
-
-        Without them only one is evaluated that does not look at the object.
-        """
+    def bind(self, program: Program, sent: Sent) -> Bound:
+        """A program for an object; what is wrong becomes its outcome."""
 
     def merging(self, key: ObjectKey, status: bytes) -> tuple[Any, ...]:
         """How the fields of an object's status are merged: a node of an aggregate."""

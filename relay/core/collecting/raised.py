@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from schemas import blobs
+from schemas.content import blobs
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, RecordRefused
 from schemas.upsync import UpsyncClause, read_copy

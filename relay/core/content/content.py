@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
-from schemas import blobs
-from schemas.blobs import Reference
-from schemas.chunks import Manifest, chunk_references, read_manifest, read_root
+from schemas.content import blobs
+from schemas.content.blobs import Reference
+from schemas.content.chunks import Manifest, chunk_references, read_manifest, read_root
+from schemas.content.sealing import SealingKey
 from schemas.identity import ContentHash
 from schemas.refusals import WireRefused
-from schemas.sealing import SealingKey
 from schemas.snapshots import SNAPSHOT_INNER, read_inner
 
 RETRY_FIRST_SECONDS = 0.5
@@ -39,7 +39,6 @@ class Walk:
     expand: bool = True
     # Whether objects are read, too.
     objects: bool = False
-    refused_since: float | None = None
     noted: set[str] = field(default_factory=set)
 
     def reads(self, reference: Reference) -> bool:
@@ -71,6 +70,8 @@ class Content:
         self._walks: dict[str, Walk] = {}
         self._wants: dict[ContentHash, _Want] = {}
         self._linked = False
+        # Since when content is refused that an owner still lacks.
+        self._refused_since: dict[str, float] = {}
         # Owners whose content was refused since someone asked.
         self._troubled: dict[str, None] = {}
 
@@ -114,6 +115,7 @@ class Content:
     def end(self, owner: str) -> None:
         """Forget an owner's walk."""
         walk = self._walks.pop(owner, None)
+        self._refused_since.pop(owner, None)
         for address in walk.missing if walk else ():
             want = self._wants[address]
             want.owners.pop(owner, None)
@@ -125,8 +127,11 @@ class Content:
 
     def refused_since(self, owner: str) -> float | None:
         """Since when the owner's content cannot be had; None while nothing was refused."""
-        walk = self._walks.get(owner)
-        return walk.refused_since if walk and walk.missing else None
+        return self._refused_since.get(owner)
+
+    def refused_before(self, at: float) -> list[str]:
+        """The owners whose content cannot be had, and could not then."""
+        return [owner for owner, since in self._refused_since.items() if since < at]
 
     def plains(self, owner: str) -> dict[ContentHash, bytes]:
         """The structure that a reading walk passed, by address."""
@@ -181,6 +186,7 @@ class Content:
 
     def check(self) -> None:
         """Assert that walks and wants are each other's reverse, and what is whole is held."""
+        assert all(self._walks[owner].missing for owner in self._refused_since)
         missing = {(owner, a) for owner, walk in self._walks.items() for a in walk.missing}
         assert missing == {(owner, a) for a, want in self._wants.items() for owner in want.owners}
         assert all(want.owners for want in self._wants.values())
@@ -237,7 +243,7 @@ class Content:
             for child in children if walk.expand else ():
                 self._visit(owner, walk, child)
             if not walk.missing:
-                walk.refused_since = None
+                self._refused_since.pop(owner, None)
                 self._whole.update(walk.seen if walk.expand else ())
                 done.append(owner)
                 if walk.plains is None:
@@ -280,8 +286,8 @@ class Content:
             walk = self._walks[owner]
             news = news or reason not in walk.noted
             walk.noted.add(reason)
-            if walk.refused_since is None:
-                walk.refused_since = now
+            if owner not in self._refused_since:
+                self._refused_since[owner] = now
                 self._troubled[owner] = None
         if news:
             subject = f"{want.reference.kind} {want.reference.address[:12]}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from schemas.identity import MailKey, TreeId
-from schemas.records import Profile
-from schemas.sealing import (
+from schemas.content.sealing import (
     NotOpened,
     SealingKey,
     fleet_keys_for,
     unwrap_keys,
 )
+from schemas.identity import MailKey, TreeId
+from schemas.records import Profile
 
 PrivateKeys = Callable[[], tuple[bytes, ...]]
 """The X25519 keys (32 bytes) that a node has now: of its nkey, and of the next one."""

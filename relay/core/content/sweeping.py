@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from relay.core.content.content import Content, references_in
 from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
-from schemas import blobs
-from schemas.blobs import Reference
+from schemas.content import blobs
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash
 from schemas.refusals import BlobRefused, WireRefused
 from schemas.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from relay.core.destination.customizing import Forms
 from relay.core.destination.removals import DROPPED
-from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry
+from schemas.content.blobs import Reference
+from schemas.content.chunks import ManifestEntry
+from schemas.content.sealing import SealingKey
 from schemas.records import DeltaHead
-from schemas.sealing import SealingKey
 
 
 @dataclass(frozen=True, slots=True)

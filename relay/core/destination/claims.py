@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from relay.core.destination.assignment import Rank
 from relay.core.destination.customizing import Form, Forms
-from schemas.blobs import Reference
-from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.content.blobs import Reference
+from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.content.sealing import SealingKey
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
-from schemas.sealing import SealingKey
 
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
@@ -41,7 +41,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class DesiredObject:
-    """What an edge shall hold of one object; `flags` are those of schemas.chunks.
+    """What an edge shall hold of one object; `flags` are those of schemas.content.chunks.
 
     `placements` ask for just this. Without any it is implied: a Namespace that others need.
     """
@@ -53,16 +53,16 @@ class DesiredObject:
     placements: tuple[str, ...]
     # What it becomes here, if it is customized.
     form: Form | None = None
-    # If it is sealed, and the address of its plain bytes.
+    # If it is sealed, and what its plain bytes are known by.
     sealed_under: SealingKey | None = None
-    plain: str = ""
+    mark: str = ""
 
     @property
     def address(self) -> ContentHash:
         """Of what is applied."""
         if self.form is not None:
             return self.form.address
-        return ContentHash(self.plain) if self.plain else self.reference.address
+        return ContentHash(self.mark) if self.mark else self.reference.address
 
     @property
     def create_only(self) -> bool:
@@ -221,9 +221,9 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     losers = {claim.placement: first.placement for claim in others}
     placements = tuple(sorted({str(claim.placement) for claim in claims} - losers.keys()))
     entry = best.entry
-    sealed = best.sealed_under if entry.enc else None
+    sealed = best.sealed_under if entry.mark else None
     wanted = DesiredObject(
-        key, entry.reference, entry.order, flags, placements, best.form, sealed, entry.enc
+        key, entry.reference, entry.order, flags, placements, best.form, sealed, entry.mark
     )
     return Chosen(wanted, losers, min(asking, default=None))
 
@@ -239,7 +239,7 @@ def _newness(claim: Claim) -> tuple[int | str, ...]:
         entry.size,
         entry.flags,
         entry.order,
-        entry.enc,
+        entry.mark,
     )
 
 

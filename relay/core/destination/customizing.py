@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from schemas.blobs import Reference
-from schemas.chunks import TEMPLATE, ManifestEntry
+from schemas.content.blobs import Reference
+from schemas.content.chunks import TEMPLATE, ManifestEntry
+from schemas.content.sealing import SealingKey
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.properties import Properties
-from schemas.sealing import SealingKey
 
 Values = tuple[tuple[str, str | None], ...]
 """Properties by name, sorted; None is one that the destination has not."""

@@ -33,7 +33,8 @@ from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from relay.core.gates import Candidate, arm_name
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
+from schemas.content.returned_states import sealed_state
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.placements import source_title
@@ -55,7 +56,6 @@ from schemas.reports import (
     State,
     Summary,
 )
-from schemas.returned_states import sealed_state
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"

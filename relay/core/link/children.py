@@ -200,12 +200,6 @@ class Children:
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
 
-    def give_up_content(self) -> None:
-        """Wait no longer for content that was refused for long."""
-        for name, child in self.by_name.items():
-            if child.mailbox.awaits_content and child.mailbox.give_up():
-                self._to_flush[name] = None
-
     def tick(self, now: float, now_ms: int) -> None:
         """Find out who fell silent, and who does not reach what was written to it."""
         if self._look_at is None or self._look_at > now:
@@ -278,6 +272,11 @@ class Children:
         for name in self._awaiting:
             if self.by_name[name].mailbox.supplied(key):
                 self._to_flush[name] = None
+
+    def give_up(self, key: MailKey) -> None:
+        """Have nobody wait any longer for the content of a delta."""
+        if any(self.by_name[name].mailbox.awaits(key) for name in self._awaiting):
+            self.supplied(key)
 
     def moving(self, name: str, key: MailKey, records: tuple[Accepted, ...]) -> None:
         """Inventory of a child changes: the versions before and after it."""
@@ -513,7 +512,9 @@ class Children:
         return True
 
     def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
-        known = self._reached is not None and hello.snapshot == self._reached.generation
+        reached = self._reached
+        known = reached is not None and hello.snapshot == reached.generation
+        shows = bool(hello.shown) and (reached is None or hello.shown != reached.data)
         same = hello.incarnation == self._incarnation
         self._welcome(
             name,
@@ -522,7 +523,7 @@ class Children:
             hello.sequence if same else 0,
             repair,
             # Who was shown it in this session, and reached it, does not show what it has.
-            with_snapshot=not (same and known) or bool(hello.shown),
+            with_snapshot=not (same and known) or shows,
         )
 
     def _welcome(

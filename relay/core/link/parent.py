@@ -75,6 +75,8 @@ class ParentLink:
         """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
         reader = self.reader
         generation, signed = shown
+        # Whoever answers may be a copy of the centre, which shows newer ones of its own.
+        news = generation > self.shown_by_parent or not self.session.welcomed
         return Hello(
             run=self._run,
             home=self._home,
@@ -82,7 +84,7 @@ class ParentLink:
             sequence=reader.judged,
             digest=reader.digest,
             snapshot=snapshot,
-            shown=signed if generation > self.shown_by_parent else b"",
+            shown=signed if news else b"",
             wants=tuple(sorted(wants)[:WANTS_MAX]),
             levels=levels,
             refused=refused,

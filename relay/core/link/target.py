@@ -17,6 +17,8 @@ CONTENT_REFUSED_SECONDS = 60.0
 CARRIED_MAX_BYTES = 2048
 CARRIED_RECORDS_MAX = 64
 
+_MAIL = "mail/"
+
 Carried = tuple[tuple[ContentHash, bytes], ...]
 
 
@@ -66,9 +68,13 @@ class Targets:
         if not self._content.knows(owner) and self._content.begin(owner, record.body.content):
             return Supply.HERE
         since = self._content.refused_since(owner)
-        if since is not None and self._clock() - since > CONTENT_REFUSED_SECONDS:
-            return Supply.REFUSED
-        return Supply.COMING
+        late = since is not None and since < self._clock() - CONTENT_REFUSED_SECONDS
+        return Supply.REFUSED if late else Supply.COMING
+
+    def refused(self) -> list[MailKey]:
+        """The deltas whose content cannot be had: `supply` says so of them."""
+        owners = self._content.refused_before(self._clock() - CONTENT_REFUSED_SECONDS)
+        return [MailKey(o.removeprefix(_MAIL)) for o in owners if o.startswith(_MAIL)]
 
     def carry(self, key: MailKey, blobs: Carried) -> None:
         """Keep what came along with a record, to go along with it further."""
@@ -84,4 +90,4 @@ class Targets:
 
 def mail_owner(key: MailKey) -> str:
     """Under which name the content of a delta is fetched for children."""
-    return f"mail/{key}"
+    return f"{_MAIL}{key}"

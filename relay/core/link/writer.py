@@ -139,6 +139,10 @@ class MailboxWriter:
     def awaits_content(self) -> bool:
         return bool(self._awaiting)
 
+    def awaits(self, key: MailKey) -> bool:
+        """Whether it waits for the content of this delta."""
+        return key in self._awaiting
+
     @property
     def load(self) -> int:
         """How many writes wait or are on their way."""
@@ -187,14 +191,6 @@ class MailboxWriter:
         # What waited for content holds up nobody's progress: it counts as pending.
         self._dirty.setdefault(key, _NO_CAUSE)
         return True
-
-    def give_up(self) -> bool:
-        """Wait no longer for content that was refused for long; whether there was some."""
-        target = self._target
-        refused = [key for key in self._awaiting if target.supply(key) is Supply.REFUSED]
-        for key in refused:
-            self.supplied(key)
-        return bool(refused)
 
     def want(self, key: MailKey) -> None:
         """Have the child get a head of the key, at least."""

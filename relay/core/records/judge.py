@@ -13,7 +13,7 @@ from relay.core.records.accepted import Accepted
 from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
 from relay.core.records.verdict import Admission, Standing, admit, judge_all
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.records import Profile
 from schemas.snapshots import EntryKey, SnapshotRecord, SnapshotRefused, path_entry_key

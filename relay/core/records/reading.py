@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, MutableMapping
 
 from relay.core.records.snapshot import Interest, SnapshotView, children_for
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash
 from schemas.snapshots import SnapshotRecord, Subtree, read_terms
 

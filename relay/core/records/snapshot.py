@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, NodePath
 from schemas.snapshots import (
     Entry,

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from schemas import blobs, codec
-from schemas.blobs import StoredBlob
+from schemas import codec
+from schemas.content import blobs
+from schemas.content.blobs import StoredBlob
 from schemas.snapshots import (
     INNER_MAX,
     LEAF_MAX,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from schemas.collectors import Collected
@@ -100,5 +101,6 @@ def _crowded(listed: list[_Sized]) -> Part:
     )
 
 
+@lru_cache(maxsize=4096)
 def _hash(key: ObjectKey) -> int:
     return int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:4], "big")

@@ -24,6 +24,7 @@ class ReportThrottle:
         self._heard = 0
         self._hurried = False
         self._hurried_last = float("-inf")
+        self._ended_last = float("-inf")
         self._at_work: dict[MailKey, float] = {}
         self._waiting: dict[MailKey, None] = {}
         # Since when some report or other waits, and no progress was said.
@@ -38,6 +39,12 @@ class ReportThrottle:
         if self.ends is None:
             self._began = now
         self._end(now + self._gather)
+
+    def tell(self, now: float) -> None:
+        """Something changed that goes no further up: a window began when the last one ended."""
+        if self.ends is None:
+            self._began = now
+        self._end(max(now, self._ended_last + self._gather))
 
     def hurry(self, now: float) -> None:
         """What was waited for is there: the window ends, at most so often as the shortest do."""
@@ -66,6 +73,7 @@ class ReportThrottle:
         """End the window, with the reports that waited; after many reports the next is longer."""
         busy = self._heard > BUSY_REPORTS
         self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS
+        self._ended_last = now
         if self._hurried:
             self._hurried_last = now
         self._heard, self._hurried, self.ends = 0, False, None

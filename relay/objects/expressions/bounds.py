@@ -7,7 +7,7 @@ before: by its loops and the sizes of what it may loop over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemas.collectors import EXPRESSION_MAX_BYTES
@@ -30,6 +30,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+PATH_MAX = 2
+Path = tuple[str, ...]
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -45,8 +47,9 @@ class Shape:
     deep: int
     joins: int
     bound: frozenset[str]
-    # What stands behind each use of a variable, as `.name`; "" if no plain field does.
-    fields: Mapping[str, frozenset[str]]
+    # Each use of a variable as the fields it goes to, at most two: those it needs of the variable.
+    # An empty name is that of a field of which it matters only that it is there.
+    paths: Mapping[str, frozenset[Path]]
 
     def check(self, largest: int, size: int) -> None:
         """Refuse to evaluate over values of which the largest list or map has so many items.
@@ -72,7 +75,7 @@ def shape_of(text: str) -> Shape:
     stack: list[bool] = []
     deep = deepest = 0
     bound: set[str] = set()
-    fields: dict[str, set[str]] = {}
+    paths: dict[str, set[Path]] = {}
     for at, token in enumerate(tokens):
         if token in _OPEN:
             loops = tokens[max(at - 2, 0) : at + 1] in _LOOPS
@@ -86,14 +89,38 @@ def shape_of(text: str) -> Shape:
         if len(stack) > BRACKETS_DEEP_MAX:
             raise TooCostly(f"brackets nested deeper than {BRACKETS_DEEP_MAX}; write it plainer")
         if token.isidentifier() and (not at or tokens[at - 1] != "."):
-            dotted = tokens[at + 1 : at + 2] == ["."]
-            follows = "".join(tokens[at + 2 : at + 3]) if dotted else ""
-            fields.setdefault(token, set()).add(follows)
+            paths.setdefault(token, set()).add(_path_from(tokens, at))
     if deepest > LOOPS_DEEP_MAX:
         raise TooCostly(f"{deepest} nested loops, at most {LOOPS_DEEP_MAX} are allowed")
     joins = tokens.count("+")
-    frozen = {name: frozenset(used) for name, used in fields.items()}
+    frozen = {name: frozenset(used) for name, used in paths.items()}
     return Shape(max(len(tokens), 1), deepest, joins, frozenset(bound), frozen)
+
+
+def narrowed(value: object, paths: Iterable[Path]) -> object:
+    """What these uses need of the value: of a map, the fields that they name."""
+    named: dict[str, list[Path]] = {}
+    for path in paths:
+        if not path:
+            return value
+        named.setdefault(path[0], []).append(path[1:])
+    if not isinstance(value, dict):
+        return value
+    return {name: narrowed(value[name], rest) for name, rest in named.items() if name in value}
+
+
+def _path_from(tokens: Sequence[str], at: int) -> Path:
+    """The fields to which a use of a variable goes; what is called there is none."""
+    end, path = at + 1, list[str]()
+    while len(path) < PATH_MAX and tokens[end : end + 1] == ["."]:
+        name, after = "".join(tokens[end + 1 : end + 2]), tokens[end + 2 : end + 3]
+        if not name.isidentifier() or after == ["("]:
+            break
+        path.append(name)
+        end += 2
+    if len(path) == 1 and tokens[at - 2 : at] == ["has", "("] and tokens[end : end + 1] == [")"]:
+        path.append("")
+    return tuple(path)
 
 
 def largest_in(values: Iterable[object]) -> int:
@@ -107,16 +134,7 @@ def largest_in(values: Iterable[object]) -> int:
     return largest
 
 
-def literal_tokens(text: str) -> list[str]:
-    """The tokens of an expression, texts as they are written."""
-    return [token for _, token in _matches(text)]
-
-
 def _tokens(text: str) -> Iterator[str]:
-    return ("''" if kind == "text" else token for kind, token in _matches(text))
-
-
-def _matches(text: str) -> Iterator[tuple[str | None, str]]:
-    """The kinds of tokens, and the tokens."""
-    matches = _TOKEN.finditer(text)
-    return ((found.lastgroup, found[0]) for found in matches if found.lastgroup != "space")
+    for found in _TOKEN.finditer(text):
+        if found.lastgroup != "space":
+            yield "''" if found.lastgroup == "text" else found[0]

@@ -31,9 +31,13 @@ class Expressions:
         ]
 
     @property
+    def listed(self) -> list[CompiledExpression | None]:
+        """Each in its place: the filter, then what is collected."""
+        return [self.filter, *self.groups, *self.subjects, *self.selected]
+
+    @property
     def all(self) -> list[CompiledExpression]:
-        listed = (self.filter, *self.groups, *self.subjects, *self.selected)
-        return [each for each in listed if each is not None]
+        return [each for each in self.listed if each is not None]
 
     def _compiled(self, column: str, field: str, text: str) -> CompiledExpression | None:
         if not text:
