@@ -169,10 +169,13 @@ class Controllers:
     async def rotate_fleet(self, dice: Dice) -> None:
         """Seal all content with new keys; raises SpaceError, BusBroken.
 
-        Profiles bring the fleet key before deltas need it. Whatever ends this, the next start goes
-        on: an edge that lacks a key keeps what it has until the key comes.
+        While a space cannot be asked nothing changes. Profiles bring the fleet key before deltas
+        need it. What ends this later leaves a key that the next rotation, or the next start, goes
+        on with: an edge that lacks a key keeps what it has until the key comes.
         """
-        self.keys.sealing.announce(dice)
+        await self.caught_up()
+        if self.keys.sealing.announced is self.keys.sealing.ring:
+            self.keys.sealing.announce(dice)
         for mailboxes in self.inventories:
             mailboxes.look_at_all()
             await mailboxes.caught_up()

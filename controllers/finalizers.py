@@ -12,12 +12,11 @@ from typing import Any
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import FinalizingSpace
 from controllers.work_queue import WorkQueue
-from relay.ports import Conflict, SpaceError
+from relay.ports import NOT_FOUND, Conflict, SpaceError
 from schemas.placements import placement_key
 
 FINALIZER = "leafcast.io/placement"
 MANAGER = "leafcast-finalizer"
-_NOT_FOUND = "NotFound"
 
 
 class Finalizers:
@@ -50,7 +49,7 @@ class Finalizers:
                 await self._space.release(placement_key(name), FINALIZER, uid)
         except SpaceError as error:
             # A conflict is with another version of it, of which we are told.
-            return isinstance(error, Conflict) or error.reason == _NOT_FOUND
+            return isinstance(error, Conflict) or error.reason == NOT_FOUND
         return True
 
 

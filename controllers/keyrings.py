@@ -9,8 +9,8 @@ from controllers.core.access.keyring import Keyring
 from relay.atomic_file import atomic_write
 from relay.ports import Dice
 from schemas.codec import from_json
+from schemas.content.sealing import KEY_BYTES
 from schemas.identity import MailKey, TreeId, check_mail_key
-from schemas.sealing import KEY_BYTES
 
 KEYRING_FILE = "sealing.json"
 
@@ -53,6 +53,7 @@ class CentreKeyring:
         form = {
             "tree": ring.tree,
             "masters": [master.hex() for master in ring.masters],
+            "marking": ring.marking.hex(),
             "counts": dict(sorted(ring.counts.items())),
         }
         atomic_write(self.path, json.dumps(form, indent=2) + "\n")
@@ -70,11 +71,12 @@ def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:
         form = from_json(path.read_bytes())
         whose = form["tree"]
         masters = tuple(bytes.fromhex(text) for text in form["masters"])
+        marking = bytes.fromhex(form["marking"])
         counts = {check_mail_key(key): int(count) for key, count in form["counts"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KeyringUnusable(f"it holds no masters ({error!r})") from error
     if whose != tree:
         raise KeyringUnusable("it is another tree's")
-    if any(len(master) != KEY_BYTES for master in masters):
+    if any(len(key) != KEY_BYTES for key in (*masters, marking)):
         raise KeyringUnusable(f"a master has {KEY_BYTES} bytes")
-    return CentreKeyring(Keyring(tree, masters, counts), path)
+    return CentreKeyring(Keyring(tree, masters, counts, marking), path)

@@ -35,7 +35,7 @@ class NodeCredentials:
 
 
 async def add_node(
-    issuer: Issuer, tree: TreeId, path: NodePath, entropy: bytes, new_nkey: NewNkey
+    issuer: Issuer, path: NodePath, entropy: bytes, new_nkey: NewNkey
 ) -> NodeCredentials:
     """Make a key pair and issue the node's record; a node that exists gets a new key.
 
@@ -43,26 +43,26 @@ async def add_node(
     """
     if path.is_root:
         raise NodeRefused(path, "the centre is no child", "name a path such as /emea")
-    if not path.parent.is_root and node_record(issuer, tree, path.parent) is None:
+    if not path.parent.is_root and node_record(issuer, path.parent) is None:
         reason = f"its parent {path.parent} is no node"
         raise NodeRefused(path, reason, f"add {path.parent} first")
     seed, nkey = new_nkey(entropy)
-    await enrol_node(issuer, tree, path, nkey)
+    await enrol_node(issuer, path, nkey)
     return NodeCredentials(path, seed, nkey)
 
 
-async def enrol_node(issuer: Issuer, tree: TreeId, path: NodePath, nkey: str) -> None:
+async def enrol_node(issuer: Issuer, path: NodePath, nkey: str) -> None:
     """Issue the record of a node whose key pair was made elsewhere."""
-    await enrol_nodes(issuer, tree, {path: nkey})
+    await enrol_nodes(issuer, {path: nkey})
 
 
-async def enrol_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str]) -> None:
+async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
     """Issue the records of nodes by their public keys, all as one."""
     drafts = [
         Draft(
             "node",
             NodeRecord(
-                source=_source(tree, path),
+                source=_source(issuer.tree, path),
                 generation=0,
                 term="",
                 trace="",
@@ -76,7 +76,7 @@ async def enrol_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str
     await issuer.issue(drafts)
 
 
-async def enrol_lost_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str]) -> None:
+async def enrol_lost_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
     """Issue the records of nodes that the ledger lost, by the public keys that others kept.
 
     What it does not lack is left as it is: a node that is not there was removed.
@@ -84,25 +84,25 @@ async def enrol_lost_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath
     lacking = {
         path: nkey
         for path, nkey in sorted(nkeys.items())
-        if node_record(issuer, tree, path) is None
-        and (issuer.is_new or _source(tree, path).key in issuer.lost)
+        if node_record(issuer, path) is None
+        and (issuer.is_new or _source(issuer.tree, path).key in issuer.lost)
     }
     if lacking:
-        await enrol_nodes(issuer, tree, lacking)
+        await enrol_nodes(issuer, lacking)
 
 
-def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> None:
+def check_move(issuer: Issuer, old: NodePath, new: NodePath) -> None:
     """Raises NodeRefused unless a node without others below it can move to the path."""
-    if fault := move_fault(issuer.records, tree, old, new):
+    if fault := move_fault(issuer.records, issuer.tree, old, new):
         raise NodeRefused(*fault)
 
 
-async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> MailKey:
+async def remove_node(issuer: Issuer, path: NodePath) -> MailKey:
     """Delete the record of a node, and return its key.
 
     Raises NodeRefused if it is none, or has nodes below it.
     """
-    record = node_record(issuer, tree, path)
+    record = node_record(issuer, path)
     if record is None:
         raise NodeRefused(
             path, "there is no such node", "`leafcast node list` shows the nodes there are"
@@ -120,9 +120,9 @@ def nodes(issuer: Issuer) -> list[NodeRecord]:
     return sorted(records, key=lambda item: item.path)
 
 
-def node_record(issuer: Issuer, tree: TreeId, path: NodePath) -> NodeRecord | None:
+def node_record(issuer: Issuer, path: NodePath) -> NodeRecord | None:
     """The record of a node in force."""
-    return node_in(issuer.records, tree, path)
+    return node_in(issuer.records, issuer.tree, path)
 
 
 def _source(tree: TreeId, path: NodePath) -> Source:

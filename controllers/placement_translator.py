@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
 from controllers.core.status.keyless import Keyless
 from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
-from controllers.core.translation.translate import Entries, Issued
+from controllers.core.translation.translate import Issued
 from controllers.core.workloads.acting import acting, acting_text
 from controllers.core.workloads.collectors import collectors_among
 from controllers.core.workloads.selection import Reach
@@ -25,6 +24,7 @@ from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
+    NOT_FOUND,
     Change,
     Clock,
     Interest,
@@ -35,7 +35,6 @@ from relay.ports import (
     SpaceError,
     Unserved,
 )
-from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of, title
@@ -48,7 +47,6 @@ Note = Callable[[str, str, str], None]
 READS_AT_ONCE = 64
 LISTED_MIN = 32
 """So many objects are read by one list rather than one by one."""
-NOT_FOUND = "NotFound"
 _SECRETS = ("", "secrets")
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
@@ -115,16 +113,6 @@ class PlacementTranslator:
         """Whether the space was listed."""
         return self._placements.known
 
-    @property
-    def held(self) -> Mapping[str, str]:
-        """Why removals of placements wait for someone's word, by name."""
-        return self._placements.held
-
-    @property
-    def faults(self) -> Mapping[str, tuple[Fault, ...]]:
-        """What of placements cannot be sent, by name."""
-        return self._placements.faults
-
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self._space, self._clock)
@@ -178,10 +166,6 @@ class PlacementTranslator:
             return ()
         return self._keyless.of(record.alternatives)
 
-    def in_force(self, name: str) -> bool:
-        """Whether the ledger holds the placement."""
-        return self._placements.in_force(name)
-
     def gates(self, name: str) -> tuple[Gate, ...] | None:
         """Who gets what of a placement by the ledger; None if that does not have it."""
         return self._placements.gates(name)
@@ -200,15 +184,6 @@ class PlacementTranslator:
     def look_at_all(self) -> None:
         """Have the ledger say all with the keys that there are now."""
         self._queue.add(self.workloads.placements)
-
-    @property
-    def gone(self) -> AbstractSet[str]:
-        """Placements that stay as they are, as the Rollout is gone that steered them."""
-        return self._placements.gone
-
-    def entries(self, name: str) -> Entries:
-        """The objects of a placement as the ledger has them."""
-        return self._placements.entries(name)
 
     def is_kept(self, name: str) -> bool:
         """Whether it is in force, or deleted and still listed by a snapshot."""
@@ -290,7 +265,10 @@ class PlacementTranslator:
         self._look(names, slices_among([change.key]))
         self._queues.collectors.add(collectors_among([change.key]))
         self._look_at_transforms([change.key])
-        self._look_at_rollouts([change.key])
+        if (change.key.group, change.key.resource) == ROLLOUTS:
+            # Its status, and what is asked of it, are nobody else's.
+            others = self.workloads.rollouts.objects if names else ()
+            self._queues.rollouts.add({change.key.name, *others})
 
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
@@ -360,8 +338,8 @@ class PlacementTranslator:
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)
-        for name in names & self.held.keys() - self.workloads.objects.keys():
-            self._note("RemovalHeld", title(name), self.held[name])
+        for name in names & self._placements.held.keys() - self.workloads.objects.keys():
+            self._note("RemovalHeld", title(name), self._placements.held[name])
         self._queues.translated(names)
         self._queues.rollouts.add(self.workloads.rollouts.steering(names))
         return again

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from relay.core.collecting.collecting import Result
 from relay.core.effects import SnapshotShown
 from relay.ports import Space
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.objects import ObjectKey
 from schemas.reports import Count, ObjectResult

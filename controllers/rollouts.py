@@ -29,7 +29,7 @@ from relay.ports import Clock, Space
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.api.shared import Condition
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import NodePath
 from schemas.records import NodeRecord, Profile
 
@@ -92,7 +92,12 @@ class RolloutController:
         spec = self._rollouts.specs.get(name)
         if spec is None:
             await self._forget(name)
-            return name not in self._rollouts.invalid or await self._say_invalid(name)
+        if name in self._rollouts.invalid:
+            # What is open stays so; the time until it is valid again does not count.
+            self._known.pop(name, None)
+            return await self._say_invalid(name)
+        if spec is None:
+            return True
         if not self._translator.known:
             return False
         placement = spec.placement.placement

@@ -17,13 +17,13 @@ from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import EdgePlacement, Location
-from schemas.chunks import WANT_MULTI, WANT_SINGLETON
+from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
+from schemas.content.returned_states import opened_state
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey, takes_status
 from schemas.placements import BINDING_POLICIES, kind_of, placement_key
 from schemas.refusals import BlobRefused
 from schemas.reports import ObjectResult
-from schemas.returned_states import opened_state
 from schemas.wire import replace
 
 MANAGER = "leafcast-status"
@@ -129,8 +129,8 @@ class StatusSummarizer:
                 for item in self._locations()
             ),
             invalid=workloads.invalid.get(name, ""),
-            held=self._translator.held.get(name, ""),
-            faults=self._translator.faults.get(name, ()),
+            held=self._translator.placements.held.get(name, ""),
+            faults=self._translator.placements.faults.get(name, ()),
             ambiguous={
                 key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()
             },
@@ -142,7 +142,7 @@ class StatusSummarizer:
             sourceless_collectors=workloads.collectors.sourceless(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
-            is_gone=name in self._translator.gone,
+            is_gone=name in self._translator.placements.gone,
             is_policy=kind_of(name) is BINDING_POLICIES,
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),

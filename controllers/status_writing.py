@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.ports import Space, SpaceError
+from relay.ports import NOT_FOUND, Space, SpaceError
 from schemas.objects import ObjectKey
-
-_NOT_FOUND = "NotFound"
 
 
 async def write_status(
@@ -20,5 +18,5 @@ async def write_status(
     try:
         await space.set_status(key, dict(status))
     except SpaceError as error:
-        return error.reason == _NOT_FOUND
+        return error.reason == NOT_FOUND
     return True

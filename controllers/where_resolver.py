@@ -76,7 +76,7 @@ class WhereResolver:
         placement = workloads.objects.get(name)
         try:
             if placement is None:
-                gone = not self._translator.in_force(name)
+                gone = not self._translator.placements.in_force(name)
                 if gone and held is not None and is_of_placement(held):
                     await self._space.delete(result_key(name), held["metadata"]["uid"])
             elif name in workloads.placements:
@@ -95,7 +95,7 @@ class WhereResolver:
         targets = self._inventories.targets(parsed.spec.cluster_selectors)
         return binding_of(
             placement,
-            self._translator.entries(name),
+            self._translator.placements.entries(name),
             workloads.resolver.objects,
             (target.name for target in targets),
         )

@@ -118,9 +118,9 @@ class WorkloadSpace:
             found[f"statuscollector/{name}"] = "; ".join(texts)
         for name, text in workloads.transforms.invalid.items():
             found[f"customtransform/{name}"] = text
-        for name, text in self.translator.held.items():
+        for name, text in self.translator.placements.held.items():
             found[title(name)] = text
-        for name, faults in self.translator.faults.items():
+        for name, faults in self.translator.placements.faults.items():
             if faults:
                 found[title(name)] = "; ".join(str(fault) for fault in faults)
         return found

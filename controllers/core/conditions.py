@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Literal
 
+from relay.objects.stored_object import timestamp
 from schemas.api import Condition
 
 Truth = Literal["True", "False", "Unknown"]
@@ -30,13 +30,8 @@ def merged(
     for type_, item in said.items():
         known = old.get(type_, {})
         since = known.get("lastTransitionTime") if known.get("status") == item.status else None
-        listed.append({**item.to_mapping(), "lastTransitionTime": since or _rfc3339(now_ms)})
+        listed.append({**item.to_mapping(), "lastTransitionTime": since or timestamp(now_ms)})
     return listed
-
-
-def _rfc3339(now_ms: int) -> str:
-    """Milliseconds since 1970 as Kubernetes writes a time, to the second."""
-    return datetime.fromtimestamp(now_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _by_type(before: object) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import TypeAlias, TypeVar
 
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash
 
 T = TypeVar("T")

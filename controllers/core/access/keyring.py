@@ -7,17 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from schemas.identity import MailKey, TreeId
-from schemas.refusals import BlobRefused
-from schemas.sealing import (
+from schemas.content.sealing import (
     FLEET_KEYS_MAX,
     PLACEMENT_KEYS_MAX,
     SealingKey,
     fleet_boxes,
     fleet_key,
+    marking_key,
     placement_key,
     wrap_keys,
 )
+from schemas.identity import MailKey, TreeId
+from schemas.refusals import BlobRefused
 
 MASTERS_MAX = 8
 """What was sealed under an older one can be read by nobody, the centre included."""
@@ -29,6 +30,8 @@ class PlacementKeys:
 
     keys: tuple[SealingKey, ...] = ()
     wrapped: bytes = b""
+    # What objects are marked with, whatever they are sealed under.
+    marking: bytes = field(default=b"", repr=False)
 
     @property
     def newest(self) -> SealingKey | None:
@@ -50,12 +53,13 @@ IN_CLEAR = PlacementKeys()
 class Keyring:
     """The masters, newest first (32 bytes each); without any nothing is sealed.
 
-    `counts` are how often a placement got another key on its own.
+    `counts` are how often a placement got another key on its own. `marking` stays for ever.
     """
 
     tree: TreeId
     masters: tuple[bytes, ...] = field(default=(), repr=False)
     counts: Mapping[MailKey, int] = field(default_factory=dict)
+    marking: bytes = field(default=b"", repr=False)
 
     def boxes(self, nkey: str) -> tuple[bytes, bytes]:
         """What a profile says to who hangs there, by its node's record: public keys, fleet keys."""
@@ -68,11 +72,13 @@ class Keyring:
         """The keys of a placement."""
         if not self.masters:
             return IN_CLEAR
-        return _keys(self.tree, self.masters, source, self.counts.get(source, 0))
+        keys, wrapped = _keys(self.tree, self.masters, source, self.counts.get(source, 0))
+        return PlacementKeys(keys, wrapped, self.marking)
 
     def rotated(self, master: bytes) -> Keyring:
         """The same with a new master: another fleet key, and another key for each placement."""
-        return replace(self, masters=(master, *self.masters)[:MASTERS_MAX])
+        marking = self.marking or marking_key(master)
+        return replace(self, masters=(master, *self.masters)[:MASTERS_MAX], marking=marking)
 
     def renewed(self, source: MailKey) -> Keyring:
         """The same with another key for one placement."""
@@ -80,11 +86,13 @@ class Keyring:
 
 
 @lru_cache(maxsize=16_384)
-def _keys(tree: TreeId, masters: tuple[bytes, ...], source: MailKey, count: int) -> PlacementKeys:
+def _keys(
+    tree: TreeId, masters: tuple[bytes, ...], source: MailKey, count: int
+) -> tuple[tuple[SealingKey, ...], bytes]:
     found = [
         SealingKey(tree, placement_key(master, source, each))
         for master in masters
         for each in range(count, max(count - FLEET_KEYS_MAX, -1), -1)
     ][:PLACEMENT_KEYS_MAX]
     fleet = fleet_key(masters[0])
-    return PlacementKeys(tuple(found), wrap_keys(fleet, tree, source, [it.key for it in found]))
+    return tuple(found), wrap_keys(fleet, tree, source, [it.key for it in found])

@@ -26,7 +26,7 @@ from controllers.core.ledger.moving import left_nodes, node_in
 from controllers.core.ledger.reach import hold_destinations
 from controllers.core.ledger.removal import Held, hold_records
 from controllers.core.workloads.space import Object
-from schemas.api import Condition, Location, SyncTarget, parse_kind
+from schemas.api import Condition, Location, SyncTarget, parse_wish
 from schemas.faults import InvalidObject
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
@@ -319,7 +319,7 @@ class Registry:
             return set()
         name = f"{key.resource[:-1]}/{key.name}"
         try:
-            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+            parsed = parse_wish(obj)
         except InvalidObject as error:
             self.errors[name] = "; ".join(str(fault) for fault in error.faults)
             return {key}

@@ -20,7 +20,7 @@ from schemas.api import (
     Location,
     SyncTarget,
 )
-from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS
 from schemas.selectors import IN, LabelSelector

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from schemas.blobs import StoredBlob
+from schemas.content.blobs import StoredBlob
 from schemas.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
 from schemas.records import RECORDS, DeltaHead, Record
 from schemas.signing import RecordKind

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from schemas.objects import ObjectKey
+from schemas.wording import some_of
 
 REMOVALS_MIN = 10
 REMOVALS_SHARE = 0.2
@@ -83,9 +84,7 @@ def hold_records(
 
 def named(keys: Collection[ObjectKey]) -> str:
     """Some of these objects by name, and how many more there are."""
-    listed = [str(key) for key in sorted(keys)]
-    more = len(listed) - NAMED_MAX
-    return ", ".join(listed[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return some_of([str(key) for key in sorted(keys)], NAMED_MAX)
 
 
 def _too_many(count: int, whole: int, what: str) -> str:

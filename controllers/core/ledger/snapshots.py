@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
-from schemas import blobs
-from schemas.blobs import StoredBlob
+from schemas.content import blobs
+from schemas.content.blobs import StoredBlob
 from schemas.snapshots import (
     SNAPSHOT_TERMS,
     TERMS_MAX,

@@ -21,8 +21,8 @@ from relay.objects.customization import (
 from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customizing import address_of
 from schemas import codec
-from schemas.blobs import OBJECT_MAX_BYTES, Reference
-from schemas.chunks import ManifestEntry
+from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
+from schemas.content.chunks import ManifestEntry
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError

@@ -17,8 +17,8 @@ from controllers.core.rollout.waves import expanded
 from controllers.core.translation.placements import Placements, Work
 from controllers.core.translation.translate import Issued, alternatives_of
 from controllers.core.workloads.space import Object
-from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry
+from schemas.content.blobs import Reference
+from schemas.content.chunks import ManifestEntry
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from controllers.core.translation.translate import Entries
-from schemas.blobs import Reference
-from schemas.chunks import TEMPLATE, ManifestEntry
+from schemas.content.blobs import Reference
+from schemas.content.chunks import TEMPLATE, ManifestEntry
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
@@ -44,7 +44,7 @@ class Delivery:
     def sealed(self) -> Iterator[Reference]:
         """What of its content is sealed."""
         for entry in self.entries.values():
-            if entry.enc:
+            if entry.mark:
                 yield from entry.references
 
     def templates(self) -> tuple[ManifestEntry, ...]:

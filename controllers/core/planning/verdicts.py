@@ -17,7 +17,7 @@ from relay.core.destination.assignment import Rank
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customizing import Form
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
-from schemas.chunks import ManifestEntry
+from schemas.content.chunks import ManifestEntry
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 from schemas.properties import properties_of

@@ -26,10 +26,10 @@ from controllers.core.rollout.state import (
     paced,
     present,
     target_of,
-    timestamp,
     with_wave,
 )
 from relay.core.events import Instant
+from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec, seconds_of
 from schemas.api.rollout_status import RolloutStatus, RolloutStep, WaveStatus
 
@@ -159,10 +159,13 @@ class _Turn:
         count = self._facts.count
         if count is None or not state.waves or self._facts.gates != layers.gates_of(state):
             return changed(state, complete=False) if state.complete else state
-        listed = tuple(
-            judging.shown(wave, self._tally(state, at)) if wave.step else wave
-            for at, wave in enumerate(state.waves)
-        )
+        listed = state.waves
+        # Of what was given up its last counts tell why.
+        if state.layers[0].revision == state.revision:
+            listed = tuple(
+                judging.shown(wave, self._tally(state, at)) if wave.step else wave
+                for at, wave in enumerate(listed)
+            )
         late = None
         if state.phase in ("Complete", "Partial"):
             late = sum(self._tally(state, at).failing for at in range(len(listed)))
@@ -191,7 +194,6 @@ class _Turn:
         if not self._is_exact(state):
             # Time that nobody can judge is no soak, but it goes on for those who wait.
             self.run = replace(self.run, is_running=True)
-            self._wake_for_deadline(wave)
             return state
         return self._judged(state, wave, self._tally(state, state.wave - 1))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from controllers.core.rollout.state import Change
 from schemas.api.rollout_spec import Wave
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.records import Gate
 from schemas.reports import Count
 

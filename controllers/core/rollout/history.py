@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from controllers.core.rollout.state import Change, changed, contents_of, reference, timestamp
+from controllers.core.rollout.state import Change, changed, contents_of, reference
+from relay.objects.stored_object import timestamp
 from schemas.api.rollout_status import Outcome, Revision, RolloutStatus
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 
 
 def revision(state: RolloutStatus, number: int) -> Revision | None:

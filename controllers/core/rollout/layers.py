@@ -18,7 +18,7 @@ from schemas.api.rollout_status import (
     RolloutStatus,
     StatusWindow,
 )
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import NodePath
 from schemas.records import BUCKETS, CENTRE, OVER_SYNC_TARGET, Gate
 from schemas.windows import Window

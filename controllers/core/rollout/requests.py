@@ -21,7 +21,7 @@ from controllers.core.rollout.state import (
 from schemas.api.rollout_request import RolloutRequest, read_rollout_request
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import Freeze, Pin, RequestStatus, Revision, RolloutStatus
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.faults import Faulty
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity

@@ -9,7 +9,7 @@ from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.state import changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import Layer, Outcome, RolloutStatus, RolloutStep
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 
 TOO_MANY = f"{layers.CONTENTS_MAX} contents are out at once; the newest one waits"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from controllers.core.rollout import layers
 from controllers.core.rollout.state import is_sound, target_of
-from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_kind
+from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.faults import InvalidObject
 from schemas.groups import DENATURED_GROUP
 from schemas.objects import ObjectKey
@@ -51,11 +51,11 @@ class Rollouts:
         self.fresh: set[str] = set()
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
-        """Take the present state of one; the placements that it bears on."""
+        """Take the present state of one; the placements for which its spec is news."""
         before = self.specs.get(name)
         self.objects[name] = obj
         try:
-            read = parse_kind({field: value for field, value in obj.items() if field != "status"})
+            read = parse_wish(obj)
         except InvalidObject as error:
             self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
             return frozenset()
@@ -65,6 +65,9 @@ class Rollouts:
         if before is not None and before.placement != read.spec.placement:
             # What it said of one placement is nothing for another.
             self.states.pop(name, None)
+            self._leave(before.placement.placement)
+        if before == read.spec:
+            return frozenset()
         return frozenset(it.placement.placement for it in (before, read.spec) if it is not None)
 
     def came(self, name: str) -> None:
@@ -79,7 +82,10 @@ class Rollouts:
         self.states.pop(name, None)
         self.fresh.discard(name)
         spec = self.specs.pop(name, None)
-        return frozenset({spec.placement.placement} if spec is not None else ())
+        if spec is None:
+            return frozenset()
+        self._leave(spec.placement.placement)
+        return frozenset({spec.placement.placement})
 
     def of(self, placement: str) -> str | None:
         """The one that steers a placement: the oldest."""
@@ -121,6 +127,11 @@ class Rollouts:
         """What the rollout of a placement waits for, as a sentence; "" if there is none."""
         state = self._state(placement)
         return state.message if state is not None else ""
+
+    def _leave(self, placement: str) -> None:
+        """What a placement wants is not followed while nothing steers it."""
+        if self.of(placement) is None:
+            self.targets.pop(placement, None)
 
     def _state(self, placement: str) -> RolloutStatus | None:
         """What is written of the Rollout that steers a placement."""

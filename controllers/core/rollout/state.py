@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from schemas.api.rollout_status import Layer, RolloutStatus, WaveStatus
 from schemas.api.shared import Value
-from schemas.blobs import MANIFEST, Reference
+from schemas.content.blobs import MANIFEST, Reference
 from schemas.identity import ContentHash, NodePath
 
 V = TypeVar("V", bound=Value)
@@ -88,11 +87,6 @@ def with_wave(state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
 def replaced(values: Sequence[V], at: int, value: V) -> tuple[V, ...]:
     """The values with another one at this place."""
     return (*values[:at], value, *values[at + 1 :])
-
-
-def timestamp(wall_ms: int) -> str:
-    """Milliseconds since 1970 as Kubernetes writes a time, to the second."""
-    return datetime.fromtimestamp(wall_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,16 +53,18 @@ def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -
         return UNKNOWN_PROGRESS, f"{_COMMAND} resume {name}"
     if state.revision == 0:
         return f'placement "{spec.placement.name}" is not there, or selects nothing yet', ""
+    wave = present(state)
     if state.phase in ("Complete", "Partial", "Aborted"):
         late = f"; {state.late} fail since" if state.late else ""
-        return f"revision {state.revision} is {state.phase.lower()}{late}", ""
-    wave = present(state)
+        failed = _failed(wave) if state.phase == "Aborted" else ""
+        why = f": {failed}" if failed else ""
+        return f"revision {state.revision} is {state.phase.lower()}{why}{late}", ""
     if wave is None or not is_under_way(state):
         return "", ""
     if state.paused:
         return "paused by a person", f"{_COMMAND} resume {name}"
-    if wave.phase == "Failed":
-        return f'wave "{wave.name}" failed: {wave.reason}', f"{_COMMAND} abort {name}"
+    if failed := _failed(wave):
+        return failed, f"{_COMMAND} abort {name}"
     if wave.phase == "AwaitingApproval":
         when = "end" if wave.step else "begin"
         said = f'wave "{wave.name}" needs approval to {when}'
@@ -70,6 +72,13 @@ def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -
     if state.waiting_for:
         return state.waiting_for, ""
     return _progress(spec, facts, state, wave), ""
+
+
+def _failed(wave: WaveStatus | None) -> str:
+    """Why a wave failed, "" if it did not."""
+    if wave is None or wave.phase != "Failed":
+        return ""
+    return f'wave "{wave.name}" failed: {wave.reason}'
 
 
 def _progress(spec: RolloutSpec, facts: Facts, state: RolloutStatus, wave: WaveStatus) -> str:

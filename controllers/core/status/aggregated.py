@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
+from relay.objects.merge import copied
 from relay.objects.status_merging import has_conditions, known_numbers
 from schemas import codec
 from schemas.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
@@ -25,7 +26,7 @@ def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any
     if not whole.count:
         return {}
     if whole.status is not None:
-        return _mapping(_unpacked(whole.status))
+        return _mapping(unpacked(whole.status))
     said = _mapping(_value(whole.merged, whole.count))
     for name in known_numbers(key):
         said.setdefault(name, 0)
@@ -51,7 +52,7 @@ def _value(node: Node, count: int) -> Any:
             assert node[0] == DIFFER
             return None
         case _:
-            return _as_json(node[1])
+            return copied(node[1])
 
 
 def _condition(type_: str, item: Node, count: int) -> dict[str, str]:
@@ -69,20 +70,15 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _unpacked(status: bytes) -> Any:
+def unpacked(status: bytes) -> Any:
+    """A returned status as JSON; None if it is none."""
     try:
-        value = codec.unpack(status, codec.RECORD_MAX_BYTES)
+        value = codec.unpack(status)
         codec.canonical(value)  # Who returned it may be anyone; a space takes JSON only.
     except CodecError:
         return None
-    return _as_json(value)
+    return copied(value)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _as_json(item) for key, item in value.items()}
-    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -11,16 +11,15 @@ from itertools import islice, starmap
 from typing import Any
 
 from controllers.core.conditions import condition, merged
+from controllers.core.status.aggregated import unpacked
 from controllers.core.workloads.missing import Lack
 from controllers.core.workloads.space import FROZEN
-from schemas import codec
 from schemas.api import Condition
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.placements import title
 from schemas.placing import MOVE_DEADLINE
-from schemas.refusals import CodecError
 from schemas.reports import (
     AT_WORK,
     NEVER_JOINED,
@@ -30,6 +29,7 @@ from schemas.reports import (
     ObjectResult,
     Summary,
 )
+from schemas.wording import all_but, many, some_of
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -46,6 +46,7 @@ MOVING = "Moving"
 KEYLESS = "SecretsUnopened"
 SINGLETONS_NAMED_MAX = 4
 OBJECTS_NAMED_MAX = 4
+_HAVE = ("has", "have")
 _OWNED = (
     VALID,
     SYNCED,
@@ -149,10 +150,9 @@ def placement_status(
 
 def error_text(sample: ExceptionSample) -> str:
     """One exception for people: `shop/deployments.apps/web: ImagePullBackOff (…)`."""
-    noun = "destination" if sample.count == 1 else "destinations"
     where = _namespace_first(sample.object)
     what = f"{where}: {sample.reason}" if where else sample.reason
-    return f"{what} ({sample.count} {noun}, e.g. {sample.path})"
+    return f"{what} ({many(sample.count, 'destination')}, e.g. {sample.path})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +192,8 @@ def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     returned = [item.status for item in results if item.count == 1 and item.status]
     if not returned:
         return {}
-    try:
-        status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
-        codec.canonical(status)  # Who returned it may be anyone; a space takes JSON only.
-    except CodecError:
-        return None
-    return _as_json(status) if isinstance(status, Mapping) else None
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _as_json(item) for key, item in value.items()}
-    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+    status = unpacked(returned[0])
+    return status if isinstance(status, dict) else None
 
 
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
@@ -278,9 +268,8 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
         yield condition(MOVING, "True", "MakeBeforeBreak", message)
     if facts.keyless:
         count = len(facts.keyless)
-        who = "1 destination has" if count == 1 else f"{count} destinations have"
         message = (
-            f"{who} no key, so no Secret opens there: "
+            f"{_destinations(count, _HAVE)} no key, so no Secret opens there: "
             f'"{facts.keyless[0]}"; let their nodes join (leafcast node add)'
         )
         yield condition(KEYLESS, "True", "NoKey", message)
@@ -315,9 +304,7 @@ def _wide_text(wide: tuple[int, int]) -> str:
 
 
 def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
-    more = len(keys) - OBJECTS_NAMED_MAX
-    named = ", ".join(_namespace_first(str(key)) for key in keys[:OBJECTS_NAMED_MAX])
-    listed = named + (f" and {more} more" if more > 0 else "")
+    listed = some_of([_namespace_first(str(key)) for key in keys], OBJECTS_NAMED_MAX)
     return (
         f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
         "step; say the same in both"
@@ -341,16 +328,15 @@ def _ambiguous_text(facts: PlacementFacts) -> str:
     named = [
         f"{_namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
     ]
-    more = len(named) - SINGLETONS_NAMED_MAX
-    listed = ", ".join(named[:SINGLETONS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
     return (
         "singleton status is asked for, and not exactly one destination has these objects: "
-        f"{listed}; narrow locationSelectors to one, or do not ask for it"
+        f"{some_of(named, SINGLETONS_NAMED_MAX)}; narrow locationSelectors to one, "
+        "or do not ask for it"
     )
 
 
-def _destinations(count: int) -> str:
-    return "1 destination is" if count == 1 else f"{count} destinations are"
+def _destinations(count: int, verbs: tuple[str, str] = ("is", "are")) -> str:
+    return f"{many(count, 'destination')} {verbs[count != 1]}"
 
 
 def _valid(facts: PlacementFacts) -> Condition:
@@ -380,7 +366,9 @@ def _synced(count: Count) -> Condition:
         reason = FROZEN
     if summary.states.get("failing"):
         reason = "Failing"
-    return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
+    message += all_but(summary.states, "synced")
+    failures = [each for each in summary.exceptions if each.severity < NOT_WORKING]
+    return condition(SYNCED, "False", reason, _with_worst(message, failures))
 
 
 def _healthy(count: Count) -> Condition:
@@ -394,10 +382,14 @@ def _healthy(count: Count) -> Condition:
     if healthy == whole:
         return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
     reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
-    message += _counted(summary.health, "healthy")
+    message += all_but(summary.health, "healthy")
     works_not = [each for each in summary.exceptions if each.severity >= NOT_WORKING]
-    worst = _worst_first(works_not)[:1]
-    return condition(HEALTHY, "False", reason, ": ".join([message, *map(error_text, worst)]))
+    return condition(HEALTHY, "False", reason, _with_worst(message, works_not))
+
+
+def _with_worst(message: str, samples: Iterable[ExceptionSample]) -> str:
+    """What is counted, and the worst of what is behind it."""
+    return ": ".join([message, *map(error_text, _worst_first(samples)[:1])])
 
 
 def _nobody(summary: Summary) -> tuple[str, str]:
@@ -405,8 +397,7 @@ def _nobody(summary: Summary) -> tuple[str, str]:
     absent = summary.never_joined
     if not absent:
         return "NoDestinations", "no destination is selected"
-    has = "1 destination has" if absent == 1 else f"{absent} destinations have"
-    return "NeverJoined", f"{has} never joined, and no other is selected"
+    return "NeverJoined", f"{_destinations(absent, _HAVE)} never joined, and no other is selected"
 
 
 def _absent(summary: Summary) -> str:
@@ -419,12 +410,6 @@ def _if_silent(summary: Summary, word: str) -> str:
     missing = summary.joined - summary.states.get("synced", 0)
     working = summary.health.get("progressing", 0)
     return "Unreachable" if silent and silent == missing and not working else word
-
-
-def _counted(counts: Mapping[str, int], well: str) -> str:
-    """` (1 failing, 2 unreachable)`: what the others are."""
-    listed = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
-    return f" ({', '.join(listed)})" if listed else ""
 
 
 def _namespace_first(text: str) -> str:

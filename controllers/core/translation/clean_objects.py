@@ -10,15 +10,15 @@ from controllers.core.workloads.cleaning import clean
 from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial
-from relay.objects.expressions.shown import shown_of
-from schemas import blobs
-from schemas.blobs import Reference, StoredBlob
-from schemas.codec import address, canonical, unpack
-from schemas.collectors import Program
+from relay.evaluator import PROGRAMS_MAX, CelEvaluator
+from schemas.codec import address, canonical
+from schemas.collectors import Blanks, Program
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.sealing import SealingKey
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
-from schemas.sealing import SealingKey
 
 
 class ObjectRefused(ValueError):
@@ -41,10 +41,9 @@ class CleanObjects:
     _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
         default_factory=dict
     )
-    # What programs look at in them.
-    _looked_at: dict[ObjectKey, tuple[tuple[Reference, tuple[Program, ...]], bytes]] = field(
-        default_factory=dict
-    )
+    _evaluator: CelEvaluator = field(default_factory=CelEvaluator)
+    # What blank rows of programs are made of.
+    _blanks: dict[ObjectKey, tuple[Reference, dict[Program, Blanks]]] = field(default_factory=dict)
 
     def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
         """Whether and by what destinations customize the object."""
@@ -74,22 +73,23 @@ class CleanObjects:
         plain = self._bytes(key, obj)
         return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
 
-    def looked_at(
+    def blanks(
         self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
-    ) -> bytes:
-        """What programs look at in the object that was cleaned so; raises ObjectRefused."""
+    ) -> dict[Program, Blanks]:
+        """What blank rows of the object that was cleaned so are made of; raises ObjectRefused."""
         reference = self.reference(key, obj, self._known[key][2].kind)
-        said = (reference, programs)
-        known = self._looked_at.get(key)
-        if known is None or known[0] != said:
+        known, said = self._blanks.get(key, (None, {}))
+        if known != reference or len(said) > PROGRAMS_MAX:
+            said = {}
+        if news := [program for program in programs if program not in said]:
             plain = self._bytes(key, obj)
-            cleaned = unpack(plain, blobs.OBJECT_MAX_BYTES)
-            known = self._looked_at[key] = (said, shown_of(key, cleaned, len(plain), programs))
-        return known[1]
+            said |= {program: self._evaluator.blanks(program, plain) for program in news}
+            self._blanks[key] = (reference, said)
+        return {program: said[program] for program in programs}
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
-        self._looked_at.pop(key, None)
+        self._blanks.pop(key, None)
 
     def keep_only(self, keys: Container[ObjectKey]) -> None:
         """Forget all other objects."""

@@ -38,8 +38,8 @@ from controllers.core.translation.translate import (
 )
 from controllers.core.workloads.selection import clauses_of
 from controllers.core.workloads.space import Object, Placement, Workloads
-from schemas.blobs import Reference
-from schemas.chunks import read_manifest, read_root
+from schemas.content.blobs import Reference
+from schemas.content.chunks import read_manifest, read_root
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey

@@ -18,11 +18,12 @@ from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
 from controllers.core.workloads.customizers import Casting
-from schemas import blobs
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
-from schemas.blobs import Reference, StoredBlob
-from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
-from schemas.collectors import WHOLE, Program, program_set
+from schemas.collectors import WHOLE, Blanks, Program, program_set
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.chunks import TEMPLATE, ManifestEntry, build_manifest
+from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
@@ -37,7 +38,6 @@ from schemas.records import (
     Gate,
     Source,
 )
-from schemas.sealing import SealingKey
 from schemas.upsync import UpsyncClause
 from schemas.wire import replace
 
@@ -67,8 +67,9 @@ class Issued:
     kept: frozenset[ContentHash] = frozenset()
     # Content of objects that is not.
     lost: frozenset[ContentHash] = frozenset()
-    # What is collected.
+    # What is collected, and the names and ids of what collects it, if known.
     collectors: tuple[Reference, ...] = ()
+    programs: frozenset[tuple[str, str]] | None = None
     # The other arms of the gates that could be read, by the addresses of their manifests.
     others: Others = field(default_factory=dict)
     # Whether a gate gives anyone the target.
@@ -106,6 +107,7 @@ class Translation:
     draft: Draft | None
     lost: frozenset[ContentHash] = frozenset()
     collectors: tuple[Reference, ...] = ()
+    programs: frozenset[tuple[str, str]] | None = None
     others: Others = field(default_factory=dict)
     aimed: bool = True
     after: tuple[Dependency, ...] = ()
@@ -124,6 +126,7 @@ class Translation:
             self.kept,
             self.lost,
             self.collectors,
+            self.programs,
             self.others,
             self.aimed,
             self.after,
@@ -204,7 +207,8 @@ def translate(
             faults.append(refused.fault)
             if key in old.entries:
                 entries[key] = old.entries[key]
-    shown = _Shown(objects, cleaned, said, before.lost if before else frozenset())
+    lost = before.lost if before else frozenset[ContentHash]()
+    shown = _Shown(objects, cleaned, said, lost, rules.keys.marking)
     sealed_under = _key_for(old, shown, rules, may_change=not entries)
     entries |= shown.entries(sealed_under, old)
     manifest = build_manifest(entries.values(), rules.upsync, sealed_under)
@@ -253,6 +257,7 @@ class _Shown:
     said: Entries
     # What the store lost is sealed anew: it may have come out otherwise in the past.
     lost: AbstractSet[ContentHash]
+    marking: bytes
     # What was sealed for it, by address.
     sealed: dict[ContentHash, StoredBlob] = field(default_factory=dict)
 
@@ -284,9 +289,9 @@ class _Shown:
                 elif by := self.cleaned.casting(name, self.objects[name]).customizer:
                     yield by
 
-    def looked_at(self, name: ObjectKey, programs: tuple[Program, ...]) -> bytes:
-        """What programs look at in an object."""
-        return self.cleaned.looked_at(name, self.objects[name], programs)
+    def blanks(self, name: ObjectKey, programs: tuple[Program, ...]) -> dict[Program, Blanks]:
+        """What blank rows of an object are made of."""
+        return self.cleaned.blanks(name, self.objects[name], programs)
 
     def _entry(
         self, name: ObjectKey, key: SealingKey | None, known: ManifestEntry | None
@@ -297,23 +302,17 @@ class _Shown:
         by = self.cleaned.casting(name, self.objects[name]).customizer
         customizer = self._keep(_sealed(by, key)) if by is not None else None
         kind = entry.reference.kind
-        if known is not None and known.enc == entry.address and known.reference.kind == kind:
-            own = known.reference
-            if own.address not in self.lost:
-                return _under(entry, own, customizer)
-        own = self._keep(self.cleaned.blob(name, self.objects[name], kind, key))
-        return _under(entry, own, customizer)
+        marked = mark(self.marking, ContentHash(entry.address))
+        own = known.reference if known is not None and known.mark == marked else None
+        if own is None or own.kind != kind or own.address in self.lost:
+            own = self._keep(self.cleaned.blob(name, self.objects[name], kind, key))
+        return replace(
+            entry, address=own.address, size=own.size, mark=marked, customizer=customizer
+        )
 
     def _keep(self, blob: StoredBlob) -> Reference:
         self.sealed[blob.reference.address] = blob
         return blob.reference
-
-
-def _under(entry: ManifestEntry, own: Reference, customizer: Reference | None) -> ManifestEntry:
-    """The entry of an object that is sealed, of the one in clear."""
-    return replace(
-        entry, address=own.address, size=own.size, enc=entry.address, customizer=customizer
-    )
 
 
 @lru_cache(maxsize=256)
@@ -339,11 +338,15 @@ def _drafted(
     found = rules.collectors.items()
     asked = {key: programs for key, programs in found if key in entries or key == WHOLE}
     sealed = asked if target.sealed_under is not None else {}
-    clear = {key: shown.looked_at(key, sealed[key]) for key in shown.keys & sealed.keys()}
-    programs = [program_set(asked, clear)] if asked else []
+    blanks = {key: shown.blanks(key, sealed[key]) for key in shown.keys & sealed.keys()}
+    named = frozenset((each.name, each.id) for listed in asked.values() for each in listed)
+    programs = [program_set(asked, blanks)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
+    if before is not None and not target.aimed and before.programs == named:
+        # What they look at in a content that nobody gets is no news.
+        programs, collectors = [], before.collectors
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
-    target = dataclasses.replace(target, kept=kept, collectors=collectors)
+    target = dataclasses.replace(target, kept=kept, collectors=collectors, programs=named)
     addressed = {it.address for key in shown.keys for it in entries[key].references}
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
     there = rules.steering.target if rules.steering is not None else None
@@ -444,8 +447,7 @@ def _entry(
     kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
     reference = cleaned.reference(key, obj, kind)
     by = casting.customizer
-    metadata = obj.get("metadata") or {}
-    uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+    version = str((obj.get("metadata") or {}).get("resourceVersion", ""))
     return ManifestEntry(
         group=key.group,
         resource=key.resource,
@@ -454,7 +456,6 @@ def _entry(
         address=reference.address,
         size=reference.size,
         space=source.space,
-        uid=uid,
         revision=max(int(version) if version.isdecimal() else 0, casting.revision),
         flags=flags | TEMPLATE if casting.template else flags,
         order=order_of(apply_order(key.group, key.resource), obj),
@@ -464,8 +465,8 @@ def _entry(
 
 def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
     """A new status, or a write that changed nothing, is no news to a destination."""
-    said = (entry.identity, entry.customizer, entry.uid)
-    if known is None or (known.identity, known.customizer, known.uid) != said:
+    said = (entry.identity, entry.customizer)
+    if known is None or (known.identity, known.customizer) != said:
         return entry
     return replace(entry, revision=known.revision)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from controllers.core.workloads.space import Workloads
 from schemas.objects import RBAC_GROUP, ObjectKey
+from schemas.wording import some_of
 
 NAMED_MAX = 4
 _ADMISSION, _FLOW = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
@@ -41,7 +42,6 @@ def acting_text(keys: Iterable[ObjectKey]) -> str:
     named = [str(key) for key in keys]
     if not named:
         return ""
-    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
-    listed, verb = ", ".join(named[:NAMED_MAX]), "acts" if len(named) == 1 else "act"
+    verb = "acts" if len(named) == 1 else "act"
     remedy = "put each into a leafcast.io/v1alpha1 Denatured, and delete it here"
-    return f"{listed}{more} {verb} on the hub itself; {remedy}"
+    return f"{some_of(named, NAMED_MAX)} {verb} on the hub itself; {remedy}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from relay.objects.expressions.programs import program_faults
-from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_kind
+from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_wish
 from schemas.collectors import WHOLE, Program
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
@@ -40,7 +40,7 @@ class Collectors:
         self.programs.pop(name, None)
         self.invalid.pop(name, None)
         try:
-            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+            parsed = parse_wish(obj)
             assert isinstance(parsed, StatusCollector)
         except InvalidObject as error:
             self.invalid[name] = tuple(str(fault) for fault in error.faults)

@@ -19,11 +19,13 @@ from relay.objects.customization import (
     has_expressions,
     read_customizer,
 )
-from schemas import api, blobs
+from schemas import api
 from schemas.api import parse_kind
-from schemas.blobs import StoredBlob
+from schemas.content import blobs
+from schemas.content.blobs import StoredBlob
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import ObjectKey
+from schemas.wording import some_of
 
 CUSTOMIZERS = ("edge.kubestellar.io", "customizers")
 NAMED_MAX = 4
@@ -166,8 +168,7 @@ class Customizers:
 def faults_text(faults: Iterable[Fault]) -> str:
     """What is wrong, the first of it, and that nothing goes out meanwhile."""
     said = [str(fault) for fault in faults]
-    more = f" and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""
-    return f"frozen, it stays as it is everywhere: {'; '.join(said[:NAMED_MAX])}{more}"
+    return f"frozen, it stays as it is everywhere: {some_of(said, NAMED_MAX, '; ')}"
 
 
 def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:

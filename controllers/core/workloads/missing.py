@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from controllers.core.workloads.selection import ANY
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.objects import ALWAYS_THERE
+from schemas.wording import some_of
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
 UNREADABLE = "KindUnreadable"
@@ -99,9 +100,7 @@ class Missing:
             found.append((NOTHING_SELECTED, told))
         if not found:
             return None
-        said = [message for _, message in found]
-        more = f" and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""
-        return Lack(found[0][0], "; ".join(said[:NAMED_MAX]) + more)
+        return Lack(found[0][0], some_of([message for _, message in found], NAMED_MAX, "; "))
 
     def _kinds(self, spec: Spec) -> Iterator[tuple[str, str]]:
         """Resource words that no kind goes by, and groups that have no kind."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from schemas.api import DENATURED_GROUP, Denatured, parse_kind
+from schemas.api import DENATURED_GROUP, Denatured, parse_wish
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import KindTable, ObjectKey
 
@@ -26,7 +26,7 @@ def renature(obj: Object, kinds: KindTable) -> tuple[ObjectKey, Object]:
 
     Its UID and its version are those of the Denatured: with that it came, and changes.
     """
-    read = parse_kind({field: value for field, value in obj.items() if field != "status"})
+    read = parse_wish(obj)
     assert isinstance(read, Denatured)
     template = obj["spec"]["template"]
     key = kinds.key_of(template)

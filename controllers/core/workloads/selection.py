@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
-from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
+from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 from schemas.upsync import UpsyncClause

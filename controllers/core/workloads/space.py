@@ -19,9 +19,9 @@ from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatu
 from controllers.core.workloads.selection import Reach, rules_of
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
-from schemas.api import BindingPolicy, EdgePlacement, parse_kind
-from schemas.chunks import WANT_MULTI
+from schemas.api import BindingPolicy, EdgePlacement, parse_wish
 from schemas.collectors import AGGREGATE, Program
+from schemas.content.chunks import WANT_MULTI
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
 from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
@@ -62,7 +62,7 @@ def reaches_among(objects: Iterable[Object]) -> frozenset[Reach]:
     found: set[Reach] = set()
     for obj in objects:
         try:
-            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+            parsed = parse_wish(obj)
         except InvalidObject:
             continue
         if isinstance(parsed, EdgePlacement | BindingPolicy):
@@ -328,8 +328,7 @@ class Workloads:
     def _read(self, name: str, obj: Object) -> frozenset[str]:
         """Take what a placement says, if that is valid; the others that it touches."""
         try:
-            said = {field: value for field, value in obj.items() if field != "status"}
-            placement = parse_kind(said)
+            placement = parse_wish(obj)
         except InvalidObject as error:
             self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
             return frozenset()

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.api import CONTROL_GROUP, CustomTransform, parse_kind
+from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
 from schemas.faults import Faulty, InvalidObject
 from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey
@@ -153,7 +153,7 @@ def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 def _read(name: str, obj: Object) -> tuple[Kind | None, Transform]:
     try:
-        read = parse_kind({field: value for field, value in obj.items() if field != "status"})
+        read = parse_wish(obj)
     except InvalidObject as error:
         return _meant(obj), Transform(name, errors=tuple(map(str, error.faults)))
     assert isinstance(read, CustomTransform)

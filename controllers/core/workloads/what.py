@@ -13,7 +13,7 @@ from typing import Any
 
 from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.selection import ANY, Reach, Rules, never_selected
-from schemas.chunks import CREATE_ONLY
+from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
