@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from leafcast.show.sanitize import sanitize
 
 FROM_SERVER = "Error from server ("
-_OF_NO_SERVER = frozenset({"NotServed", "Timeout", "Restarting"})
-"""Why a tree did not answer, in the command's own words."""
+_OF_NO_SERVER = frozenset({"InvalidKubeconfig", "NotServed", "Timeout", "Restarting"})
+"""Why no server was asked, or a tree did not answer, in the command's own words."""
 
 
 def said(error: BaseException) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from schemas.manifests import LoadedObject, load_manifests
+from schemas.content.manifests import LoadedObject, load_manifests
 
 SUFFIXES = (".json", ".yaml", ".yml")
 STDIN = "-"

@@ -10,8 +10,8 @@ from controllers.keys import CentreKeys
 from leafcast.ask.api import Api, ApiError
 from relay.asker import Asker, AskFailed
 from relay.ports import Clock, Dice
-from schemas.answer_sealing import AnswerKey
 from schemas.asks import GET, AskFault
+from schemas.content.answer_sealing import AnswerKey
 from schemas.identity import NodePath, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
 

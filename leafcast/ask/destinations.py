@@ -10,6 +10,7 @@ from typing import Any
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.session import CallFailed, Session
 from leafcast.ask.upsynced import WRONG_QUESTION
+from relay.core.asks.answers import destination_row
 from relay.core.link.session import Standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
@@ -154,15 +155,8 @@ def _counts(said: Any) -> dict[str, int]:
 
 
 def _destination(node: Form) -> Form:
-    worst = node["exceptions"][0] if node["exceptions"] else {"object": "", "reason": ""}
     return {
-        "path": node["path"],
-        "state": next(iter(node["states"]), ""),
-        "health": next(iter(node["health"]), ""),
-        "wave": node["wave"],
-        "complete": node["complete"],
+        **destination_row(node["path"], node),
         "silent_since_ms": node["silent_since_ms"],
         "left": node["state"] == "stopped",
-        "object": worst["object"],
-        "reason": worst["reason"],
     }

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from leafcast.cli.session_calls import call
-from leafcast.show.plurals import many
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath
+from schemas.wording import many
 
 ADD_SECONDS = 90.0
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.workloads.selection import STAYS_LABEL
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE
 

@@ -15,6 +15,7 @@ from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
 from relay.ports import Object
 from schemas.objects import ObjectKey
+from schemas.wording import some_of
 
 ASKED_AT_ONCE = 16
 NAMED_MAX = 3
@@ -69,13 +70,15 @@ class LiveCopies:
             return "there"
         fields = _drift(live, wanted)
         if before is None:
-            return f"there already, other: {_few(fields)}" if fields else "there already"
+            return (
+                f"there already, other: {some_of(fields, NAMED_MAX)}" if fields else "there already"
+            )
         if not fields:
             return "as meant"
         if not meant["kept"]:
-            return f"left to its cluster: {_few(fields)}"
+            return f"left to its cluster: {some_of(fields, NAMED_MAX)}"
         self.drifted += 1
-        return f"drift: {_few(fields)}"
+        return f"drift: {some_of(fields, NAMED_MAX)}"
 
 
 async def _copy(reader: EdgeReader, key: ObjectKey) -> Object | None:
@@ -89,8 +92,3 @@ async def _copy(reader: EdgeReader, key: ObjectKey) -> Object | None:
 def _drift(live: Mapping[str, Any], meant: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of a copy that are not as they are meant; what nobody said does not count."""
     return differing_fields(wish_of(live), wish_of(merge_applied(live, {}, meant)))
-
-
-def _few(fields: Sequence[str]) -> str:
-    more = len(fields) - NAMED_MAX
-    return ", ".join(fields[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

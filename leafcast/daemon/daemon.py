@@ -21,7 +21,7 @@ from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.nodes.admission import Admission, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
 from leafcast.daemon.nodes.certifying import Certifying
-from leafcast.daemon.nodes.expiring import certificates
+from leafcast.daemon.nodes.expiring import certificates, troubles
 from leafcast.daemon.nodes.handed_out import HandedOutFiles
 from leafcast.daemon.nodes.membership import Membership, register_membership
 from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
@@ -42,7 +42,6 @@ from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
-from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from leafcast.spaces import open_space
@@ -52,6 +51,7 @@ from relay.adapters.server.external_server import ServerPlace
 from relay.core.effects import Noted
 from relay.ports import Space
 from schemas.identity import NodePath, random_id
+from schemas.wording import many
 
 LOG_BYTES_MAX = 2_000_000
 
@@ -69,9 +69,8 @@ class Daemon:
         health: HealthAddress | None = None,
         kube: str | None = None,
     ) -> None:
-        self._health = health
+        self._health, self._place = health, place
         self.api = Api()
-        self._place = place
         self._clock = SystemClock()
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
         dice = self._dice = SystemDice()
@@ -110,17 +109,22 @@ class Daemon:
             lambda *said: self.tree.noted(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
+        self._diagnose(asks)
+        keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
+        register_node_keys(self.api, keys)
+        self._authority = self._changes_authority(centre, asks)
+        self.tree.decide = self._admission.decide
+
+    def _diagnose(self, asks: CentreAsks) -> None:
+        place = self._place
         register_diagnosis(
             self.api,
             self.tree,
             asks,
             self._clock,
             lambda: [*certificates(place), *self._admission.expiries()],
+            lambda: troubles(place),
         )
-        keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
-        register_node_keys(self.api, keys)
-        self._authority = self._changes_authority(centre, asks)
-        self.tree.decide = self._admission.decide
 
     def _changes_authority(self, centre: RunningCentre, asks: CentreAsks) -> AuthorityChange:
         place, leave = self._place, self._admission.leave

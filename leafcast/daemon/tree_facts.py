@@ -15,7 +15,7 @@ from leafcast.ask.handlers import children_counts, figures_of
 from leafcast.ask.remote import standing_of
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.local.tree import LocalTree
-from relay.core.asks.answers import destination_row, node_answer
+from relay.core.asks.answers import destination_row, node_answer, wave_of
 from relay.core.link.session import CATCHING_UP
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
@@ -75,7 +75,7 @@ def placement_names(tree: LocalTree) -> list[str]:
     if tree.controllers is None:
         return []
     translator = tree.controllers.translator
-    return sorted(translator.workloads.objects.keys() | translator.held.keys())
+    return sorted(translator.workloads.objects.keys() | translator.placements.held.keys())
 
 
 def placement_of(tree: LocalTree, key: str) -> str:
@@ -103,7 +103,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         **count_form(count),
         **selection_form(controllers, name),
         "problem": controllers.errors.get(title(name), ""),
-        "held": controllers.translator.held.get(name, ""),
+        "held": controllers.translator.placements.held.get(name, ""),
         "unreachable": _unreachable(tree, counts),
         "children": [
             _counted(tree, path, counts[path], _relays(direct)) for path in sorted(direct)
@@ -305,7 +305,7 @@ def _is_edge(tree: LocalTree, path: NodePath) -> bool:
 def _destination(tree: LocalTree, path: NodePath, count: Count) -> Form:
     state = _state(tree, path)
     return {
-        **destination_row(str(path), count.summary, exact=count.exact),
+        **destination_row(str(path), {**count_form(count), "wave": wave_of(count.summary)}),
         "silent_since_ms": state["silent_since_ms"],
         "left": state["state"] == "stopped",
     }

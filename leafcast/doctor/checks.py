@@ -10,13 +10,13 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
-from leafcast.doctor.expiry_checks import expiry_checks
+from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
 from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.show.durations import span_text
-from leafcast.show.plurals import many
 from schemas.identity import NodePath
+from schemas.wording import many
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
@@ -36,7 +36,8 @@ def checks(facts: Facts) -> list[Check]:
     if not facts.not_running:
         for group in (_servers, link_checks, _lag, _clock, _disk, _staleness):
             found += group(facts)
-        found += [*placement_checks(facts), *ledger_checks(facts.ledger), *expiry_checks(facts)]
+        found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
+        found += [*trouble_checks(facts), *expiry_checks(facts)]
     groups = list(dict.fromkeys(check.group for check in found))
     return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from leafcast.doctor.findings import Check, Expiry, Facts, State
 from leafcast.show.durations import span_text
-from leafcast.show.plurals import many
+from schemas.wording import many
 
 GROUP = "Expiry"
 WARNED_MS = 14 * 86_400_000
@@ -20,6 +20,13 @@ def expiry_checks(facts: Facts) -> Iterator[Check]:
     rest = len(facts.expiries) - len(told)
     if rest:
         yield Check(GROUP, "ok", f"{many(rest, 'thing')} that may expire: none of them soon")
+
+
+def trouble_checks(facts: Facts) -> Iterator[Check]:
+    """What is wrong with certificates, beside their ends."""
+    for one in facts.troubles:
+        state: State = "failure" if one.fails else "warning"
+        yield Check("Certificates", state, one.said, one.cause, one.remedy)
 
 
 def _check(one: Expiry, now_ms: int) -> Check | None:

@@ -149,6 +149,16 @@ class Expiry:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is not as it should be: what, why, what to do; whether something fails."""
+
+    said: str
+    cause: str
+    remedy: str
+    fails: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that was gathered at `now_ms`; `not_running` says why no tree answers, "" if one does.
 
@@ -168,6 +178,8 @@ class Facts:
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
     spaces: Sequence[SpaceFact] = ()
     expiries: Sequence[Expiry] = ()
+    # Of certificates, beside their ends.
+    troubles: Sequence[Trouble] = ()
     sealed: bool = True
 
 
@@ -185,6 +197,7 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
         ],
         ledger=LedgerFacts(**answer["ledger"]),
         expiries=[Expiry(**form) for form in answer["expiries"]],
+        troubles=[Trouble(**form) for form in answer["troubles"]],
         sealed=answer["sealed"],
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.findings import Check, Facts, NodeFacts
 from leafcast.show.durations import span_text
-from leafcast.show.plurals import many
 from schemas.reports import NEVER_JOINED
+from schemas.wording import many, some_of
 
 NAMED_MAX = 5
 REFUSED_MAX = 100
@@ -55,13 +55,11 @@ def _silent(facts: Facts, node: NodeFacts) -> Check:
 
 def _absent(paths: Sequence[str]) -> Check:
     """All of them in one: stores may be registered by the thousand before the first one joins."""
-    more = f" and {len(paths) - NAMED_MAX} more" if paths[NAMED_MAX:] else ""
     word = "was" if len(paths) == 1 else "were"
     return Check(
         "Links",
         "warning",
-        f"{many(len(paths), 'node')} {word} added and never joined: "
-        f"{', '.join(paths[:NAMED_MAX])}{more}",
+        f"{many(len(paths), 'node')} {word} added and never joined: {some_of(paths, NAMED_MAX)}",
         "nobody has used the bundle yet; they count apart, and hold nobody up",
         "where each belongs: leafcast join BUNDLE (leafcast node add --replace makes another); "
         "one that is not wanted: leafcast node remove PATH --force",

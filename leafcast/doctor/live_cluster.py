@@ -12,6 +12,7 @@ from typing import Any
 
 from relay.ports import Space, SpaceError
 from schemas.objects import ObjectKey
+from schemas.wording import some_of
 
 LEASE = ObjectKey("coordination.k8s.io", "leases", "kube-system", "kube-controller-manager")
 RENEWED_MS_MAX = 120_000
@@ -31,8 +32,7 @@ async def signs_of_life(space: Space, now_ms: int) -> str:
     nodes = (await space.list("", "nodes")).objects
     if nodes:
         names = sorted(str(node["metadata"]["name"]) for node in nodes)
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        return f"it has Nodes: {names[0]}{others}"
+        return f"it has Nodes: {some_of(names, 1)}"
     return ""
 
 

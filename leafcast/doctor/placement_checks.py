@@ -12,9 +12,9 @@ from leafcast.doctor.findings import (
     SpaceFact,
     StuckFacts,
 )
-from leafcast.show.plurals import many
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
 from schemas.placements import short_title, title
+from schemas.wording import many
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")

@@ -80,7 +80,7 @@ class Asking:
 
     def __init__(  # noqa: PLR0913 - most go out without a proxy
         self,
-        url: str,
+        urls: tuple[str, ...],
         token: Token,
         path: NodePath,
         folder: Path,
@@ -91,7 +91,8 @@ class Asking:
         proxy: str = "",
     ) -> None:
         self._proxy = proxy
-        self._url = url
+        self._urls = urls
+        self._at = ", ".join(urls)
         self._token = token
         self._path = path
         self._folder = folder
@@ -145,7 +146,7 @@ class Asking:
             guard=(guard := Guard()),
             clock=self._clock,
             # Whom it believes is told by the answer: whoever else is there can answer nothing.
-            parent=ParentLink((self._url,), seed, name, unchecked=True, proxy=self._proxy),
+            parent=ParentLink(self._urls, seed, name, unchecked=True, proxy=self._proxy),
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
             return await self._until_granted(server, client, request)
@@ -170,12 +171,12 @@ class Asking:
             elif self._clock.now().seconds <= patient_until:
                 pass  # The link is on its way.
             elif trouble_of(server.log) == NOT_LET_IN:
-                raise _unknown_tree(self._path, self._url)
+                raise _unknown_tree(self._path, self._at)
             else:
-                why = await cause_at([self._url], *cause_of(server.log))
+                why = await cause_at(self._urls, *cause_of(server.log))
                 self._tell(
                     _NOT_REACHED,
-                    f"the tree is not reached{why or ' at ' + self._url}; trying again",
+                    f"the tree is not reached{why or ' at ' + self._at}; trying again",
                 )
             await self._clock.sleep(pause)
 
@@ -195,15 +196,15 @@ class Asking:
     def _judge(self, fault: NoAnswer | RecordRefused, doubts: int) -> None:
         """Raises JoinFailed for what was said often enough to be believed."""
         if isinstance(fault, NoAnswer) and fault.word == NO_WAY_UP:
-            said = f"the relay at {self._url} does not reach the centre; trying again"
+            said = f"the relay at {self._at} does not reach the centre; trying again"
             return self._tell(_NO_WAY, said)
         if doubts < DOUBTS_MAX:
             return None
         if isinstance(fault, NoAnswer) and fault.word == UNKNOWN_TOKEN:
-            raise _unknown_token(self._path, self._url)
+            raise _unknown_token(self._path, self._at)
         raise JoinFailed(
             self._path,
-            f"{self._url} answers what the token does not fit: {fault}",
+            f"{self._at} answers what the token does not fit: {fault}",
             "see whether the address is the one that `leafcast node add` printed",
         )
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from leafcast.local.attached_cluster import attachment
-from leafcast.local.credentials import CredentialsUnusable, keep_seed, load_credentials
+from leafcast.local.credentials.files import CredentialsUnusable, keep_seed, load_credentials
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.node_runtime import NodeRuntime, World

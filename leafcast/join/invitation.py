@@ -26,15 +26,15 @@ class InvitationUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Who may ask where to be which node."""
+    """Who may ask where to be which node; the first of the addresses that is reached counts."""
 
-    url: str
+    urls: tuple[str, ...]
     token: Token
     path: NodePath
 
 
 def invitation_of(source: str, token: str | None, path: str | None) -> Invitation | None:
-    """What was named: an address with its token, or a file of both; None of any other file.
+    """What was named: addresses with a token, or a file of both; None of any other file.
 
     Raises InvitationUnusable or TokenRefused.
     """
@@ -50,7 +50,7 @@ def invitation_of(source: str, token: str | None, path: str | None) -> Invitatio
 
 
 def read_invitation(data: bytes) -> tuple[str, str] | None:
-    """The address and the token of a file; None if it holds something else."""
+    """The addresses and the token of a file; None if it holds something else."""
     if len(data) > _FILE_BYTES_MAX:
         return None
     try:
@@ -67,15 +67,12 @@ def _words(file: Path) -> tuple[str, str] | None:
         return None  # Whoever reads it as a bundle says so.
 
 
-def _invitation(source: str, url: str, text: str, path: str | None) -> Invitation:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in SCHEMES and parts.hostname and (parts.port or True)
-    except ValueError:
-        usable = False
-    if not usable:
-        remedy = "write wss://HOST/PATH, tls://HOST:PORT, or nats://127.0.0.1:PORT"
-        raise InvitationUnusable(url, "it is no address of a server", remedy)
+def _invitation(source: str, said: str, text: str, path: str | None) -> Invitation:
+    urls = tuple(said.split(","))
+    for url in urls:
+        if not _is_address(url):
+            remedy = "write wss://HOST/PATH, tls://HOST:PORT, or nats://127.0.0.1:PORT"
+            raise InvitationUnusable(url, "it is no address of a server", remedy)
     token = read_token(text)
     asked = NodePath.parse(path) if path else token.path
     if asked is None:
@@ -84,4 +81,12 @@ def _invitation(source: str, url: str, text: str, path: str | None) -> Invitatio
     if token.path is not None and asked != token.path:
         reason = f"the token is for {token.path}, not {asked}"
         raise InvitationUnusable(source, reason, "leave out --path, or ask for another token")
-    return Invitation(url, token, asked)
+    return Invitation(urls, token, asked)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

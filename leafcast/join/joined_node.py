@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
+from leafcast.local.credentials.node_certificate import NodeCertificate
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.listening import Listening
-from leafcast.local.node_certificate import NodeCertificate
 from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams

@@ -1,1 +1,1 @@
-"""Nodes and whole trees on this machine: how they run, what lies where, what the demo shows."""
+"""Nodes and whole trees on this machine: how they run, and what lies where."""

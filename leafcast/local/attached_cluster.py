@@ -17,9 +17,9 @@ from relay.syncer.applying import ContentMissing
 from relay.syncer.record import DoneStore
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import CopiesBus, Upsyncer
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
+from schemas.content.sealing import SealingKey
 from schemas.identity import NodePath, TreeId
-from schemas.sealing import SealingKey
 
 CLUSTER_BUCKET = "wec"
 

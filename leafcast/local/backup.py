@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from leafcast.data_dir import DataDir
-from leafcast.local.authorities import AUTHORITY_FILES
+from leafcast.local.credentials.authorities import AUTHORITY_FILES
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.jetstream.stream_backup import backup_stream, restore_stream
 from schemas.codec import from_json

@@ -12,11 +12,11 @@ from pathlib import Path
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import NodeCredentials
 from leafcast.data_dir import DataDir
-from leafcast.local.authorities import load_or_make_authorities
-from leafcast.local.certificates import IssuedCertificates
-from leafcast.local.credentials import keep_credentials
+from leafcast.local.credentials.authorities import load_or_make_authorities
+from leafcast.local.credentials.certificates import IssuedCertificates
+from leafcast.local.credentials.files import keep_credentials
+from leafcast.local.credentials.node_certificate import FOLDER, NodeCertificate
 from leafcast.local.known_children import KnownChildren
-from leafcast.local.node_certificate import FOLDER, NodeCertificate
 from leafcast.local.node_runtime import account_seeds
 from leafcast.local.planned_nodes import PlannedNode, plan_nodes
 from leafcast.local.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config

@@ -17,11 +17,11 @@ from typing import Any, TypedDict
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
 from leafcast.local.believed import goes_on
-from leafcast.local.credentials import CredentialsUnusable
+from leafcast.local.credentials.files import CredentialsUnusable
+from leafcast.local.credentials.node_certificate import NodeCertificate
+from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
-from leafcast.local.node_certificate import NodeCertificate
-from leafcast.local.own_key import OwnKey
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.entrance import Decide, Entrance, EntranceKeys

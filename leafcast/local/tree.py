@@ -23,18 +23,17 @@ from controllers.nodes import (
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
-from leafcast.local.authorities import Authorities, load_or_make_authorities
 from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
-from leafcast.local.certificates import LocalListening
-from leafcast.local.credentials import keep_credentials, keep_seed, load_credentials
+from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
+from leafcast.local.credentials.certificates import LocalListening
+from leafcast.local.credentials.files import keep_credentials, keep_seed, load_credentials
+from leafcast.local.credentials.store_key import kept_store_key
 from leafcast.local.inventory import edge_objects
 from leafcast.local.listening import kept_listening
 from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
-from leafcast.local.store_key import kept_store_key
 from leafcast.local.views import TreeShape, TreeView
-from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
@@ -51,6 +50,7 @@ from relay.ports import BusBroken, Space, SpaceError
 from schemas.enrolment import NO_WAY_UP, plain_answer
 from schemas.identity import NodePath, TreeId
 from schemas.objects import BUILT_IN_KINDS
+from schemas.wording import many
 
 VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25
@@ -204,7 +204,7 @@ class LocalTree:
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
-        await self._registered(lambda: self._enrol(world))
+        await self._registered(self._enrol)
         self._progress("the centre is running")
 
     async def _restore(self, centre: NodeRuntime) -> None:
@@ -215,7 +215,7 @@ class LocalTree:
         except CannotConnect as error:
             raise BusBroken(str(error)) from error
 
-    async def _enrol(self, world: World) -> None:
+    async def _enrol(self) -> None:
         """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
         assert self.controllers is not None
         assert self.inventory is not None
@@ -224,8 +224,8 @@ class LocalTree:
             if planned.edge:
                 for obj in edge_objects(planned.path):
                     await self.inventory.apply(obj, NODE_MANAGER, create_only=True)
-            if node_record(issuer, world.tree, planned.path) is None:
-                await enrol_node(issuer, world.tree, planned.path, planned.nkey)
+            if node_record(issuer, planned.path) is None:
+                await enrol_node(issuer, planned.path, planned.nkey)
         forget_planned(self._place)
 
     async def _control(self, relay: Driver) -> None:
@@ -271,7 +271,7 @@ class LocalTree:
         kept = {path: load_credentials(self._place.node(path), path) for path in first}
         known = {path: its.nkey for path, its in kept.items() if its is not None}
         known |= {NodePath().child(name): nkey for name, nkey in centre.enrolled.items()}
-        await enrol_lost_nodes(issuer, issuer.tree, known)
+        await enrol_lost_nodes(issuer, known)
 
     async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
         for tier in self.shape.tiers():
@@ -286,9 +286,7 @@ class LocalTree:
         folder = self._place.node(path)
         if parent is None:
             return
-        credentials = await self._registered(
-            lambda: self._credentials(world, path, folder, edge=edge)
-        )
+        credentials = await self._registered(lambda: self._credentials(path, folder, edge=edge))
         if credentials is None:
             return
         await parent.until(lambda node: path.name in node.children())
@@ -327,7 +325,7 @@ class LocalTree:
                 await self._clock.sleep(REGISTER_AGAIN_SECONDS)
 
     async def _credentials(
-        self, world: World, path: NodePath, folder: Path, *, edge: bool
+        self, path: NodePath, folder: Path, *, edge: bool
     ) -> NodeCredentials | None:
         """The node's own from an earlier start; a new node is registered, an edge with inventory.
 
@@ -337,13 +335,13 @@ class LocalTree:
         assert self.inventory is not None
         issuer = self.controllers.issuer
         kept = load_credentials(folder, path)
-        record = node_record(issuer, world.tree, path)
+        record = node_record(issuer, path)
         if kept is not None and record is None and self._ledger_lost:
-            await enrol_node(issuer, world.tree, path, kept.nkey)
+            await enrol_node(issuer, path, kept.nkey)
             return kept
         if kept is not None:
             return kept if record is not None and kept.nkey in record.nkey.split() else None
-        fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
+        fresh = await add_node(issuer, path, self._dice.entropy(32), new_user_nkey)
         if edge:
             # Before the credentials: for who has them this is not done again, so what people change
             # or remove there stays so.

@@ -15,7 +15,6 @@ from typing import Any
 
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
-from leafcast.show.plurals import many
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.kube_servers.api_server import ApiServer
 from relay.adapters.kube_servers.binaries import (
@@ -32,6 +31,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.logged_process import ServerFailed
 from relay.ports import Clock, Dice
 from schemas.identity import NodePath
+from schemas.wording import many
 
 CENTRE, ALL = "centre", "all"
 CHOICES = (CENTRE, ALL)
@@ -126,7 +126,7 @@ class TreeKube:
     async def _define(self, centre: ApiServer) -> None:
         """Define our kinds there, and wait until they are served."""
         # Here, as every `leafcast up` would build the models of our kinds, which takes 0.1 s.
-        from schemas.crds import custom_resource_definitions  # noqa: PLC0415
+        from schemas.crds.definitions import custom_resource_definitions  # noqa: PLC0415
 
         definitions = custom_resource_definitions()
         for definition in definitions:

@@ -127,12 +127,17 @@ def restarts(obj: Fields) -> str:
     )
 
 
-def _condition_of(obj: Fields, type_: str) -> str:
+def _condition_of(obj: Fields, type_: str, field: str = "status") -> str:
     """A condition's status, "" if it is not there."""
     for one in listed(obj, "status", "conditions"):
         if at(one, "type") == type_:
-            return str(at(one, "status"))
+            return str(at(one, field))
     return ""
+
+
+def synced(obj: Fields) -> str:
+    """In a word whether a placement is everywhere, and if not why."""
+    return _condition_of(obj, "Synced", "reason") or NONE
 
 
 def job_status(obj: Fields) -> str:

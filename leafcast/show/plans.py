@@ -9,6 +9,7 @@ from typing import Any
 
 from leafcast.show.object_tables import laid_out, widths_of
 from leafcast.show.rendering import shortened
+from schemas.wording import some_of
 
 FIELDS_MAX = 3
 HEADERS = ("DESTINATION", "OBJECT", "ACTION", "WHY")
@@ -63,8 +64,7 @@ def why_text(row: Form) -> str:
         return str(row["why"])
     if row["why"]:
         return f"{row['why']} for {shortened(fields[0])}"
-    more = len(fields) - FIELDS_MAX
-    return ", ".join(fields[:FIELDS_MAX]) + (f" and {more} more" if more > 0 else "")
+    return some_of(fields, FIELDS_MAX)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from leafcast.show.durations import span_text
 from schemas.reports import AT_WORK, NEVER_JOINED
+from schemas.wording import some_of
 
 Form = Mapping[str, Any]
 
@@ -307,8 +308,7 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
         yield Text()
     yield from _silent_lines(named, now_ms)
     if absent := [node["path"] for node in nodes if node["state"] == NEVER_JOINED]:
-        more = f" and {len(absent) - ABSENT_NAMED_MAX} more" if absent[ABSENT_NAMED_MAX:] else ""
-        yield Text(f"  {_never_joined(len(absent))}: {', '.join(absent[:ABSENT_NAMED_MAX])}{more}")
+        yield Text(f"  {_never_joined(len(absent))}: {some_of(absent, ABSENT_NAMED_MAX)}")
 
 
 def _behind(path: str, silent: Container[str]) -> bool:

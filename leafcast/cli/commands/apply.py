@@ -11,22 +11,22 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.apply_batch import Change, complete, held_together, judge, make
-from leafcast.cli.apply_warnings import warnings
-from leafcast.cli.object_options import (
+from leafcast.cli.apply.batch import Change, complete, held_together, judge, make
+from leafcast.cli.apply.warnings import warnings
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import (
     dry_run_option,
     files_options,
     load_files,
     namespace_option,
     refuse,
 )
-from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
 from relay.ports import Object, SpaceError
-from schemas.manifests import LoadedObject
+from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
 
 DryRun = Literal["none", "client", "server"]

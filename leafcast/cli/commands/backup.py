@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
 from leafcast.data_dir import DataDir
 from leafcast.local.backup import BackupUnusable, place_backup

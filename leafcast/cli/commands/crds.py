@@ -6,7 +6,7 @@ import json
 
 import click
 
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.yaml_writing import write_yaml
 
 

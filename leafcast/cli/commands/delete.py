@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,18 +13,19 @@ import click
 from leafcast.ask.object_readers import CentreReader, NotFound
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
-from leafcast.cli.object_options import (
+from leafcast.cli.apply.batch import held_together
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import (
     dry_run_option,
     load_files,
     meant_by,
     objects_options,
     refusals,
 )
-from leafcast.cli.options import data_dir_option
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from relay.ports import Object, SpaceError
-from schemas.manifests import LoadedObject
+from schemas.content.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
 from schemas.selectors import LabelSelector
 
@@ -104,12 +105,13 @@ async def delete_all(session: Session, request: Request) -> int:
     Raises SpaceError if the space refuses one: then what others lean on stays.
     """
     found, missing = await doomed_by(session, request)
-    for _, alike in groupby(found, key=_late_first):
-        if request.dry:
-            for doomed in alike:
-                click.echo(f"{_told(doomed)} (dry run)")
-        else:
-            await _delete_at_once(session, list(alike))
+    if request.dry:
+        for doomed in found:
+            click.echo(f"{_told(doomed)} (dry run)")
+    elif found:
+        async with held_together(session) as go_on:
+            for _, alike in groupby(found, key=_late_first):
+                await _delete_at_once(session, list(alike), go_on)
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing
@@ -121,7 +123,9 @@ async def doomed_by(session: Session, request: Request) -> tuple[list[Doomed], i
     return [*await _inside(session, found), *found], missing
 
 
-async def _delete_at_once(session: Session, alike: Sequence[Doomed]) -> None:
+async def _delete_at_once(
+    session: Session, alike: Sequence[Doomed], between: Callable[[], Awaitable[None]]
+) -> None:
     """Delete objects of which none leans on another; each is told of, in their order.
 
     Raises the first SpaceError, once what was begun is done; after it no other is begun.
@@ -133,6 +137,7 @@ async def _delete_at_once(session: Session, alike: Sequence[Doomed]) -> None:
         async with limit:
             if refused:
                 return False
+            await between()
             space, uid = session.space_for(doomed.key), doomed.object["metadata"]["uid"]
             try:
                 await space.delete(doomed.key, uid)

@@ -17,11 +17,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from leafcast.local.demo_progress import Progress
-from leafcast.local.demo_run import run_demo, temporary_folder
-from leafcast.local.demo_screen import Screen
-from leafcast.local.demo_view import summary_table
-from leafcast.local.demo_workload import BadWorkload, Workload, load_files, load_shop
+from leafcast.demo.progress import Progress
+from leafcast.demo.run import run_demo, temporary_folder
+from leafcast.demo.screen import Screen
+from leafcast.demo.view import summary_table
+from leafcast.demo.workload import BadWorkload, Workload, load_files, load_shop
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -33,9 +33,9 @@ from leafcast.local.views import (
     TreeShape,
     TreeView,
 )
-from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
+from schemas.wording import many
 
 KEPT_NAMED_MAX = 5
 CTRL_C = 130

@@ -10,14 +10,14 @@ import click
 from leafcast.ask.object_readers import NotFound, Reader, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
-from leafcast.cli.object_options import (
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import (
     at_option,
     load_files,
     meant_by,
     objects_options,
     refusals,
 )
-from leafcast.cli.options import data_dir_option
 from leafcast.cli.resource_arguments import Meant, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described

@@ -17,16 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 from leafcast.ask.session import CallFailed, NotRunning
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import print_view
 from leafcast.cli.session_calls import in_session
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check, Facts, SpaceFact, exit_code, read_facts
 from leafcast.doctor.space_checks import look_at_spaces
-from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
+from schemas.wording import many
 
 ASK_SECONDS = 30.0
 NAMED_MAX = 8

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.daemon.process import stop_daemon
 from leafcast.data_dir import DataDir
 from leafcast.signals import Ended, run_until_signal

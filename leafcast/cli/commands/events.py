@@ -15,7 +15,7 @@ from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.commands.wait import placements_named
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import WATCH_SECONDS, print_view, table_console
 from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.durations import span_text
@@ -23,6 +23,7 @@ from relay.adapters.clock import SystemClock
 from schemas.identity import NodePath
 from schemas.placements import KINDS, kind_of, meant, title
 from schemas.refusals import BadIdentity
+from schemas.wording import some_of
 
 TYPES = ("Normal", "Warning")
 NAMED_MAX = 12
@@ -95,10 +96,9 @@ async def _check_known(session: Session, about: str) -> None:
         names = [form["name"] for form in (await session.call("status"))["placements"]]
         about = meant(placements_named([about])[0], names) if about else ""
     if about and about not in names:
-        listed = ", ".join(names[:NAMED_MAX]) or "none yet"
-        more = f" and {len(names) - NAMED_MAX} more" if names[NAMED_MAX:] else ""
+        listed = some_of(names, NAMED_MAX) or "none yet"
         what = "node" if about.startswith("/") else kind_of(about).kind
-        raise click.UsageError(f"--for {about}: there is no such {what}; there are: {listed}{more}")
+        raise click.UsageError(f"--for {about}: there is no such {what}; there are: {listed}")
 
 
 def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]:

@@ -15,14 +15,14 @@ from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.cli.edge_copies import show_all_edges
 from leafcast.cli.location_instances import with_instances
-from leafcast.cli.object_options import (
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import (
     at_option,
     load_files,
     meant_by,
     objects_options,
     refusals,
 )
-from leafcast.cli.options import data_dir_option
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from leafcast.show.object_output import (
@@ -39,7 +39,7 @@ from leafcast.show.object_output import (
 from leafcast.show.object_tables import pretends
 from leafcast.show.sanitize import sanitize
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
-from schemas.manifests import LoadedObject
+from schemas.content.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import click
 
 from leafcast.cli.install_manifests import ROLES, STATUSES, Manifest, Wish, manifests
-from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
+from leafcast.cli.options.kubernetes import context_option, kubeconfig_option
 from leafcast.doctor.live_cluster import check_inert
 from leafcast.signals import run_until_signal
 from leafcast.space_settings import SpaceSetting

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
-from leafcast.cli.health_options import health_options
-from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
-from leafcast.cli.listen_options import listen_options
-from leafcast.cli.options import NodeAt
-from leafcast.cli.store_key_option import StoreKeyFile, store_key_option
+from leafcast.cli.options.common import NodeAt
+from leafcast.cli.options.health import health_options
+from leafcast.cli.options.kubernetes import context_option, kubeconfig_option
+from leafcast.cli.options.listen import listen_options
+from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.join.asking import Asking
@@ -105,12 +105,12 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     if invited is None:
         file = Path(source)
         found = read_bundle(file)
-        folder = data_dir or default_folder(found)
+        folder = (data_dir or default_folder(found)).absolute()
     else:
-        folder = data_dir or default_folder_of(invited.token.tree, invited.path)
+        folder = (data_dir or default_folder_of(invited.token.tree, invited.path)).absolute()
         file = folder / BUNDLE_FILE
         asking = Asking(
-            invited.url, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
+            invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
         )
         found = asking.granted_before() or _until_ended(asking.run(), again)
     with joined_folder(folder, file, found, clock, dice) as place:

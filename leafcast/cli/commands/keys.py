@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
 from leafcast.key_files import (
     read_public,
@@ -22,12 +22,12 @@ from leafcast.key_files import (
     write_root,
 )
 from leafcast.show.object_tables import laid_out
-from leafcast.show.plurals import many
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemDice
 from schemas.identity import KeyId, TreeId, random_id
 from schemas.records import KeysRecord
 from schemas.signing import Signer
+from schemas.wording import many
 
 SECONDS = 600.0
 LACKING_MAX = 10

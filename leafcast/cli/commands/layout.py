@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from leafcast.cli.space_options import spaces_options
+from leafcast.cli.options.spaces import spaces_options
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.local.layout import Layout
 from leafcast.local.views import TreeShape

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from leafcast.cli import shell_completion
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.data_dir import DataDir
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity

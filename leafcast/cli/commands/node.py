@@ -16,7 +16,7 @@ from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
 from leafcast.cli.hand_over import HandOver, add_bundle, add_token, labels_text, writable
-from leafcast.cli.options import NodeAt, NodesAt, data_dir_option
+from leafcast.cli.options.common import NodeAt, NodesAt, data_dir_option
 from leafcast.cli.session_calls import call
 from relay.atomic_file import atomic_write
 

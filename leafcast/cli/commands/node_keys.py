@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from leafcast.cli import shell_completion
-from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.session_calls import call
 
 SECONDS = 120.0

@@ -15,13 +15,13 @@ import click
 
 from leafcast.ask.session import Session
 from leafcast.cli.hand_over import HandOver, invitation
-from leafcast.cli.object_options import refuse
+from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import in_session
-from leafcast.show.plurals import many
 from relay.atomic_file import atomic_write
 from schemas import names
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
+from schemas.wording import many
 
 ADDED_AT_ONCE, CHECKED_AT_ONCE = 500, 2_000
 ADD_SECONDS = 180.0

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from leafcast.cli.object_options import refuse
-from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.options.common import NodeAt, data_dir_option
+from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import call
 from leafcast.show.object_tables import laid_out
-from leafcast.show.plurals import many
 from leafcast.show.sanitize import sanitize
+from schemas.wording import many
 
 SECONDS = 20.0
 APPROVE_SECONDS = 300.0

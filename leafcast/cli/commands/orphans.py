@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
-from leafcast.show.plurals import many
 from leafcast.show.sanitize import sanitize
+from schemas.wording import many, some_of
 
 SECONDS = 60.0
 NAMED_MAX = 10
@@ -66,18 +66,15 @@ def _lines(found: dict[str, Any]) -> list[str]:
             lines += [f"  and {more} more"] if more > 0 else []
         lines.append(f"  {_ended_by(listed)}: leafcast withdraw {term}")
     if silent := found["silent"]:
-        lines.append(f"{many(len(silent), 'node')} did not answer: {_some(silent)}")
+        lines.append(f"{many(len(silent), 'node')} did not answer: {some_of(silent, NAMED_MAX)}")
     if absent := found["absent"]:
         has = "has" if len(absent) == 1 else "have"
-        lines.append(f"{many(len(absent), 'node')} {has} never joined: {_some(absent)}")
+        lines.append(
+            f"{many(len(absent), 'node')} {has} never joined: {some_of(absent, NAMED_MAX)}"
+        )
     if not by_term:
         lines.insert(0, "No orphans: the centre knows all that nodes hold.")
     return lines
-
-
-def _some(paths: list[str]) -> str:
-    more = len(paths) - NAMED_MAX
-    return ", ".join(paths[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _ended_by(listed: list[dict[str, Any]]) -> str:
@@ -89,4 +86,6 @@ def _ended_by(listed: list[dict[str, Any]]) -> str:
 
 
 def _said(orphan: dict[str, Any]) -> str:
-    return sanitize(f"{orphan['kind']} {orphan['name']} (at {orphan['path']})")
+    holders = orphan["nodes"]
+    at = orphan["path"] if holders == 1 else f"{many(holders, 'node')}, e.g. {orphan['path']}"
+    return sanitize(f"{orphan['kind']} {orphan['name']} (at {at})")

@@ -13,17 +13,17 @@ import click
 from leafcast.ask.plan_changes import Written
 from leafcast.ask.plans import PlannedChange, planned
 from leafcast.ask.session import Session
-from leafcast.cli.apply_batch import complete, judge
-from leafcast.cli.apply_warnings import warnings
+from leafcast.cli.apply.batch import complete, judge
+from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.commands.delete import Request, doomed_by
 from leafcast.cli.live_copies import LiveCopies
-from leafcast.cli.object_options import files_options, load_files, namespace_option
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import files_options, load_files, namespace_option
 from leafcast.cli.session_calls import in_session
 from leafcast.cli.trouble import exit_code_two
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
-from schemas.manifests import LoadedObject
+from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
 
 ROWS_AT_ONCE = 200
@@ -116,11 +116,11 @@ class _Shown:
 
     @property
     def changes(self) -> bool:
-        """Whether anything would be another, or is not as it is meant."""
+        """Whether anything would be another, or is not as it is meant, as far as edges answered."""
         counts = self.plan.summary["counts"]
         centre = any(verb != "unchanged" for verb in self.intent.verbs.values())
-        drift = self.live is not None and self.live.drifted > 0
-        return centre or drift or any(counts[word] for word in _CHANGES)
+        unlike = self.live is not None and (self.live.drifted > 0 or bool(self.live.silent))
+        return centre or unlike or any(counts[word] for word in _CHANGES)
 
     async def as_table(self) -> None:
         summary = self.plan.summary

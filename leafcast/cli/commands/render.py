@@ -13,8 +13,8 @@ import click
 from leafcast.ask.object_readers import EdgeReader, NotFound
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.object_options import namespace_option, refusals
-from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.options.common import NodeAt, data_dir_option
+from leafcast.cli.options.objects import namespace_option, refusals
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from leafcast.cli.trouble import exit_code_two

@@ -11,8 +11,8 @@ import click
 from leafcast.ask.rollouts import ask_of, rollout_named
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.object_options import refuse
-from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.options.common import NodeAt, data_dir_option
+from leafcast.cli.options.objects import refuse
 from leafcast.cli.printing import show, watch
 from leafcast.cli.session_calls import in_session
 from leafcast.show.rollout_tables import history_view, rollout_view

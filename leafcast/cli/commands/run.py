@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from leafcast.cli.health_options import health_options
+from leafcast.cli.options.health import health_options
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS

@@ -18,7 +18,7 @@ from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.commands.wait import placements_named
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import show, watch
 from leafcast.show.tree_tables import placement_view, placements_view, worst_first
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import show, watch
 from leafcast.show.tree_tables import tree_view
 

@@ -15,10 +15,10 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from leafcast.cli.listen_options import listen_options
-from leafcast.cli.options import data_dir_option
-from leafcast.cli.space_options import spaces_options
-from leafcast.cli.store_key_option import StoreKeyFile, store_key_option
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.listen import listen_options
+from leafcast.cli.options.spaces import spaces_options
+from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
 from leafcast.daemon.process import (
     DaemonEnded,
     prepare_folder,
@@ -28,8 +28,8 @@ from leafcast.daemon.process import (
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
+from leafcast.local.credentials.store_key import keep_file, kept_file
 from leafcast.local.listening import Listening, keep_listening, kept_listening
-from leafcast.local.store_key import keep_file, kept_file
 from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -40,13 +40,13 @@ from leafcast.local.views import (
     TIMEOUT_SECONDS_MAX,
     TreeShape,
 )
-from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
 from relay.adapters.server.store_key import check_key
 from schemas.identity import NodePath
+from schemas.wording import many
 
 CONTEXTS_SHOWN = 8
 SHOP = Path(__file__).resolve().parents[2] / "shop"

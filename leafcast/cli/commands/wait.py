@@ -11,10 +11,9 @@ import click
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.ask.session import CallFailed, Session
 from leafcast.cli import shell_completion
-from leafcast.cli.object_options import refuse
-from leafcast.cli.options import data_dir_option
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import look_until
-from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
 from schemas.durations import BadDuration, read_duration
@@ -27,11 +26,12 @@ from schemas.placements import (
     placement_kind,
     short_title,
 )
+from schemas.wording import all_but, many
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
-ROLLED_OUT = "rolled-out"
-CONDITIONS = ("synced", "healthy", ROLLED_OUT)
+ROLLED_OUT, DELETE = "rolled-out", "delete"
+CONDITIONS = ("synced", "healthy", ROLLED_OUT, DELETE)
 _CONDITION = "condition="
 
 
@@ -52,7 +52,7 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     said = value.removeprefix(_CONDITION).lower()
     if said not in CONDITIONS:
         raise click.BadParameter(
-            f'"{value}" is not a condition; write synced, healthy or rolled-out'
+            f'"{value}" is not a condition; write synced, healthy, rolled-out or delete'
         )
     return said
 
@@ -70,12 +70,12 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "condition",
     required=True,
     callback=_condition,
-    metavar="synced|healthy|rolled-out",
+    metavar="|".join(CONDITIONS),
     shell_complete=lambda _context, _option, said: [
         word for word in CONDITIONS if word.startswith(said)
     ],
     help="Delivered to all destinations, or also working at all of them, or through all waves "
-    "of its Rollout.",
+    "of its Rollout, or gone from the centre.",
 )
 @click.option(
     "--timeout",
@@ -89,11 +89,14 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 def wait(
     *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
 ) -> None:
-    """Wait until placements are synced or healthy at every destination, or rolled out.
+    """Wait until placements are synced or healthy at every destination, rolled out, or gone.
 
     What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
     if time is up; the last state is told then.
     """
+    if condition == DELETE and any("/" not in said for said in placements):
+        # What is gone cannot tell which of two kinds the name meant.
+        raise click.UsageError("--for=delete: name the kind, too: epl/NAME or bp/NAME")
     try:
         names = placements_named(placements)
         met, states = run_until_signal(_wait(data_dir, names, condition, timeout))
@@ -153,7 +156,8 @@ async def _asked(session: Session, names: Sequence[str], condition: str, seconds
 def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iterator[str]:
     """Where a placement stood when time was up, the worst of it, and what to do."""
     name = state["name"]
-    waited = f"waiting for {long_title(_placement(state))} to be {condition}"
+    wanted = "gone" if condition == DELETE else condition
+    waited = f"waiting for {long_title(_placement(state))} to be {wanted}"
     yield f"timed out after {seconds:g}s {waited}: {_figures(state)}"
     if state.get("problem"):
         yield f"  {state['problem']}"
@@ -170,12 +174,6 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
 def _short(name: str) -> str:
     """A name as commands take it."""
     return name if kind_of(name) is EDGE_PLACEMENTS else short_title(name)
-
-
-def _others(counts: Mapping[str, int], well: str) -> str:
-    """` (1 failing, 2 pending)`: what those are that are not as they should be."""
-    said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
-    return f" ({', '.join(said)})" if said else ""
 
 
 def _placement(state: Mapping[str, Any]) -> str:
@@ -200,8 +198,8 @@ def _figures(state: Mapping[str, Any]) -> str:
     states, health = state["states"], state["health"]
     synced, healthy = states.get("synced", 0), health.get("healthy", 0)
     said = [
-        f"{least}{synced} of {many(whole, 'destination')} synced{_others(states, 'synced')}",
-        f"{healthy} healthy{_others(health, 'healthy')}",
+        f"{least}{synced} of {many(whole, 'destination')} synced{all_but(states, 'synced')}",
+        f"{healthy} healthy{all_but(health, 'healthy')}",
     ]
     if state["blocking"]:
         said.append(f"no answer yet from {', '.join(state['blocking'])}")

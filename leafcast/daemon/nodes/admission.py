@@ -207,9 +207,9 @@ class Admission:
     ) -> Json:
         """Hand out a token for each `{path, labels}`, all or none: `{faults, added}`.
 
-        Of each added: path, token, url, untilMs, and how many earlier tokens are void. A path may
-        end with a pattern (`/region-1/store-*`), then `uses` is how many may come with its token.
-        Raises ApiError.
+        Of each added: path, token, url (several with commas between), untilMs, and how many earlier
+        tokens are void. A path may end with a pattern (`/region-1/store-*`), then `uses` is how
+        many may come with its token. Raises ApiError.
         """
         wishes = read_wishes(nodes, relay=relay, replace=replace, sure=sure, uses=uses)
         async with self._changing:
@@ -250,7 +250,7 @@ class Admission:
         for wish, (token, one) in zip(wishes, made, strict=True):
             old = self._admissions.hand_out(one, now)
             void += old
-            url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
+            url = ",".join(plan.parents[wish.wanted.path.parent]["leafUrls"])
             form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
             found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
         self._files.keep([one for _, one in made])

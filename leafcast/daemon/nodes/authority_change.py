@@ -18,14 +18,14 @@ from leafcast.ask.client import CentreAsks
 from leafcast.daemon.nodes.certifying import Certifying
 from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
-from leafcast.local.authorities import (
+from leafcast.local.credentials.authorities import (
     Authorities,
     begin_change,
     end_change,
     load_authorities,
     switch,
 )
-from leafcast.local.certificates import IssuedCertificates
+from leafcast.local.credentials.certificates import IssuedCertificates
 from relay.adapters.server.process import ServerFailed
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock

@@ -14,8 +14,8 @@ from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
 from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
-from leafcast.local.authorities import Authorities, load_or_make_authorities
-from leafcast.local.certificates import IssuedCertificates, NameTaken
+from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
+from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
 from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
@@ -42,7 +42,7 @@ class Certifying:
             await self._clock.sleep(LOOK_SECONDS)
             try:
                 await self.renew_due(self._clock.now().wall_ms)
-            except (BusBroken, OSError) as error:
+            except (BusBroken, OSError, IssuedUnreadable) as error:
                 log.warning("certificates are not renewed now: %s", error)
 
     async def renew_due(self, now_ms: int) -> list[NodePath]:
@@ -83,6 +83,8 @@ class Certifying:
         except (RequestRefused, NameTaken) as error:
             remedy = "start that relay with another --listen, and add nodes below it then"
             raise ApiError("Invalid", f"the certificate of {path}: {error}", remedy) from error
+        except IssuedUnreadable as error:
+            raise ApiError("Failed", error.reason, error.remedy) from error
         except AskFailed as failed:
             raise api_error(failed.fault) from failed
 

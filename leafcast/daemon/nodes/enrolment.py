@@ -22,7 +22,6 @@ from leafcast.ask.session import NODE_MANAGER
 from leafcast.daemon.nodes.relocation import name_for
 from leafcast.join.bundle import Bundle
 from leafcast.local.inventory import edge_objects
-from leafcast.show.plurals import many
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice, Space
@@ -35,6 +34,7 @@ from schemas.objects import validate_object
 from schemas.records import NodeRecord, Profile
 from schemas.reports import NEVER_JOINED
 from schemas.roots import Roots
+from schemas.wording import many
 
 ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
@@ -162,7 +162,7 @@ class Enrolment:
         """
         new = {path: nkey for path, nkey in nkeys.items() if not self.has_key(path, nkey)}
         if new:
-            await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), new)
+            await enrol_nodes(self._tree.issuer(), new)
         await self._register(plan)
         await self.admitted(nkeys)
 
@@ -234,7 +234,7 @@ class Enrolment:
         return {str(profile.path): profile.source.name for profile in profiles}
 
     def record(self, path: NodePath) -> NodeRecord | None:
-        return node_record(self._tree.issuer(), self._tree.tree_id(), path)
+        return node_record(self._tree.issuer(), path)
 
     def has_key(self, path: NodePath, nkey: str = "") -> bool:
         """Whether a node there has this key, or any; one that was revoked has none."""

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from leafcast.data_dir import DataDir
-from leafcast.doctor.findings import Expiry
-from leafcast.local.authorities import AUTHORITY_FILE
-from leafcast.local.certificates import IssuedCertificates
+from leafcast.doctor.findings import Expiry, Trouble
+from leafcast.local.credentials.authorities import AUTHORITY_FILE, load_authorities
+from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
+from leafcast.local.credentials.node_certificate import FOLDER
 from leafcast.local.listening import ListenRefused, kept_listening
-from leafcast.local.node_certificate import FOLDER
 from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
 
 DAY_MS = 86_400_000
@@ -34,8 +34,14 @@ def certificates(place: DataDir) -> Iterator[Expiry]:
             remedy = "put a new one in its place: it is read within a minute"
             cause = "nodes elsewhere do not reach this tree any more"
             yield from _read(Path(said.certificate), said.certificate, cause, remedy)
+        if said is not None and said.authorities:
+            remedy = "put the next one into that file, start the tree again, and make new tokens"
+            yield from _read(Path(said.authorities), said.authorities, ends, remedy)
     left_ms = int(CERTIFICATE_DAYS * (1 - RENEWED_AFTER) * DAY_MS)
-    for path, due_ms in IssuedCertificates(place.folder).renewals().items():
+    renewals = dict[str, int]()
+    with suppress(IssuedUnreadable):
+        renewals = IssuedCertificates(place.folder).renewals()
+    for path, due_ms in renewals.items():
         until = due_ms + left_ms
         yield Expiry(
             f"the certificate of {path}",
@@ -44,6 +50,22 @@ def certificates(place: DataDir) -> Iterator[Expiry]:
             "it could not be renewed over the tree; children elsewhere will not reach it",
             f"see whether {path} is up, and what daemon.log says of its certificate",
             about=path,
+        )
+
+
+def troubles(place: DataDir) -> Iterator[Trouble]:
+    """What waits for somebody before certificates are all as they should be."""
+    try:
+        IssuedCertificates(place.folder)
+    except IssuedUnreadable as error:
+        cause = "it was damaged; no certificate of a node elsewhere is renewed"
+        yield Trouble(error.reason, cause, error.remedy, fails=True)
+    found = load_authorities(place.folder)
+    if found is not None and found.changing:
+        yield Trouble(
+            "another certificate authority takes the place of the tree's, and waits",
+            "nodes are away that must be told of it, or get a certificate of it, first",
+            "leafcast keys rotate authority names them; with --force it waits for nobody",
         )
 
 

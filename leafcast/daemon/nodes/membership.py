@@ -26,7 +26,6 @@ from leafcast.daemon.nodes.enrolment import (
     valid,
 )
 from leafcast.daemon.nodes.relocation import moved_objects
-from leafcast.show.plurals import many
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice
@@ -34,6 +33,7 @@ from schemas.asks import NODE, AskFault
 from schemas.groups import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.wording import many
 
 DRAIN_SECONDS_MAX = 60.0
 REVOKED = "revoked"
@@ -118,11 +118,11 @@ class Membership:
         """
         old, new = NodePath.parse(path), NodePath.parse(new_path)
         async with self._changing:
-            issuer, tree = self._tree.issuer(), self._tree.tree_id()
-            check_move(issuer, tree, old, new)
+            issuer = self._tree.issuer()
+            check_move(issuer, old, new)
             objects = await self._moved(old, new, labels or {})
             parent = await self._enrolling.parent(new)
-            credentials = await add_node(issuer, tree, new, self._dice.entropy(32), new_user_nkey)
+            credentials = await add_node(issuer, new, self._dice.entropy(32), new_user_nkey)
             await self._enrolling.admitted({new: credentials.nkey})
             space = self._tree.inventory_space()
             objects = [await space.apply(obj, NODE_MANAGER) for obj in objects]
@@ -139,13 +139,13 @@ class Membership:
         """
         where = NodePath.parse(path)
         async with self._changing:
-            issuer, tree = self._tree.issuer(), self._tree.tree_id()
+            issuer = self._tree.issuer()
             going = [node.path for node in nodes(issuer) if where.holds(node.path)]
             if where not in going and not where.is_root:
                 remedy = "`leafcast node list` shows the nodes there are"
                 raise ApiError("NotFound", f"node {where}: there is no such node", remedy)
             if where not in going or (len(going) > 1 and not force):
-                await remove_node(issuer, tree, where)  # refuses, with its reason
+                await remove_node(issuer, where)  # refuses, with its reason
             answers = await self._answers(where, force=force)
             hanging = await self._enrolling.hanging()
             left: list[str] = []
@@ -154,7 +154,7 @@ class Membership:
                 await self._unregister(hanging.get(str(gone), ""))
                 seconds = 0.0 if force else DRAIN_SECONDS_MAX
                 left += _left(gone, await self._drained(gone, seconds) if answers else None)
-                keys.append(await remove_node(issuer, tree, gone))
+                keys.append(await remove_node(issuer, gone))
                 self._tree.retire(gone)
             # Before that a centre that is started again would not know of it.
             await issuer.dropped(keys)

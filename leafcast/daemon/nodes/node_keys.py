@@ -100,7 +100,7 @@ class NodeKeys:
         return record
 
     async def _issue(self, path: NodePath, nkey: str) -> None:
-        await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), {path: nkey})
+        await enrol_nodes(self._tree.issuer(), {path: nkey})
 
     async def _asked(self, path: NodePath, arguments: Mapping[str, str]) -> dict[str, str]:
         """The keys that the node says it has: `{nkey, next}`; raises ApiError."""

@@ -71,7 +71,7 @@ class UnclaimedBundles:
             record = self._enrolling.record(NodePath.parse(path))
             if record is not None and record.nkey == nkey and states.get(path) == NEVER_JOINED:
                 void.append(record.path)
-        await enrol_nodes(self._tree.issuer(), self._tree.tree_id(), dict.fromkeys(void, ""))
+        await enrol_nodes(self._tree.issuer(), dict.fromkeys(void, ""))
         for where in void:
             log.info("nobody joined as %s in time: its bundle is void", where)
         self._keep({path: it for path, it in self._until.items() if path not in due})

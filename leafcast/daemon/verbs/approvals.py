@@ -12,10 +12,10 @@ from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
-from leafcast.show.plurals import many
 from relay.ports import SpaceError
 from schemas.placements import bare_name, kind_of, meant
 from schemas.records import Record
+from schemas.wording import many, some_of
 
 SETTLED_SECONDS_MAX = 30.0
 NAMED_MAX = 5
@@ -39,7 +39,7 @@ class Approvals:
         """
         controllers = self._controllers()
         return {
-            "placements": dict(controllers.translator.held),
+            "placements": dict(controllers.translator.placements.held),
             "inventory": held_inventory(controllers),
             "spaces": lost_spaces(controllers),
             "ledger": lost_records(controllers),
@@ -57,7 +57,7 @@ class Approvals:
             return {"accepted": _accept_lost_records(controllers)}
         if space:
             return {"accepted": await _accept_lost_space(controllers, space)}
-        held = controllers.translator.held
+        held = controllers.translator.placements.held
         placement = meant(placement, held)
         why = held.get(placement)
         if why is None:
@@ -154,8 +154,7 @@ def _named(records: Sequence[Record]) -> str:
         kinds[record.source.api.rpartition("/")[2]].append(record.source.name)
     said = []
     for kind, names in sorted(kinds.items()):
-        more = f" and {len(names) - NAMED_MAX} more" if names[NAMED_MAX:] else ""
-        said.append(f"{many(len(names), kind)} ({', '.join(sorted(names)[:NAMED_MAX])}{more})")
+        said.append(f"{many(len(names), kind)} ({some_of(sorted(names), NAMED_MAX)})")
     return ", ".join(said)
 
 

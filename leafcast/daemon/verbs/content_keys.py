@@ -9,8 +9,8 @@ from controllers.core.access.keyring import Keyring
 from leafcast.ask.api import ApiError
 from leafcast.daemon.running_centre import RunningCentre
 from relay.ports import Dice
+from schemas.content.sealing import FLEET_KEYS_MAX, fleet_key, key_id
 from schemas.placements import meant, short_title
-from schemas.sealing import FLEET_KEYS_MAX, fleet_key, key_id
 
 Json = dict[str, Any]
 

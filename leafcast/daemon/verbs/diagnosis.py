@@ -12,7 +12,14 @@ from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
 from leafcast.daemon.tree_facts import placement_form, placement_names, tree_form
 from leafcast.daemon.verbs.approvals import HELD_END, held_inventory, lost_records, lost_spaces
-from leafcast.doctor.findings import Expiry, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
+from leafcast.doctor.findings import (
+    Expiry,
+    LedgerFacts,
+    NodeFacts,
+    PlacementFacts,
+    StuckFacts,
+    Trouble,
+)
 from leafcast.local.tree import LocalTree
 from relay.ports import Clock
 from schemas.asks import AskFault
@@ -31,14 +38,16 @@ class Diagnosis:
         asks: CentreAsks,
         clock: Clock,
         expiries: Callable[[], Iterable[Expiry]],
+        troubles: Callable[[], Iterable[Trouble]],
     ) -> None:
         self._tree = tree
         self._expiries = expiries
+        self._troubles = troubles
         self._asks = asks
         self._clock = clock
 
     async def facts(self) -> dict[str, Any]:
-        """`{nowMs, aheadMs, nodes, placements, ledger, expiries, sealed}`; all nodes are asked."""
+        """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
         tree, controllers = self._tree, self._tree.controllers
         paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
@@ -57,6 +66,7 @@ class Diagnosis:
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
             "expiries": [asdict(it) for it in self._expiries()],
+            "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
         }
 
@@ -86,9 +96,10 @@ def register_diagnosis(
     asks: CentreAsks,
     clock: Clock,
     expiries: Callable[[], Iterable[Expiry]] = list,
+    troubles: Callable[[], Iterable[Trouble]] = list,
 ) -> None:
-    """Answer the verb `doctor`; `expiries` says what there is that expires."""
-    api.register("doctor", Diagnosis(tree, asks, clock, expiries).facts)
+    """Answer the verb `doctor`; of what expires, and of certificates, others tell."""
+    api.register("doctor", Diagnosis(tree, asks, clock, expiries, troubles).facts)
 
 
 def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:

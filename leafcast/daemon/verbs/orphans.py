@@ -37,33 +37,34 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Survey:
-    """What the nodes that answered hold: by term and key, with one node that holds it."""
+    """What the nodes that answered hold: by term and key, with the nodes that hold it."""
 
-    found: dict[tuple[str, str], tuple[OrphanForm, NodePath]] = field(default_factory=dict)
+    found: dict[tuple[str, str], tuple[OrphanForm, list[NodePath]]] = field(default_factory=dict)
     silent: list[NodePath] = field(default_factory=list)
     absent: list[NodePath] = field(default_factory=list)
 
     def take(self, path: NodePath, orphans: list[OrphanForm]) -> None:
         for orphan in orphans:
-            self.found.setdefault((orphan.term, orphan.key), (orphan, path))
+            self.found.setdefault((orphan.term, orphan.key), (orphan, []))[1].append(path)
 
     def nodes(self, terms: Collection[str]) -> dict[NodePath, str]:
         """The public keys of nodes of these terms, as those above them hold them."""
         found: dict[NodePath, str] = {}
-        for orphan, where in self.found.values():
+        for orphan, holders in self.found.values():
             if orphan.kind != "node" or orphan.term not in terms:
                 continue
             with suppress(BadIdentity, BadNkey):
                 path = NodePath.parse(orphan.name)
                 # What a node says of others than those below it counts for nothing.
-                if where.holds(path) and path != where:
+                if any(where.holds(path) and path != where for where in holders):
                     found[path] = check_public_nkey(orphan.nkey, str(path))
         return found
 
     def form(self) -> Json:
-        """`{orphans: [{kind, namespace, name, generation, term, path}], silent: [path], …}`.
+        """`{orphans: [{kind, namespace, name, generation, term, path, nodes}], silent: [path], …}`.
 
-        `absent: [path]` never joined, as far as their parents know.
+        `path` is one of the nodes that hold it, `nodes` how many do. Who is `absent: [path]` never
+        joined, as far as their parents know.
         """
         listed = sorted(self.found.values(), key=lambda it: (it[0].term, it[0].kind, it[0].name))
         return {
@@ -74,9 +75,10 @@ class Survey:
                     "name": orphan.name,
                     "generation": orphan.generation,
                     "term": orphan.term,
-                    "path": str(path),
+                    "path": str(min(holders)),
+                    "nodes": len(holders),
                 }
-                for orphan, path in listed
+                for orphan, holders in listed
             ],
             "silent": [str(path) for path in sorted(self.silent)],
             "absent": [str(path) for path in sorted(self.absent)],
@@ -110,10 +112,10 @@ class Orphans:
             )
         terms = reported if every else [term]
         lost = survey.nodes(terms)
-        lost = {p: k for p, k in lost.items() if node_record(issuer, issuer.tree, p) is None}
+        lost = {p: k for p, k in lost.items() if node_record(issuer, p) is None}
         if lost:
             # A node is removed by its name only: `leafcast node remove`.
-            await enrol_nodes(issuer, issuer.tree, lost)
+            await enrol_nodes(issuer, lost)
         for one in terms:
             issuer.withdraw(one)
         return {"terms": terms, "nodes": [str(path) for path in sorted(lost)]}

@@ -1,4 +1,4 @@
-"""Waiting in the daemon: until placements are synced or healthy, as the centre counts exactly.
+"""Waiting in the daemon, until placements are synced, healthy, rolled out or gone.
 
 What the spaces hold when the question comes is taken into account first: a change applied just
 before cannot be mistaken for one that has arrived.
@@ -7,6 +7,7 @@ before cannot be mistaken for one that has arrived.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -26,8 +27,8 @@ from schemas.identity import NodePath
 from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
 from schemas.reports import Count
 
-ROLLED_OUT = "rolled-out"
-CONDITIONS = ("synced", "healthy", ROLLED_OUT)
+ROLLED_OUT, DELETE = "rolled-out", "delete"
+CONDITIONS = ("synced", "healthy", ROLLED_OUT, DELETE)
 WAIT_SECONDS_MAX = 24 * 3600.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
@@ -52,7 +53,7 @@ class _Waiting:
         `placements` in the answer has for each its `name`, which `placement` that is, its summary
         (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that
         meet the condition. Raises ApiError if one does not exist, or lacks what it names, or has no
-        Rollout that goes on: no waiting mends that.
+        Rollout that goes on: no waiting mends that. Who waits for `delete` meets none of these.
         """
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
@@ -63,7 +64,7 @@ class _Waiting:
                     await self._tree.changed()
         except TimeoutError:
             if self._tree.controllers is self._caught_up_with:
-                self._check(placements)
+                self._check(placements, condition)
         met = [name for name in placements if self._met(name, condition)]
         return {"placements": [self._form(name) for name in placements], "met": met}
 
@@ -91,7 +92,10 @@ class _Waiting:
     ) -> None:
         await controllers.caught_up()
         self._caught_up_with = controllers
-        self._check(placements)
+        self._check(placements, condition)
+        if condition == DELETE:
+            await self._reached(placements, condition)
+            return
         await self._served(placements)
         self._check_lacks(placements)
         await self._reached(placements, condition)
@@ -135,6 +139,8 @@ class _Waiting:
         await driver.until(reached)
 
     def _met(self, name: str, condition: str) -> bool:
+        if condition == DELETE:
+            return name not in self._known()
         if title(self._meant(name)) in self._controllers().errors or self._lack(name):
             return False
         if condition == ROLLED_OUT:
@@ -146,6 +152,8 @@ class _Waiting:
 
     def _never(self, name: str, condition: str) -> bool:
         """Whether no waiting mends it."""
+        if condition == DELETE:
+            return False
         if self._lack(name):
             return True
         return condition == ROLLED_OUT and self._ended(name) is not None
@@ -201,14 +209,19 @@ class _Waiting:
             remedy = f"see: leafcast describe {short_title(self._meant(lacking[0][0]))}"
             raise ApiError(lacking[0][1].reason, "; ".join(said), remedy)
 
-    def _check(self, placements: list[str]) -> None:
-        known = self._controllers().translator.workloads.objects
+    def _check(self, placements: list[str], condition: str) -> None:
+        if condition == DELETE:
+            return
+        known = self._known()
         for name in placements:
             if self._meant(name) not in known:
                 kind = kind_of(name)
                 said = f'{kind.resource}.{kind.group} "{bare_name(name)}" not found'
                 remedy = f"there are: {', '.join(sorted(known))}" if known else "apply one first"
                 raise ApiError("NotFound", said, remedy)
+
+    def _known(self) -> Collection[str]:
+        return self._controllers().translator.workloads.objects
 
     def _controllers(self) -> Controllers:
         return running(self._tree.controllers)

@@ -13,9 +13,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leafcast.local.demo_progress import Progress, has_all, seconds_text
+from leafcast.demo.progress import Progress, has_all, seconds_text
 from leafcast.local.views import NodeView, PlacementView, TreeView
-from leafcast.show.plurals import many
+from schemas.wording import many
 
 BAR_CELLS = 12
 PLACEMENTS_MAX = 4

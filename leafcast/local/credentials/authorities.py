@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from leafcast.local.node_certificate import FOLDER
+from leafcast.local.credentials.node_certificate import FOLDER
 from relay.adapters.tls.authority import Authority
 from relay.atomic_file import atomic_write
 from schemas.identity import TreeId

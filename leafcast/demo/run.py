@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from leafcast.local.demo_progress import Progress
+from leafcast.demo.progress import Progress
 from leafcast.local.views import TreeView
 from relay.ports import Clock
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
-from leafcast.cli.apply_circles import circles
-from leafcast.cli.apply_rollouts import ROLLOUTS, second_rollouts
+from leafcast.cli.apply.circles import circles
+from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
@@ -20,10 +20,10 @@ from relay.objects.policies import PolicyUnknown, policies_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
+from schemas.content.manifests import LoadedObject
 from schemas.faults import InvalidObject
 from schemas.groups import GROUP
 from schemas.kind_check import check_kind
-from schemas.manifests import LoadedObject
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
 
 HOLD_AGAIN_SECONDS = 2.0

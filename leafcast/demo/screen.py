@@ -9,10 +9,10 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from leafcast.local.demo_progress import Progress
-from leafcast.local.demo_view import Frame, draw, summary_table
+from leafcast.demo.progress import Progress
+from leafcast.demo.view import Frame, draw, summary_table
 from leafcast.local.views import TreeView
-from leafcast.show.plurals import many
+from schemas.wording import many
 
 
 class Screen:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from leafcast.local.authorities import Authorities
+from leafcast.local.credentials.authorities import Authorities
+from leafcast.local.credentials.node_certificate import FOLDER, NodeCertificate
 from leafcast.local.listening import Listening
-from leafcast.local.node_certificate import FOLDER, NodeCertificate
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
 from relay.adapters.tls.authority import fingerprint, renewal_ms
@@ -37,6 +37,15 @@ class NameTaken(Exception):
         )
 
 
+class IssuedUnreadable(ValueError):
+    """Nobody knows which names are whose, so nothing is signed; says where it stood, what to do."""
+
+    def __init__(self, file: Path, error: Exception) -> None:
+        self.reason = f"{file} does not say which names are whose ({error!r})"
+        self.remedy = "restore it from a backup, or remove it: who asks first has a name then"
+        super().__init__(f"{self.reason}; {self.remedy}")
+
+
 class Reloadable(Protocol):
     """A server that reads its certificate again."""
 
@@ -46,15 +55,18 @@ class Reloadable(Protocol):
 class IssuedCertificates:
     """What the tree's authority signed for nodes elsewhere: for which names, and until when.
 
-    A name belongs to the first that had a certificate for it, until that node is removed.
+    A name belongs to the first that had a certificate for it, until that node is removed. Raises
+    IssuedUnreadable.
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FOLDER / "issued.json"
         try:
             self._issued = _read_issued(from_json(self._file.read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        except FileNotFoundError:
             self._issued = {}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise IssuedUnreadable(self._file, error) from error
 
     def names_of(self, path: NodePath) -> tuple[str, ...]:
         """What its certificate is for; nothing if it never had one."""

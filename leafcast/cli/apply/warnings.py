@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
-from leafcast.cli.apply_batch import Change
+from leafcast.cli.apply.batch import Change
+from leafcast.cli.apply.rollouts import ROLLOUTS
 from leafcast.show.secrets_read import SECRETS_READ_BY
 from relay.objects.customization import (
     customizer_faults,
@@ -17,11 +18,12 @@ from relay.objects.merge import wish_of
 from schemas.groups import CONTROL_GROUPS, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 from schemas.placements import placement_at
+from schemas.wording import some_of
 
 _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
-_OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
+_OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions"), ROLLOUTS})
 _SECRETS = ("", "secrets")
 UNSELECTED = (
     "Note: no EdgePlacement selects what was applied, so it stays at the centre; "
@@ -55,8 +57,7 @@ async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:
     titles = [it.wish.title for it in made if (it.wish.key.group, it.wish.key.resource) == _SECRETS]
     if not titles or (await session.call("keys"))["seals"]:
         return []
-    more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
-    return [f"Warning: {titles[0]}{more}: {SECRETS_READ_BY}"]
+    return [f"Warning: {some_of(titles, 1)}: {SECRETS_READ_BY}"]
 
 
 def _miswritten(change: Change) -> Iterator[str]:

@@ -12,12 +12,12 @@ import click
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.apply_batch import complete
+from leafcast.cli.apply.batch import complete
 from leafcast.cli.label_selectors import BadLabelText, read_labels
-from leafcast.cli.options import NodeAt
+from leafcast.cli.options.common import NodeAt
 from leafcast.cli.resource_arguments import BadArguments, Meant
 from leafcast.manifest_sources import BadManifests, read_manifests
-from schemas.manifests import LoadedObject
+from schemas.content.manifests import LoadedObject
 from schemas.selectors import LabelSelector
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leafcast.local.demo_workload import Workload
+from leafcast.demo.workload import Workload
 from leafcast.local.views import PlacementView, TreeShape, TreeView
+from schemas.wording import some_of
 
 EXCEPTIONS_MAX = 10
 NODES_NAMED_MAX = 5
@@ -119,9 +120,7 @@ class Progress:
         up = sum(node.up for node in view.nodes)
         yield f"the tree is not up: {up} of {self.shape.nodes} nodes are in session"
         if waiting:
-            more = len(waiting) - NODES_NAMED_MAX
-            named = ", ".join(waiting[:NODES_NAMED_MAX])
-            yield f"  waiting: {named}{f' and {more} more' if more > 0 else ''}"
+            yield f"  waiting: {some_of(waiting, NODES_NAMED_MAX)}"
 
     def _told(self, placement: PlacementView) -> bool:
         """Whether the counts are exact, and include all destinations that are known beforehand."""

@@ -22,9 +22,9 @@ from leafcast.manifest_sources import (
     read_manifests,
 )
 from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
+from schemas.content.manifests import LoadedObject, load_manifests
 from schemas.faults import InvalidObject
 from schemas.groups import CONTROL_GROUPS, GROUP, VERSION
-from schemas.manifests import LoadedObject, load_manifests
 from schemas.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,

@@ -1,0 +1,1 @@
+"""What `apply` says before it changes anything, and how many objects go out as one."""

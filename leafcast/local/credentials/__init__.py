@@ -1,0 +1,1 @@
+"""Keys, certificates and authorities of the nodes of this machine, as files."""
