@@ -29,11 +29,11 @@ from relay.syncer.applying import ContentMissing
 from relay.syncer.customizing import customized_address
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
+from schemas.content.sealing import SealingKey
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
 from schemas.reports import Count
-from schemas.sealing import SealingKey
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
@@ -221,6 +221,12 @@ class MemoryTree:
         if bus is not None:
             await bus.close()
 
+    async def close(self) -> None:
+        """End what buses run beside the nodes that have ended."""
+        for path in self.drivers:
+            if (bus := self.network.bus(path)) is not None:
+                await bus.close()
+
     async def carry(self, old: NodePath, new: NodePath) -> None:
         """Take what an edge that has ended keeps, and its cluster, to another path."""
         await self.stop(old)
@@ -246,7 +252,7 @@ class MemoryTree:
     async def add(self, path: NodePath) -> None:
         """Make a node of the path, which gets a key of its own."""
         issuer, entropy = self.controllers.issuer, self.dice.entropy(32)
-        made = await add_node(issuer, self.keys.tree, path, entropy, new_user_nkey)
+        made = await add_node(issuer, path, entropy, new_user_nkey)
         self.seeds[path] = made.seed
 
     @property
@@ -272,22 +278,28 @@ async def memory_tree(
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]
-    async with tree.group as group:
-        await tree.start(NodePath(), group, attached=False)
-        await tree.control(group)
-        for path in wanted:
-            await tree.add(path)
-        for obj in inventory(edges):
-            await tree.inventory.apply(obj, MANAGER)
-        for path in wanted:
-            await tree.start(path, group, attached=path in edges)
-        for path in wanted:
-            await tree.drivers[path].until(lambda node: node.ready)
-        try:
-            yield tree
-        finally:
-            for task in (tree.controlling, *(t for tasks in tree.running.values() for t in tasks)):
-                task.cancel()
+    try:
+        async with tree.group as group:
+            await tree.start(NodePath(), group, attached=False)
+            await tree.control(group)
+            for path in wanted:
+                await tree.add(path)
+            for obj in inventory(edges):
+                await tree.inventory.apply(obj, MANAGER)
+            for path in wanted:
+                await tree.start(path, group, attached=path in edges)
+            for path in wanted:
+                await tree.drivers[path].until(lambda node: node.ready)
+            try:
+                yield tree
+            finally:
+                for task in (
+                    tree.controlling,
+                    *(t for tasks in tree.running.values() for t in tasks),
+                ):
+                    task.cancel()
+    finally:
+        await tree.close()
 
 
 def inventory(edges: Iterable[NodePath]) -> list[dict[str, Any]]:

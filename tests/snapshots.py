@@ -1,8 +1,8 @@
 """Snapshots for tests: a view of a tree, whole or with blobs missing."""
 
 from relay.core.records.snapshot import SnapshotView
-from schemas import blobs
-from schemas.blobs import open_value
+from schemas.content import blobs
+from schemas.content.blobs import open_value
 from schemas.snapshots import (
     SNAPSHOT_TERMS,
     BlobPointer,

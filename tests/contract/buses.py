@@ -20,7 +20,7 @@ from relay.adapters.server.ports import free_ports
 from relay.core.effects import WriteMail
 from relay.core.events import LinkChanged, MailArrived
 from relay.ports import BusBroken
-from schemas.blobs import OBJECT, store
+from schemas.content.blobs import OBJECT, store
 from schemas.identity import KeyId, NodePath, mail_key, random_id
 from schemas.signing import Envelope
 from tests.docker.daemon import NATS_IMAGE, nats_container, need_docker
@@ -29,12 +29,16 @@ WAIT_SECONDS = 60
 
 
 class Listener:
-    """Reads a bus's events as they come, and waits for what should be among them."""
+    """Reads a bus's events as they come, and waits for what should be among them.
+
+    Of its mailbox it reads on after the last mail, as a node does, whenever the link opens.
+    """
 
     def __init__(self, bus, remembered) -> None:
         self.remembered = remembered
         self.events = []
         self._bus = bus
+        self._through = 0
         self._more = asyncio.Condition()
         self._task = asyncio.get_running_loop().create_task(self._read())
 
@@ -42,6 +46,9 @@ class Listener:
         with suppress(BusBroken):
             while True:
                 batch = await self._bus.inbox.next_batch(1000)
+                self._through = max([self._through, *(mail.sequence for mail in mails(batch))])
+                if links(batch)[-1:] == [True]:
+                    await self._bus.reset_mail(self._through + 1)
                 async with self._more:
                     self.events += batch
                     self._more.notify_all()

@@ -7,8 +7,9 @@ from relay.core.destination.claims import DesiredObject
 from relay.ports import AnotherSpace, first_of
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer
-from schemas import blobs, codec
-from schemas.blobs import Reference
+from schemas import codec
+from schemas.content import blobs
+from schemas.content.blobs import Reference
 from schemas.objects import BUILT_IN_KINDS, apply_order
 from schemas.order import order_of
 from tests.awaiting import eventually

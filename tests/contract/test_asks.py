@@ -11,8 +11,8 @@ from relay.asker import Asker, AskFailed
 from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
-from schemas.answer_sealing import AnswerKey
 from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
+from schemas.content.answer_sealing import AnswerKey
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
 from schemas.reports import encode

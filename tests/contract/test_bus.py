@@ -8,11 +8,12 @@ from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import (
     BlobArrived,
     HelloArrived,
+    LinkChanged,
     ReportArrived,
     Welcomed,
 )
 from relay.ports import MailConflict, MailSlot, OwnRecord
-from schemas.blobs import OBJECT, Reference, open_value, store
+from schemas.content.blobs import OBJECT, Reference, open_value, store
 from schemas.identity import ContentHash
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
@@ -127,16 +128,25 @@ async def test_after_a_reset_beyond_the_end_new_mail_still_arrives(tree):
     assert [mail.key for mail in await emea.mail(2)] == [key(1), key(2)]
 
 
-async def test_acknowledged_mail_is_not_delivered_to_the_next_run(tree):
+async def test_no_mail_is_delivered_before_it_is_read_from_somewhere(tree):
     centre, _ = await tree.open()
-    bus, emea = await tree.sprout("/emea", centre)
-    written = await centre.write(mail=[letter("emea", number) for number in range(5)])
-    await emea.mail(5)
-    await bus.ack_mail(AckMail(written[2].sequence))
-    await tree.close("/emea")
+    await tree.plant("/emea", centre)
+    bus = tree.new_bus("/emea")
+    await bus.start()
+    try:
+        while LinkChanged(up=True) not in await bus.inbox.next_batch(1000):
+            pass
+        written = await centre.write(mail=[letter("emea", number) for number in range(5)])
+        # Over the same link and after it, so the mail would be here by now.
+        await bus.load_blob(store(OBJECT, b"none").reference)
+        assert not mails(await bus.inbox.next_batch(1000, 0))
 
-    bus, emea = await tree.open("/emea")
-    assert [mail.key for mail in await emea.mail(2)] == [key(3), key(4)]
+        await bus.reset_mail(written[2].sequence)
+
+        came = mails(await bus.inbox.next_batch(1000))
+        assert came[0].sequence == written[2].sequence
+    finally:
+        await bus.close()
 
 
 async def test_a_stale_writer_is_refused(tree):
@@ -328,6 +338,9 @@ async def test_a_reader_that_comes_late_finds_everything(tree):
     bus = tree.new_bus("/emea")
     await bus.start()
     written = await centre.write(mail=[letter("emea", number) for number in range(5000)])
+    while LinkChanged(up=True) not in await bus.inbox.next_batch(1000):
+        pass
+    await bus.reset_mail(1)
 
     came = []
     while not came or came[-1].sequence != written[-1].sequence:

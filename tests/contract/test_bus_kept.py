@@ -13,7 +13,7 @@ from relay.adapters.jetstream.connection import Connection
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived, Welcomed
 from relay.ports import OwnRecord
-from schemas.blobs import OBJECT, store
+from schemas.content.blobs import OBJECT, store
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
 from schemas.reports import Done, encode

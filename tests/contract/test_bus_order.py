@@ -30,7 +30,7 @@ async def test_slots_are_read_in_the_order_of_their_last_writing(tree):
     assert [mail.pending for mail in came] == [3, 2, 1, 0]
 
 
-async def test_mail_that_was_not_acknowledged_is_delivered_again_to_the_next_run(tree):
+async def test_a_run_may_read_again_what_a_former_one_read(tree):
     centre, _ = await tree.open()
     _, emea = await tree.sprout("/emea", centre)
     await centre.write(mail=[letter("emea", number) for number in range(3)])

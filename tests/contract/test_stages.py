@@ -11,7 +11,7 @@ from relay.core import effects as fx
 from relay.core.config import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken
-from schemas.blobs import OBJECT, store
+from schemas.content.blobs import OBJECT, store
 from schemas.identity import NodePath, TreeId, random_id
 from schemas.roots import Roots
 from tests.contract.buses import key, letter

@@ -6,7 +6,7 @@ import pytest
 
 from relay.ports import SpaceError
 from relay.syncer import lasting
-from schemas.chunks import CREATE_ONLY
+from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.wire import replace
 from tests.awaiting import until_object

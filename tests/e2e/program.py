@@ -29,10 +29,10 @@ class Program:
             "COLUMNS": "80",
         }
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "leafcast", *arguments],
-            env=self.environment,
+            env={**self.environment, **environment},
             capture_output=True,
             text=True,
             check=False,

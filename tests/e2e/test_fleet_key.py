@@ -6,10 +6,10 @@ import pytest
 
 from controllers.nodes import enrol_nodes
 from relay.adapters.server.nkey_pairs import private_key
+from schemas.content.sealing import FleetKeyMissing, fleet_keys_for, unwrap_keys
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Profile, decode_body
-from schemas.sealing import FleetKeyMissing, fleet_keys_for, unwrap_keys
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_approvals import synced
@@ -109,7 +109,7 @@ async def test_who_was_revoked_opens_nothing_that_is_sealed_after_the_next_rotat
         before = wrapped(tree, key)
         assert unwrap_keys(stolen, issuer.tree, key, before)
 
-        await enrol_nodes(issuer, issuer.tree, {AWAY: ""})
+        await enrol_nodes(issuer, {AWAY: ""})
         await eventually(lambda: not profile_of(tree, AWAY).fleet_key, "it is given keys")
         await tree.controllers.rotate_fleet(tree.dice)
         await brought_anew(tree, key, before)

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from leafcast.local.demo_workload import load_files
+from leafcast.demo.workload import load_files
 from relay.ports import SpaceError
-from schemas.carried import without_carried
-from schemas.chunks import chunk_references, read_root
+from schemas.content.carried import without_carried
+from schemas.content.chunks import chunk_references, read_root
 from schemas.identity import SNAPSHOT_KEY, NodePath
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object

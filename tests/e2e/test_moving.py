@@ -118,7 +118,7 @@ async def refused_without_a_change(tree, parts, membership) -> None:
 
 async def test_it_keeps_and_repairs_what_it_has_until_its_new_parent_knows_it(tree):
     issuer, entropy = tree.controllers.issuer, tree.dice.entropy(32)
-    await add_node(issuer, tree.keys.tree, NEW, entropy, new_user_nkey)
+    await add_node(issuer, NEW, entropy, new_user_nkey)
     await tree.drivers[R2].until(lambda node: NEW.name in node.children())
     tree.network.cut(R2)
     target = await tree.inventory.get(TARGET)

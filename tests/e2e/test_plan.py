@@ -203,7 +203,14 @@ def test_live_tells_what_is_at_the_edges(tree, written):
     plan = planned(tree, "--live", "-f", written(greeting("live", "two")))
     assert list(plan["noAnswer"]) == ["/region-1/nobody"]
     assert why(plan, "/region-1/nobody", "greeting")["live"] == "no answer"
-    did(tree, "delete", "-f", written(*nobody))
+    clause = {"apiGroup": "", "namespaces": ["lone"]}
+    only = edge_placement("lone", clause, selectors=({"matchLabels": {"id": "nobody"}},))
+    lone = [namespace_object("lone"), config_map("here", "lone", a="1"), only]
+    did(tree, "apply", "-f", written(*lone))
+    assert "nothing changes" in did(tree, "plan", "-f", written(*lone)).stdout
+    silent = did(tree, "plan", "--live", "-f", written(*lone), code=1)
+    assert "No answer: /region-1/nobody" in silent.stderr
+    did(tree, "delete", "-f", written(*lone, *nobody))
 
 
 def test_a_removal_that_is_held_is_told_as_such(tmp_path, written):

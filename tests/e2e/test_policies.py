@@ -192,7 +192,10 @@ def test_one_name_in_both_kinds_is_two_placements_that_name_each_other(tree, app
         )["data"]["a"]
 
     until(lambda: value() == "2")
+    late = did(tree, "wait", "--for", "delete", "--timeout", "1s", f"epl/{name}", code=1).stderr
+    assert f"waiting for edgeplacement.edge.kubestellar.io/{name} to be gone" in late
     did(tree, "delete", "epl", name)
+    did(tree, "wait", "--for=delete", f"epl/{name}")
     until(lambda: "PoliciesDiffer" not in conditions(tree, "bp", name))
     # An edge gives a placement up at the next signed snapshot; till then both ask for the copy.
     until(lambda: not is_there(tree, HERE, "cm", "other", "-n", name))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcast.local.demo_workload import load_files
+from leafcast.demo.workload import load_files
 from schemas.objects import BUILT_IN_KINDS
 from tests.memory_tree import memory_tree
 from tests.real_manifests import folder

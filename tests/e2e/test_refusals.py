@@ -11,9 +11,10 @@ import pytest
 from relay.core.effects import WriteMail
 from relay.ports import SpaceError
 from relay.publisher import CARRIED_MAX_BYTES
-from schemas import blobs, wire
-from schemas.blobs import store
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas import wire
+from schemas.content import blobs
+from schemas.content.blobs import store
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.identity import KeyId, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import (
@@ -142,7 +143,7 @@ async def test_a_manifest_that_names_a_missing_blob_goes_no_further(tree):
     plain = b"never kept"
     reference = store(blobs.OBJECT, plain).reference
     entry = ManifestEntry(
-        "", "configmaps", "shop", "ghost", reference.address, reference.size, "elsewhere", "u", 1
+        "", "configmaps", "shop", "ghost", reference.address, reference.size, "elsewhere", 1
     )
     head, body = delta("ghosts", [entry], tree.clock.now().wall_ms + 1000)
     values = {a: v for blob in build_manifest([entry]) for a, v in blob.values.items()}

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from controllers.nodes import remove_node
-from leafcast.local.demo_workload import load_shop
+from leafcast.demo.workload import load_shop
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
 from schemas.identity import NodePath
@@ -83,7 +83,7 @@ async def test_a_second_start_does_nothing_twice(tmp_path):
 
 async def test_a_removed_node_stays_removed(tmp_path):
     async with running(tmp_path) as tree:
-        await remove_node(tree.controllers.issuer, tree.world.tree, EDGES[1])
+        await remove_node(tree.controllers.issuer, EDGES[1])
         region = await tree.nodes[EDGES[1].parent].running()
         async with asyncio.timeout(WAIT_SECONDS):
             await region.until(lambda node: EDGES[1].name not in node.children())

@@ -6,9 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from leafcast.daemon.nodes.unclaimed import read_unclaimed
-from leafcast.local.authorities import load_or_make_authorities
-from leafcast.local.certificates import (
+from leafcast.local.credentials.authorities import load_or_make_authorities
+from leafcast.local.credentials.certificates import (
     IssuedCertificates,
+    IssuedUnreadable,
     NodeCertificate,
 )
 from leafcast.local.listening import ListenRefused, kept_listening
@@ -58,7 +59,10 @@ def issued(at: Path) -> None:
     place = folder() / "tls"
     place.mkdir(exist_ok=True)
     (place / "issued.json").write_bytes((at / "issued.json").read_bytes())
-    found = IssuedCertificates(folder())
+    try:
+        found = IssuedCertificates(folder())
+    except IssuedUnreadable:
+        return
     for path in found.due(NOW_MS, TREE.certificate):
         found.names_of(path)
     found.keep(NodePath.parse("/emea"), ["emea.example"], CERTIFICATE, TREE.certificate)

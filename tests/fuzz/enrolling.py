@@ -16,8 +16,8 @@ from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
 from leafcast.join.asking import Asking, asked_text, read_asked
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
+from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.listening import Listening, keep_listening
-from leafcast.local.own_key import OwnKey
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nkey_pairs import BadNkey
@@ -125,7 +125,7 @@ def asked(data: bytes) -> None:
 
 
 def remembered(at: Path) -> None:
-    Asking("nats://x", TOKEN, PATH, at, SystemClock(), SystemDice(), str).granted_before()
+    Asking(("nats://x",), TOKEN, PATH, at, SystemClock(), SystemDice(), str).granted_before()
 
 
 def next_key(at: Path) -> None:

@@ -34,12 +34,12 @@ from leafcast.key_files import (
     request_form,
 )
 from leafcast.local.backup import BackupUnusable, read_backup
-from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.credentials.files import CredentialsUnusable, load_credentials
+from leafcast.local.credentials.store_key import kept_file
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_runtime import account_seeds
 from leafcast.local.planned_nodes import planned_nodes
 from leafcast.local.run_config import RunConfigRefused, read_run_config
-from leafcast.local.store_key import kept_file
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice

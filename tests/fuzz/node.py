@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from controllers.core.access.keyring import IN_CLEAR
 from controllers.core.ledger.start import read_stored_ledger
@@ -30,8 +29,9 @@ from relay.core.events import (
 from relay.core.node import Node
 from relay.core.reports.intake import ReportIntake
 from relay.objects.stored_object import StoredObject, with_status
-from schemas import chunks, codec
-from schemas.blobs import Reference
+from schemas import codec
+from schemas.content import chunks
+from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey, NodePath, short_key
 from schemas.link import Repair, Welcome
 from schemas.records import KeyGrant, KeysRecord, encode_payload
@@ -176,7 +176,7 @@ def own(data: bytes) -> None:
     node = Node(config, Remembered(tuple(records), tuple(slots)), [], NOW)
     node.check()
     node.handle((LinkChanged(up=True),), NOW)
-    node.handle((Tick(),), replace(NOW, seconds=100.0))
+    node.handle((Tick(),), NOW._replace(seconds=100.0))
     node.check()
 
 
@@ -220,7 +220,7 @@ def ask(data: bytes) -> None:
     for part in several(data):
         asking.ask(AskArrived("get", part), NOW)
         asking.answer(AnswerArrived("s1", part), NOW)
-    asking.tick(replace(NOW, seconds=1000.0))
+    asking.tick(NOW._replace(seconds=1000.0))
     assert asking.deadline() is None
 
 

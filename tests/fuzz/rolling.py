@@ -12,7 +12,7 @@ from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rollouts import Rollouts
 from relay.core.events import Instant
 from schemas.api.rollout_request import read_rollout_request
-from schemas.blobs import MANIFEST, Reference
+from schemas.content.blobs import MANIFEST, Reference
 from schemas.faults import Faulty
 from schemas.identity import ContentHash, NodePath
 from schemas.records import DeltaBody, Gate

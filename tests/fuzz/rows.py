@@ -20,6 +20,7 @@ from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION
 from schemas import codec
 from schemas.collectors import CombinedField, Expression, Program, program_set, read_program_set
+from schemas.content.blobs import open_stored
 from schemas.identity import DestinationId
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values, unpack_values
@@ -112,11 +113,18 @@ def programs(data: bytes) -> None:
         return
     for program in found.programs[:4]:
         CelEvaluator().bind(program, codec.canonical({"v": 1})).outcome(Seen("s", b"\x80"))
+    for each in found.objects[:4]:
+        for at, blanks in list(zip(each.programs, each.blanks, strict=False))[:4]:
+            bound = CelEvaluator().bind(found.programs[at], blanks)
+            if not bound.lacks_object(Seen("s")):
+                bound.outcome(Seen("s"))
 
 
 def program_seeds() -> list[bytes]:
-    stored = program_set({WEB: PROGRAMS})
-    return [value[1:] for value in stored.values.values()]
+    plain = codec.canonical({"v": 1, "metadata": {"labels": {"v": "2"}}})
+    blanks = {WEB: {program: CelEvaluator().blanks(program, plain) for program in PROGRAMS}}
+    sets = (program_set({WEB: PROGRAMS}), program_set({WEB: PROGRAMS}, blanks))
+    return [open_stored(stored) for stored in sets]
 
 
 def values(data: bytes) -> None:

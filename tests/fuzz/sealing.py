@@ -6,10 +6,13 @@ from contextlib import suppress
 
 from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
-from schemas import blobs, chunks, sealing
-from schemas.chunks import MANIFEST_CHUNK_MEAN, SEALED_VERSION, SealedChunk, build_manifest
+from schemas.content import blobs, chunks, sealing
+from schemas.content.chunks import SEALED_VERSION, SealedChunk, build_manifest
+from schemas.content.returned_states import opened_state, sealed_state
 from schemas.identity import MailKey, TreeId, random_id
-from schemas.refusals import WireRefused
+from schemas.objects import ObjectKey
+from schemas.refusals import BlobRefused, WireRefused
+from schemas.reports import ObjectResult
 from schemas.upsync import UpsyncClause
 from schemas.wire import encode, replace
 from tests.fuzz.inputs import text_of
@@ -17,9 +20,11 @@ from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
 
 TREE, SHOP, MASTER = TreeId(random_id(bytes(16))), MailKey("shop"), b"m" * 32
-RING = Keyring(TREE, (MASTER,))
+RING = Keyring(TREE).rotated(MASTER)
 KEYS = RING.keys(SHOP)
 KEY = KEYS.keys[0]
+RETURNED = ObjectResult(ObjectKey("apps", "deployments", "shop", "web"), 1, "inv-mb-u")
+MARK = sealing.mark(KEYS.marking, golden.entry("a").reference.address)
 SEED, NKEY = new_user_nkey(b"e" * 32)
 
 
@@ -47,12 +52,8 @@ def sealing_public_of(private: bytes) -> bytes:
 
 def inside(data: bytes) -> None:
     """What was sealed with the right key, and is no list of entries."""
-    references = tuple(
-        chunks.ClearReference(it.kind, bytes.fromhex(it.address), it.size)
-        for it in golden.entry("a").references
-    )
-    sealed = KEY.seal(blobs.MANIFEST_CHUNK, data, encode(references))
-    chunk = encode(SealedChunk(SEALED_VERSION, references, sealed))
+    bare = SealedChunk(SEALED_VERSION, b"\0", bytes.fromhex(golden.entry("a").address), (1,), b"")
+    chunk = encode(replace(bare, sealed=KEY.seal(blobs.MANIFEST_CHUNK, data, bare.bound)))
     with suppress(WireRefused):
         for entry in chunks.read_manifest_chunk(chunk, KEY):
             assert entry.references == chunks.chunk_references(chunk)
@@ -71,18 +72,32 @@ def lists(data: bytes) -> None:
 
 def sealed_entries(count: int) -> list[chunks.ManifestEntry]:
     entries = (golden.entry(f"n{at}") for at in range(count))
-    return [replace(it, enc=it.address, customizer=None) for it in entries]
+    return [replace(it, mark=MARK, customizer=None) for it in entries]
 
 
 def list_seeds() -> list[bytes]:
     clause = UpsyncClause("", ("configmaps",), (), ())
-    made = build_manifest(sealed_entries(2 * MANIFEST_CHUNK_MEAN), [clause], KEY)
+    made = build_manifest(sealed_entries(40), [clause], KEY)
     return [blobs.open_stored(it) for it in made]
 
 
 def inside_seeds() -> list[bytes]:
     rest = tuple(chunks._rest(entry) for entry in sealed_entries(1))
-    return [encode(chunks.SealedEntries(rest))]
+    return [encode(chunks.SealedEntries(rest, bytes.fromhex(MARK)))]
+
+
+def returned(data: bytes) -> None:
+    """A state of a copy, as relays pass it up; and one that an edge made badly."""
+    for status in (data, b"\xc1" + KEY.id + data):
+        with suppress(BlobRefused):
+            found = opened_state(replace(RETURNED, status=status), KEYS.keys)
+            assert found.status is not None
+
+
+def returned_seeds() -> list[bytes]:
+    sealed = sealed_state(replace(RETURNED, status=b"\x81\xa1a\x01" * 100), KEY).status
+    assert sealed is not None
+    return [sealed, sealed[1 + len(KEY.id) :]]
 
 
 def closed_seeds() -> list[bytes]:
@@ -92,6 +107,7 @@ def closed_seeds() -> list[bytes]:
 
 
 TARGETS = {
+    "returned-state": Target(returned, returned_seeds),
     "sealed": Target(closed, closed_seeds),
     "sealed-inside": Target(inside, inside_seeds, Form.MSGPACK),
     "sealed-lists": Target(lists, list_seeds, Form.MSGPACK),

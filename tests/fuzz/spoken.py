@@ -24,14 +24,14 @@ from leafcast.show.durations import moment_seconds
 from relay.asker import AskFailed, open_answer
 from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
-from schemas.answer_sealing import AnswerKey, sealed_answer
 from schemas.api import parse_kind
 from schemas.asks import AskFault
+from schemas.content.answer_sealing import AnswerKey, sealed_answer
+from schemas.content.manifests import InvalidManifest, load_manifests
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Faulty, InvalidObject
 from schemas.identity import NodePath
 from schemas.json_paths import JsonPath, path_fault
-from schemas.manifests import InvalidManifest, load_manifests
 from schemas.objects import ObjectKey
 from schemas.refusals import BadSelector, CodecError, RecordRefused
 from schemas.selectors import LabelSelector

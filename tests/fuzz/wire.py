@@ -9,10 +9,11 @@ from typing import Any
 
 from relay.core.collecting.raised import RaisedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
-from schemas import blobs, chunks, codec, identity, snapshots, subjects, upsync
+from schemas import codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts
-from schemas.blobs import Reference
-from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
+from schemas.content import blobs, chunks
+from schemas.content.blobs import Reference
+from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.identity import KeyId, NodePath
 from schemas.link import Cursor, Hello, Progress, Welcome
 from schemas.moves import MOVED_ANNOTATION, after_move, former_paths

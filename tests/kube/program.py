@@ -2,38 +2,22 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-from leafcast.data_dir import DataDir
 from relay.adapters.kube_servers.binaries import KUBECTL
+from tests.e2e import program
 from tests.kube.bed import need_binaries
 
-ROOT = Path(__file__).resolve().parents[2]
 STARTED = "LEAFCAST_TEST_UP"
 
 
-class Program:
+class Program(program.Program):
     """The program on one data directory, and kubectl with the kubeconfig that it printed."""
 
     def __init__(self, folder: Path):
-        self.place = DataDir(folder)
+        super().__init__(folder)
         self.kubeconfig = folder / "kube" / "kubeconfig"
-        self.environment = {
-            **os.environ,
-            "LEAFCAST_DATA_DIR": str(folder),
-            "PYTHONPATH": str(ROOT),
-            STARTED: str(folder),
-        }
-
-    def run(self, *arguments: str, **environment: str):
-        return subprocess.run(
-            [sys.executable, "-m", "leafcast", *arguments],
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        self.environment[STARTED] = str(folder)
 
     def up(self, *options: str) -> str:
         done = self.run("up", *options)

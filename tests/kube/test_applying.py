@@ -9,6 +9,7 @@ import pytest
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
+from relay.syncer.pending import BEGUN_MAX, REQUESTS_MAX
 from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment
@@ -277,6 +278,24 @@ async def test_what_is_adopted_is_known_without_a_look_before(bench, server, pla
         left = (await bench.space.list("", "configmaps", namespace=place)).objects
         held = {obj["metadata"]["name"]: obj["data"] for obj in left}
         assert held == {"c2": {"theirs": "1"}, "c4": {"theirs": "1"}}
+
+
+async def test_intents_of_more_objects_are_kept_than_are_applied_at_once(bench, place):
+    first, *others = [config_map(f"c{number}", namespace=place) for number in range(BEGUN_MAX + 1)]
+    bench.space.gates = {obj["metadata"]["name"]: asyncio.Event() for obj in others}
+    async with bench.running():
+        bench.want(first)
+        await bench.settled()
+        bench.want(first, *others)
+        await bench.until(lambda: len(bench.done.held) > BEGUN_MAX)
+        await bench.until(lambda: len(bench.space.applied) == 1 + REQUESTS_MAX)
+        assert all(
+            not bench.done.of(key).uid for key in bench.wanted if key.name in bench.space.gates
+        )
+        for gate in bench.space.gates.values():
+            gate.set()
+        await bench.settled()
+        assert all(bench.done.of(key).uid for key in bench.wanted)
 
 
 async def test_who_takes_a_field_back_each_time_is_named_and_no_war_is_waged(bench, server, place):

@@ -10,7 +10,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.api import parse_kind
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.faults import InvalidObject
 from schemas.placements import placement_key
 from tests.awaiting import eventually, until_object

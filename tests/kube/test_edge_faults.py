@@ -15,7 +15,7 @@ from relay.adapters.kubernetes import informer
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.ports import SpaceError
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.contract.spaces import config_map, deployment

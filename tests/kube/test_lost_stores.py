@@ -11,7 +11,7 @@ from relay.adapters.kubernetes.informer import list_pages
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.ports import AnotherSpace, Interest, Listed, SpaceError
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following

@@ -9,7 +9,7 @@ import pytest
 from controllers.finalizers import FINALIZER
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import until_object
 from tests.unit.centre_world import SHOP, Centre, condition, config, holds, lists_not, placement
 

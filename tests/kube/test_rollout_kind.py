@@ -5,7 +5,7 @@ import json
 import pytest
 
 from schemas.api import parse_kind
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.yaml_writing import write_yaml
 from tests.unit.rollout_world import V2, Fleet, rollout
 

@@ -11,8 +11,8 @@ from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.collecting.raised import Sources
 from relay.ports import SpaceError
 from relay.syncer.upsyncer import Upsyncer
+from schemas.content.manifests import load_manifests
 from schemas.identity import NodePath
-from schemas.manifests import load_manifests
 from schemas.objects import ObjectKey
 from schemas.upsync import UpsyncClause, open_copy, read_copy
 from tests.awaiting import eventually

@@ -63,7 +63,7 @@ class DrivenTree:
         if attached:
             await self.inventory.apply(target(at.name, path), USER)
         seed, nkey = new_user_nkey(os.urandom(32))
-        await enrol_node(self._controllers.issuer, self._keys.tree, at, nkey)
+        await enrol_node(self._controllers.issuer, at, nkey)
         link = ParentLink((self.nodes[str(at.parent)].server.leaf_url,), seed)
         node = await self._start(at, link, attached=attached)
         await node.driver.until(lambda core: core.ready)

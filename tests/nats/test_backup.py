@@ -5,7 +5,6 @@ import json
 import pytest
 
 from leafcast.data_dir import DataDir
-from leafcast.local.authorities import load_or_make_authorities
 from leafcast.local.backup import (
     PENDING,
     RELAY,
@@ -16,6 +15,7 @@ from leafcast.local.backup import (
     restore_pending,
     write_backup,
 )
+from leafcast.local.credentials.authorities import load_or_make_authorities
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.identity import TreeId

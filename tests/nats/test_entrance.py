@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from leafcast.local import own_key
+from leafcast.local.credentials import own_key
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import (
     REQUESTS_AT_ONCE,

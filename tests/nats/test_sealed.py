@@ -17,11 +17,17 @@ from nats.js.errors import NotFoundError
 
 from leafcast.join.bundle import read_bundle
 from relay.adapters.server.nkey_pairs import private_key
+from schemas.content.sealing import (
+    NotOpened,
+    SealingKey,
+    fleet_keys_for,
+    open_fleet_box,
+    unwrap_keys,
+)
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Profile, decode_body, decode_payload
 from schemas.refusals import WireRefused
-from schemas.sealing import NotOpened, SealingKey, fleet_keys_for, open_fleet_box, unwrap_keys
 from schemas.signing import decode_envelope
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import AWAY, PRODUCTION, chaos_tree, patiently, placement_object

@@ -22,7 +22,7 @@ from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customizing import customized_address
 from relay.syncer.plan import with_namespaces
 from schemas import codec
-from schemas.blobs import OBJECT_MAX_BYTES, open_value
+from schemas.content.blobs import OBJECT_MAX_BYTES, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import DeltaBody, DeltaHead, LocationRecord, Profile, Record, decode_body

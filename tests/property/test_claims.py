@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from relay.core.destination.assignment import Rank
 from relay.core.destination.claims import Claim, ObjectOwnership
-from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
+from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
 addresses = st.sampled_from(["a" * 64, "b" * 64])
 
 
-def entry(space="s", revision=1, address="a" * 64, flags=0, name="x", uid="u"):
+def entry(space="s", revision=1, address="a" * 64, flags=0, name="x"):
     return ManifestEntry(
-        "", "configmaps", "shop", name, address, 1, space, uid, revision, flags=flags, order=12
+        "", "configmaps", "shop", name, address, 1, space, revision, flags=flags, order=12
     )
 
 

@@ -16,7 +16,8 @@ from relay.objects.customization import (
 )
 from relay.objects.expansion import Syntax
 from relay.syncer.customizing import customized_address
-from schemas import blobs, codec
+from schemas import codec
+from schemas.content import blobs
 from schemas.objects import ObjectKey
 
 KEY = ObjectKey("", "configmaps", "shop", "c")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.gates import Candidate, admit, arm_name, names_in, wave_of
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import DestinationId, NodePath
 from schemas.records import (
     API_LOCATION,

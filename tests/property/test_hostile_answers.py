@@ -23,9 +23,9 @@ from relay.asker import AskFailed, open_answer
 from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec
-from schemas.answer_sealing import AnswerKey, sealed_answer
-from schemas.blobs import Reference
 from schemas.codec import from_json
+from schemas.content.answer_sealing import AnswerKey, sealed_answer
+from schemas.content.blobs import Reference
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Count, ObjectResult, Summary

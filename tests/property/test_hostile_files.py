@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from controllers.keys import KeysUnusable, load_or_make_keys
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
-from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.credentials.files import CredentialsUnusable, load_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice

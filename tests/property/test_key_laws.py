@@ -466,7 +466,7 @@ def test_roots_that_cannot_be_are_refused_before_anything_changes(centre, count,
 # Bounds.
 
 
-def test_ten_thousand_rotations_leave_a_bounded_message(monkeypatch):
+def test_a_thousand_rotations_leave_a_bounded_message(monkeypatch):
     """Nobody signs here: the size is that of what would be signed."""
     monkeypatch.setattr(Signer, "public_key", property(lambda one: one.seed))
     monkeypatch.setattr(Envelope, "verify", lambda *_: True)
@@ -474,7 +474,7 @@ def test_ten_thousand_rotations_leave_a_bounded_message(monkeypatch):
         Signer, "seal", lambda one, kind, payload: Envelope(kind, one.key_id, payload, bytes(64))
     )
     centre = Centre(Random(1))
-    for turn in range(10_000):
+    for turn in range(1_000):
         made = signer(centre.random)
         if turn % 4:
             centre.change(KeyChange(signing=made), {made.key_id})
@@ -486,7 +486,7 @@ def test_ten_thousand_rotations_leave_a_bounded_message(monkeypatch):
     assert len(body.forerunners) == FORERUNNERS_MAX
     assert sum(map(len, body.forerunners)) <= FORERUNNERS_MAX_BYTES
     assert len(centre.record.grants) <= 32
-    assert centre.record.version == 2501
+    assert centre.record.version == 251
 
 
 def test_of_too_many_keys_the_oldest_that_ended_go(centre):

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from relay.core.destination.claims import DesiredObject
 from relay.syncer.plan import Apply, Prune, plan, with_namespaces
-from schemas import blobs
-from schemas.blobs import Reference
-from schemas.chunks import CREATE_ONLY
+from schemas.content import blobs
+from schemas.content.blobs import Reference
+from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
 from schemas.wire import replace

@@ -16,7 +16,7 @@ from relay.core.records.snapshot import (
     Unread,
 )
 from relay.core.records.tree import SnapshotTree
-from schemas.blobs import open_value
+from schemas.content.blobs import open_value
 from schemas.identity import NodePath, short_key
 from schemas.snapshots import (
     HEIGHT_MAX,

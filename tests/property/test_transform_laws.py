@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
-from schemas.blobs import OBJECT
+from schemas.content.blobs import OBJECT
 from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey
 

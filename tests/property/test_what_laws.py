@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from controllers.core.workloads.selection import Clause, Rules
 from controllers.core.workloads.what import WhatResolver
-from schemas.chunks import CREATE_ONLY
+from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 

@@ -12,9 +12,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import blobs, chunks, codec, snapshots
-from schemas.blobs import Reference
-from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
+from schemas import codec, snapshots
+from schemas.content import blobs, chunks
+from schemas.content.blobs import Reference
+from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.identity import ContentHash, KeyId, TreeId
 from schemas.link import Hello
 from schemas.records import RECORDS, DeltaHead, Source, decode_body, decode_payload, encode_payload

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from schemas import codec
 from schemas.asks import AnswerPart, AskFault
-from schemas.blobs import BLOB_MAX_BYTES, Reference
-from schemas.chunks import ListRoot, ManifestChunk, ManifestEntry
+from schemas.content.blobs import BLOB_MAX_BYTES, Reference
+from schemas.content.chunks import ListRoot, ManifestChunk, ManifestEntry
 from schemas.identity import NodePath, short_key
 from schemas.link import Cursor, Hello, Progress, Repair, Welcome
 from schemas.objects import ObjectKey
@@ -131,7 +131,6 @@ entries = st.builds(
     texts,
     addresses,
     st.integers(0, BLOB_MAX_BYTES),
-    texts,
     texts,
     numbers,
     numbers,

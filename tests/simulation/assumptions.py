@@ -43,13 +43,13 @@ ASSUMPTIONS = {
         BUS,
         "test_after_a_reset_beyond_the_end_new_mail_still_arrives",
     ),
-    "A new run reads on after what was acknowledged": (
+    "No mail comes before a reset, in each link": (
         BUS,
-        "test_acknowledged_mail_is_not_delivered_to_the_next_run",
+        "test_no_mail_is_delivered_before_it_is_read_from_somewhere",
     ),
-    "What was not acknowledged comes again": (
+    "A new run reads from where it will": (
         ORDER,
-        "test_mail_that_was_not_acknowledged_is_delivered_again_to_the_next_run",
+        "test_a_run_may_read_again_what_a_former_one_read",
     ),
     "A write that expects another sequence in the slot is refused": (
         BUS,
@@ -80,9 +80,9 @@ ASSUMPTIONS = {
         FAULTS,
         "test_a_link_cut_and_healed_is_told_and_loses_nothing",
     ),
-    "A reset while the link is cut is made up for": (
+    "A reset while the link is cut counts for nothing": (
         FAULTS,
-        "test_a_reset_while_the_link_is_cut_is_made_up_for",
+        "test_a_reset_while_the_link_is_cut_counts_for_nothing",
     ),
     "A child that is removed is cut off, its mail and reports are erased": (
         FAULTS,

@@ -24,9 +24,10 @@ from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
-from schemas import blobs, codec, wire
-from schemas.blobs import Reference, StoredBlob
-from schemas.chunks import build_manifest
+from schemas import codec, wire
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.chunks import build_manifest
 from schemas.identity import (
     KEYS_KEY,
     SNAPSHOT_KEY,

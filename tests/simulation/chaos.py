@@ -10,7 +10,7 @@ from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.records.accepted import read_record
 from schemas import wire
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from relay.core.collecting.ports import Member, Seen
 from relay.core.collecting.tables import Table, TableAlgebra
-from schemas.blobs import open_value
 from schemas.collectors import SCOPE_PLACEMENT, WHOLE, Program
+from schemas.content.blobs import open_value
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values
 from tests.simulation.centre import Centre

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.evaluator import CelEvaluator
-from relay.objects.expressions.shown import shown_of
 from schemas import codec
-from schemas.blobs import StoredBlob
 from schemas.collectors import SCOPE_PLACEMENT, CombinedField, Expression, Program, program_set
+from schemas.content.blobs import StoredBlob
 from schemas.objects import ObjectKey
 
 EVALUATOR = CelEvaluator()
@@ -41,5 +40,8 @@ def status_of(address: str) -> bytes:
 
 def programs_over(numbers: Mapping[ObjectKey, int]) -> StoredBlob | None:
     """What is collected of a placement of objects that say these numbers; None of none."""
-    shown = {key: shown_of(key, {"n": n}, 64, PROGRAMS) for key, n in numbers.items()}
-    return program_set(dict.fromkeys(numbers, PROGRAMS), shown) if numbers else None
+    plains = {key: codec.canonical({"n": n}) for key, n in numbers.items()}
+    blanks = {
+        key: {it: EVALUATOR.blanks(it, plain) for it in PROGRAMS} for key, plain in plains.items()
+    }
+    return program_set(dict.fromkeys(numbers, PROGRAMS), blanks) if numbers else None

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from relay.core.effects import WriteMail
 from relay.core.records.accepted import read_record
-from schemas import blobs
-from schemas.blobs import Reference
-from schemas.chunks import chunk_references, read_root
+from schemas.content import blobs
+from schemas.content.blobs import Reference
+from schemas.content.chunks import chunk_references, read_root
 from tests.simulation.host import Host
 
 KNOWN_MAX = 4096

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.core.destination.customizing import NotCustomized, Values
-from schemas import blobs, codec
-from schemas.blobs import Reference
+from schemas import codec
+from schemas.content import blobs
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
+from tests.simulation.sealing import marked
 
 TIER, WITHOUT = "tier", "without"
 NEEDS = "needs"
@@ -24,9 +26,9 @@ def kind_of(name: str) -> str:
 
 
 def form_of(reference: Reference, tier: str | None) -> ContentHash:
-    """What becomes of a content: another address, if it is customized."""
+    """What becomes of a content, by its address in clear: another one, if it is customized."""
     if reference.kind != blobs.TEMPLATE:
-        return reference.address
+        return ContentHash(marked(reference))
     return codec.address(blobs.OBJECT, codec.canonical([reference.address, tier or WITHOUT]))
 
 

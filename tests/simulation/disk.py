@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import BlobArrived, MailSlot, Remembered
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import MailKey
 from schemas.subjects import NODE_SELF
 

@@ -21,8 +21,8 @@ from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, Listed
 from relay.core.records.verdict import Admission
-from schemas import blobs
-from schemas.blobs import Reference
+from schemas.content import blobs
+from schemas.content.blobs import Reference
 from schemas.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
 from schemas.link import Cursor, Hello, Repair, Welcome
 from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, encode_payload

@@ -25,7 +25,7 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.node import Node
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.link import Welcome
 from schemas.wire import decode
@@ -72,7 +72,9 @@ class Host:
         self._inbox: deque[Event] = deque()
         self._busy = False
         self._tick_at: float | None = None
-        self._read = self._read_epoch = self._reports_read = 0
+        # Up to where the mailbox was sent here; None until it is read from somewhere in this link.
+        self._read: int | None = None
+        self._read_epoch = self._reports_read = 0
         self._clocks: dict[str, float] = {}
         self._outgoing: dict[str, bytes] = {}
 
@@ -243,8 +245,6 @@ class Host:
                 kept = streams.stat.get((effect.child, effect.key))
                 if kept is not None and kept.sequence == effect.sequence:
                     streams.stat.erase((effect.child, effect.key))
-            case fx.AckMail():
-                self._acknowledge(effect.sequence)
             case fx.ResetMail():
                 self._reset(effect.sequence)
             case fx.LoadBlob():
@@ -284,7 +284,6 @@ class Host:
     def _remove_child(self, path: NodePath) -> None:
         streams = self.streams
         streams.children.pop(path.name, None)
-        streams.acknowledged.pop(path.name, None)
         streams.mail.erase_child(path.name)
         streams.stat.erase_child(path.name)
         self.world.links_changed(path)
@@ -292,7 +291,7 @@ class Host:
     def read_mail(self) -> None:
         """Have what the mailbox holds after the place of reading sent here, in order."""
         parent = self._parent()
-        if parent is None or not self.linked or self.node is None:
+        if parent is None or not self.linked or self.node is None or self._read is None:
             return
         unread = parent.streams.mail.after(self._read, self.path.name)
         for pending, ((_, key), kept) in zip(range(len(unread))[::-1], unread, strict=True):
@@ -306,24 +305,17 @@ class Host:
 
     @property
     def read_through(self) -> int:
-        return self._read
+        return self._read or 0
 
     def receive_mail(self, event: MailArrived) -> None:
         """Have a message of the mailbox come over the link, in its place."""
         self._arrive("mail", event, self._read_epoch)
-
-    def _acknowledge(self, sequence: int) -> None:
-        parent = self._parent()
-        if parent is not None and self.linked:
-            held = parent.streams.acknowledged
-            held[self.path.name] = max(held.get(self.path.name, 0), sequence)
 
     def _reset(self, sequence: int) -> None:
         parent = self._parent()
         if parent is not None and self.linked:
             self._read = max(sequence - 1, 0)
             self._read_epoch += 1
-            parent.streams.acknowledged[self.path.name] = self._read
             self.read_mail()
 
     def _load(self, run: int, reference: Reference) -> None:
@@ -341,12 +333,8 @@ class Host:
             return
         self.linked = up
         self.link_epoch += 1
-        parent = self._parent()
-        if up and parent is not None:
-            self._read = parent.streams.acknowledged.get(self.path.name, 0)
-            self._read_epoch += 1
+        self._read, self._read_epoch = None, self._read_epoch + 1
         self.tell(LinkChanged(up=up))
-        self.read_mail()
 
     def _parent(self) -> Host | None:
         return None if self._above is None else self.world.hosts.get(self._above)

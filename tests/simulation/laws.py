@@ -13,6 +13,7 @@ LEAST_PRIVILEGE = "Least privilege"
 NO_IGNORANCE = "No deletion from ignorance"
 WITHHOLDING = "Withholding is seen"
 
+PLANNED = "What plan says is what becomes"
 SEALED = "Sealed content opens for edges alone, and stays what it is"
 WAITED = "New content waits for what it depends on"
 MADE_FIRST = "No move leaves fewer healthy copies"

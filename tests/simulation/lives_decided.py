@@ -8,9 +8,10 @@ from controllers.core.rollout.decide import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from relay.core.events import Instant
 from schemas.api import RolloutSpec, RolloutStatus
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.records import Gate
 from schemas.reports import Count
+from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, GATES
 from tests.simulation.model import Arm, Placed, Rung, placement_key
@@ -119,7 +120,7 @@ class Steered:
 def has(host: Host, arm: Arm) -> bool:
     """Whether an edge's space holds a content."""
     held = host.space.objects
-    return all(held.get(k, ("",))[0] == c.reference.address for k, c in arm.contents)
+    return all(held.get(k, ("",))[0] == form_of(c.reference, None) for k, c in arm.contents)
 
 
 def everyone(one: Run) -> list[Host]:

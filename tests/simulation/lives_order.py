@@ -10,6 +10,7 @@ from relay.core.events import BlobArrived, Event
 from schemas.identity import MailKey
 from schemas.records import OVER_LOCATION, Alternative, Dependency
 from schemas.selectors import LabelSelector, Requirement
+from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, MADE_FIRST, WAITED
 from tests.simulation.model import Located, Placed, location_draft, placement_key
@@ -60,14 +61,14 @@ def awaited(one: Run) -> None:
     put(one, "p2", Placed(EVERYWHERE, one.centre.arm(waiting), after=_after(one)))
 
     def in_order(host: Host) -> None:
-        if _has(host, D, waiting[D].reference.address):
-            both = all(_has(host, key, new[key].reference.address) for key in (A, B))
+        if _has(host, D, form_of(waiting[D].reference, None)):
+            both = all(_has(host, key, form_of(new[key].reference, None)) for key in (A, B))
             require(both, WAITED, f"{host.path} has new content of p2 and old of p1")
 
     _watch(one, 10.0, in_order)
     one.world.ports = honest
     _watch(one, 60.0, in_order)
-    new_everywhere = [_has(host, D, waiting[D].reference.address) for host in edges_of(one)]
+    new_everywhere = [_has(host, D, form_of(waiting[D].reference, None)) for host in edges_of(one)]
     require(all(new_everywhere), CONVERGENCE, "what waited never came")
     _restart(one)
 
@@ -95,7 +96,7 @@ def nowhere_near(one: Run) -> None:
     new = contents(one, D)
     edge.space.refusing[A] = None
     put(one, "p2", Placed(EVERYWHERE, one.centre.arm(new), after=_after(one)))
-    address = new[D].reference.address
+    address = form_of(new[D].reference, None)
     for host in others:
         until(one, lambda host=host: _has(host, D, address), CONVERGENCE, "it waits", 30.0)
     require(not _has(edge, D, address), WAITED, "it did not wait for what is refused")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from relay.core.events import HistoryKept
 from schemas.objects import ObjectKey
 from schemas.reports import Cell, Count
 from schemas.selectors import LabelSelector, Requirement
 from schemas.windows import Window
+from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
-from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, GATES, NO_WAY_BACK
+from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, GATES, NO_LOSS, NO_WAY_BACK
 from tests.simulation.model import Arm, Placed, Rung, Target, placement_key
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
@@ -61,7 +63,7 @@ def _cells(one: Run, wave: str) -> dict[str, int]:
 
 def _has(host: Host, arm: Arm) -> bool:
     held: dict[ObjectKey, tuple[str, object]] = host.space.objects
-    return all(held.get(k, ("",))[0] == c.reference.address for k, c in arm.contents)
+    return all(held.get(k, ("",))[0] == form_of(c.reference, None) for k, c in arm.contents)
 
 
 def _targets(one: Run) -> dict[str, Target]:
@@ -129,6 +131,38 @@ def closed_window(one: Run) -> None:
     _roll(one, new, wave="2.9")
 
 
+def clock_off(one: Run) -> None:
+    """A window opens by the edge's own clock, be it an hour off; nobody's count suffers from it."""
+    old, new = _begin(one)
+    early, *others = edges_of(one)
+    early.skew_ms = int(HOUR) * 1000
+    window, wait = _window_in(one, 2, "UTC")
+    _roll(one, old, Rung(new, NEW, windows=(window,)))
+    one.world.run(wait - HOUR + MINUTE)
+    _require_all([early], new, CONVERGENCE, "by its own clock the window is open")
+    _require_all(others, old, GATES, "by its own clock the window is closed")
+    _require_wave(one, {"synced": 1, "waiting": len(_everyone(one)) - 1}, "one clock is early")
+    one.world.run(HOUR)
+    _require_all(_everyone(one), new, CONVERGENCE, "all windows were open")
+    early.skew_ms = 0
+    _roll(one, new, wave="2.9")
+
+
+def wiped_in_wave(one: Run) -> None:
+    """A region that lost its disk in mid-wave counts as before: nobody takes more, or goes back."""
+    old, new = _begin(one)
+    first, region = edges_of(one)[0], region_of(one)
+    _roll(one, old, Rung(new, NEW, path=first.path))
+    one.settle()
+    region.stop(keep_disk=False, server_too=True)
+    region.start()
+    one.world.run(2 * MINUTE)
+    _require_wave(one, {"synced": 1}, "its region lost its disk")
+    _require_all([first], new, NO_WAY_BACK, "its region lost its disk")
+    _require_all(edges_of(one)[1:], old, GATES, "their region lost its disk")
+    _roll(one, new, wave="2.9")
+
+
 def own_zone(one: Run) -> None:
     """A window opens by the destination's own zone; who has none waits, and says so."""
     old, new = _begin(one)
@@ -173,6 +207,20 @@ def aborted_while_away(one: Run) -> None:
         one.world.run(0.1)
         require(not _has(away, new), GATES, f"{away.path} begins what was aborted")
     _require_all([away, *others], old, CONVERGENCE, "all is aborted")
+
+
+def undone_after_sweeps(one: Run) -> None:
+    """A former content that the history names is there to go back to, though nobody has it."""
+    old, new = _begin(one)
+    one.world.root.tell(HistoryKept(placement_key(NAME), (old.root,)))
+    _roll(one, new, wave="2.9")
+    one.settle()
+    one.world.run(3 * HOUR)
+    held = one.world.root.streams.blobs
+    lost = [key for key, content in old.contents if content.sealed.address not in held]
+    require(not lost and old.root.address in held, NO_LOSS, f"swept of the former content: {lost}")
+    one.centre.relapse()
+    _roll(one, old, wave="3.9")
 
 
 def shared_object(one: Run) -> None:
@@ -242,8 +290,11 @@ def _require_wave(one: Run, cells: dict[str, int], when: str) -> None:
 LIVES = (
     steady_step,
     closed_window,
+    clock_off,
+    wiped_in_wave,
     own_zone,
     aborted_while_away,
+    undone_after_sweeps,
     shared_object,
     away_in_wave,
 )

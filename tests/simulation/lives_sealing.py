@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE, SEALED
 from tests.simulation.model import Content, placement_key
@@ -77,7 +78,9 @@ def _has_newest(one: Run) -> bool:
 
 def _holds(host: Host, brought: dict[object, Content]):
     held = host.space.objects
-    return lambda: all(held.get(k, ("",))[0] == c.reference.address for k, c in brought.items())
+    return lambda: all(
+        held.get(k, ("",))[0] == form_of(c.reference, None) for k, c in brought.items()
+    )
 
 
 def _unchanged(edge: Host, held: dict) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from controllers.core.ledger.drafts import Draft
-from schemas import blobs
-from schemas.blobs import Reference, StoredBlob
-from schemas.chunks import TEMPLATE, ManifestEntry
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.chunks import TEMPLATE, ManifestEntry
 from schemas.identity import (
     DestinationId,
     KeyId,
@@ -44,7 +44,7 @@ from schemas.selectors import LabelSelector
 from schemas.signing import Signer
 from schemas.windows import Window
 from tests.simulation.collectors import programs_over
-from tests.simulation.sealing import TREE, boxes_for, wrapped
+from tests.simulation.sealing import TREE, boxes_for, marked, wrapped
 from tests.simulation.signatures import public_key_of
 
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
@@ -167,10 +167,9 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
         address=content.sealed.address,
         size=content.sealed.size,
         space=content.space,
-        uid=f"uid-{key.name}",
         revision=content.revision,
         flags=TEMPLATE if content.reference.kind == blobs.TEMPLATE else 0,
-        enc=content.reference.address,
+        mark=marked(content.reference),
     )
 
 

@@ -66,6 +66,7 @@ MUTANTS = (
     Mutant(planted_rollouts.SaltOfWave, sizes=(ROLLING,)),
     Mutant(planted_rollouts.AbortLeavesGate, sizes=(ROLLING,)),
     Mutant(planted_rollouts.WindowOfCentre, ("own_zone",)),
+    Mutant(planted_rollouts.HistorySwept, ("undone_after_sweeps",)),
     Mutant(planted_rollouts.PathsIgnored, ("aborted_while_away", "steady_step")),
     Mutant(planted_rollouts.SharedPastGate, ("shared_object",)),
     Mutant(planted_rollouts.TakenForgotten, ("closed_window",)),

@@ -19,7 +19,7 @@ Judged by what the centre's spaces say and by what is in the clusters, never by 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relay.core import effects as fx
 from relay.core.node import Node
@@ -45,11 +45,13 @@ from tests.simulation.laws import (
     NO_LOSS,
     NO_RESURRECTION,
     ONLY_SIGNED,
+    PLANNED,
     SEALED,
     WITHHOLDING,
 )
 from tests.simulation.model import TIERS, arms_of, placement_key
 from tests.simulation.places import Places, all_of, forget, rename
+from tests.simulation.planned import Planned
 from tests.simulation.prescribed import (
     arm_for,
     expected_summary,
@@ -90,6 +92,7 @@ class Oracle(Watcher):
         self._settled_at: float | None = None
         self._places = Places()
         self._waves = Waves(centre)
+        self._planned = Planned()
         # Whose cluster drifted, or disk was lost or put back, since all was as it should be.
         self._disturbed: dict[NodePath, None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
@@ -487,6 +490,10 @@ class Oracle(Watcher):
         faults += [*self._leftovers(), *self._stale_words()] if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
+        hosts = self.world.hosts.values()
+        held = {host: self._counting(host, wanted.get(host.path, {})) for host in hosts}
+        if unlike := self._planned.faults(self.centre, held):
+            raise LawBroken(PLANNED, "\n    ".join(unlike[:12]))
         self._settled_at = self.world.now
         self._held = wanted
         self._disturbed.clear()
@@ -508,16 +515,20 @@ class Oracle(Watcher):
                 faults += [f"{host.path} does not run"] if host.attached else []
                 continue
             refused = host.space.refused_for_good
-            orphans = self._orphans.get(host.path, {})
-            held = {
-                key: address
-                for key, (address, _) in host.space.objects.items()
-                if (key not in orphans or key in want) and key not in refused
-            }
+            held = self._counting(host, want)
             want = {key: address for key, address in want.items() if key not in refused}
             if held != want:
                 faults.append(f"{host.path} holds {differing(held, want)}")
         return faults
+
+    def _counting(self, host: Host, want: Mapping[ObjectKey, str]) -> dict[ObjectKey, str]:
+        """What a cluster holds, but for what its edge does not know any more or could not write."""
+        orphans, refused = self._orphans.get(host.path, {}), host.space.refused_for_good
+        return {
+            key: address
+            for key, (address, _) in host.space.objects.items()
+            if (key not in orphans or key in want) and key not in refused
+        }
 
     def _count_faults(self) -> list[str]:
         faults, root = [], self.world.root

@@ -23,9 +23,9 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.records.accepted import read_record
-from schemas import blobs
-from schemas.blobs import StoredBlob
 from schemas.codec import address
+from schemas.content import blobs
+from schemas.content.blobs import StoredBlob
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.link import Hello, Repair
 from schemas.objects import ObjectKey

@@ -9,6 +9,7 @@ from typing import Any
 
 from relay.core import effects as fx
 from relay.core.effects import Effect
+from relay.core.events import Event, HistoryKept
 from schemas.identity import MailKey
 from schemas.records import BUCKETS, DeltaHead, Gate, decode_body
 from schemas.reports import CELL_FORMER, Cell, Count, Report, Summary, cell, decode_report
@@ -87,6 +88,13 @@ class SharedPastGate(Ports):
         if not isinstance(draft.record, DeltaHead):
             return draft
         return dataclasses.replace(draft, record=replace(draft.record, steady=0))
+
+
+class HistorySwept(Ports):
+    """Contents that nobody gets are swept, whatever the history names."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        return [HistoryKept(event.key, ())] if isinstance(event, HistoryKept) else [event]
 
 
 # Who obeys.

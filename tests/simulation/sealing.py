@@ -7,13 +7,21 @@ from functools import cache, lru_cache
 
 from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
+from schemas.content.blobs import Reference
+from schemas.content.sealing import (
+    SealingKey,
+    fleet_key,
+    mark,
+    marking_key,
+    placement_key,
+    wrap_keys,
+)
 from schemas.identity import MailKey, NodePath, TreeId, random_id
-from schemas.sealing import SealingKey, fleet_key, placement_key, wrap_keys
 
 TREE = TreeId(random_id(b"simulated tree  "))
 MASTERS = tuple(bytes([number]) * 32 for number in range(1, 9))
 CONTENT_KEY = SealingKey(TREE, placement_key(MASTERS[0], MailKey("content"), 0))
-
+MARKING = marking_key(MASTERS[0])
 
 PLAIN_MARK = b"\xa4text"
 """In the plain bytes of each content."""
@@ -22,6 +30,12 @@ PLAIN_MARK = b"\xa4text"
 def ring_of(rotations: int) -> Keyring:
     """The ring after so many rotations."""
     return Keyring(TREE, tuple(reversed(MASTERS[: rotations + 1])))
+
+
+@lru_cache
+def marked(clear: Reference) -> str:
+    """What a sealed object is known by."""
+    return mark(MARKING, clear.address)
 
 
 @cache

@@ -82,7 +82,7 @@ class EdgeSpace:
                 want.placements,
                 want.form,
                 want.sealed_under,
-                want.plain,
+                want.mark,
             )
             for key, want in ports.wanted(self._host, node.wanted).items()
         }

@@ -3,15 +3,16 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.simulation import planned, soak
 from tests.simulation import run as runs
-from tests.simulation import soak
 from tests.simulation.assumptions import ASSUMPTIONS
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.laws import CONVERGENCE
+from tests.simulation.laws import CONVERGENCE, PLANNED
 from tests.simulation.mutants import MUTANTS, kill
 from tests.simulation.oracle import Oracle
 from tests.simulation.replay import again, end_of
@@ -46,6 +47,29 @@ def test_a_seed_that_failed_once_fails_no_more(seed):
     size, number = seed_of(seed)
     outcome = runs.run(number, size=size)
     assert not outcome.law, end_of(outcome)
+
+
+def without_relabelled(before, after):
+    return replace(after, profiles=before.profiles)
+
+
+def without_deleted(before, after):
+    return replace(after, placements={**before.placements, **after.placements})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "size", "seeds"),
+    [(without_relabelled, "tiny", range(40)), (without_deleted, "small", range(46, 48))],
+)
+def test_a_plan_that_says_what_does_not_become_breaks_a_law(monkeypatch, wrong, size, seeds):
+    honest = planned.plan
+
+    def plan(before, after, contents):
+        return honest(before, wrong(before, after), contents)
+
+    monkeypatch.setattr(planned, "plan", plan)
+    outcomes = (runs.run(seed, size=SIZES[size]) for seed in seeds)
+    assert any(outcome.law == PLANNED for outcome in outcomes)
 
 
 def test_every_law_holds_without_faults():

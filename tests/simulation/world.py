@@ -16,7 +16,7 @@ from typing import Any
 from relay.adapters.memory.streams import Kept
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
 from schemas.identity import NodePath, TreeId
 from schemas.roots import Roots
 from tests.simulation.faults import NO_FAULTS, Faults

@@ -7,12 +7,12 @@ from controllers.core.access.keyring import Keyring
 from controllers.core.ledger.drafts import slot_of
 from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
-from schemas.blobs import MANIFEST, open_value, parts_of
-from schemas.chunks import read_manifest, read_root
+from schemas.content.blobs import MANIFEST, open_value, parts_of
+from schemas.content.chunks import read_manifest, read_root
+from schemas.content.returned_states import sealed_state
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
 from schemas.records import DeltaHead, decode_body, decode_payload
 from schemas.reports import Count
-from schemas.returned_states import sealed_state
 from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
 
 WAIT_SECONDS = 20

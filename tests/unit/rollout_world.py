@@ -11,7 +11,7 @@ from relay.core.events import Instant
 from relay.core.gates import Candidate, admit, arm_name
 from schemas.api import parse_kind
 from schemas.api.rollout_status import RolloutStatus
-from schemas.blobs import MANIFEST, Reference
+from schemas.content.blobs import MANIFEST, Reference
 from schemas.identity import DestinationId, NodePath
 from schemas.records import Profile, Source
 from schemas.reports import Count, Summary, cell

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.answer_sealing import AnswerKey, sealed_answer
+from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.refusals import RecordRefused
 
 KEY, OTHER = AnswerKey(b"k" * 32), AnswerKey(b"o" * 32)

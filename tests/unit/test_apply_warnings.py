@@ -3,18 +3,18 @@
 import pytest
 
 from leafcast.ask.resource_names import ResourceKinds
-from leafcast.cli.apply_batch import Change, Wish
-from leafcast.cli.apply_warnings import warnings
+from leafcast.cli.apply.batch import Change, Wish
+from leafcast.cli.apply.warnings import warnings
 
 TARGET = "edge.kubestellar.io/v2alpha1", "SyncTarget"
 
 
-async def said_of(version, kind, session=None, **fields):
-    """The warnings of a dry run."""
+async def said_of(version, kind, session=None, *, dry=True, **fields):
+    """The warnings of one object."""
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **fields}
     known = ResourceKinds([obj]).of(obj)
     wish = Wish(obj, known.key("", "a"), known, "a.yaml:1")
-    return await warnings(session, [Change(wish, None, obj)], dry=True)
+    return await warnings(session, [Change(wish, None, obj)], dry=dry)
 
 
 @pytest.mark.parametrize("field", ["unschedulable", "evictAfter"])
@@ -34,6 +34,10 @@ async def test_an_expression_that_no_destination_could_follow_is_said_by_its_fie
     metadata = {"annotations": {"control.kubestellar.io/expand-templates": "true"}, "name": "a"}
     [said] = await said_of("v1", "ConfigMap", metadata=metadata, data={"x": "{{ if .a }}"})
     assert "configmap/a: data.x: " in said
+
+
+async def test_a_rollout_alone_is_not_said_to_go_nowhere():
+    assert await said_of("leafcast.io/v1alpha1", "Rollout", dry=False, spec={}) == []
 
 
 class Tree:

@@ -98,13 +98,13 @@ async def test_accepting_for_one_placement_lets_nothing_of_another_one_go(tmp_pa
     await centre.wds.delete(config_key("a"))
     async with centre.running() as controllers:
         await controllers.caught_up()
-        assert set(controllers.translator.held) == {"shop", "twin"}
+        assert set(controllers.translator.placements.held) == {"shop", "twin"}
         controllers.translator.accept_removals("shop")
         await centre.relay.until(holds("web"))
         # Whatever has it looked at again, the other one keeps what nobody let go.
         await centre.apply(deployment("api"))
         await centre.relay.until(holds("a", "api", "web", of="twin"))
-        assert set(controllers.translator.held) == {"twin"}
+        assert set(controllers.translator.placements.held) == {"twin"}
 
 
 async def test_what_was_applied_again_is_no_longer_held(tmp_path):
@@ -115,10 +115,10 @@ async def test_what_was_applied_again_is_no_longer_held(tmp_path):
         await tree.workloads.delete(config_key("a"))
         await tree.control(tree.group)
         await tree.controllers.caught_up()
-        assert "configmaps/shop/a" in tree.controllers.translator.held["shop"]
+        assert "configmaps/shop/a" in tree.controllers.translator.placements.held["shop"]
         await tree.workloads.apply(config_map("a", "shop", at="1"), MANAGER)
         await tree.controllers.caught_up()
-        assert tree.controllers.translator.held == {}
+        assert tree.controllers.translator.placements.held == {}
 
 
 async def test_a_centre_that_is_behind_says_so_and_calls_it_no_defect(tmp_path, monkeypatch):

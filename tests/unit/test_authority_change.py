@@ -8,7 +8,8 @@ import pytest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.authority_change import AuthorityChange
 from leafcast.data_dir import DataDir
-from leafcast.local.authorities import (
+from leafcast.local.believed import goes_on
+from leafcast.local.credentials.authorities import (
     AUTHORITY_FILES,
     begin_change,
     end_change,
@@ -16,7 +17,6 @@ from leafcast.local.authorities import (
     load_or_make_authorities,
     switch,
 )
-from leafcast.local.believed import goes_on
 from relay.asker import AskFailed
 from relay.ports import Instant
 from schemas.asks import AskFault

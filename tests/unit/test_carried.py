@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import codec
-from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
+from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.identity import ContentHash, KeyId, random_id
 from schemas.signing import Envelope, decode_envelope
 

@@ -49,7 +49,7 @@ async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(
         tasks.append(group.create_task(controllers.run()))
         for path in (region, edge):
             entropy = dice.entropy(32)
-            await add_node(controllers.issuer, keys.tree, path, entropy, new_user_nkey)
+            await add_node(controllers.issuer, path, entropy, new_user_nkey)
         below = [driver(region), driver(edge, attached=True)]
         tasks += [group.create_task(node.run()) for node in below]
         shop = await until_object(wds, SHOP, counted)

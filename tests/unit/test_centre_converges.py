@@ -5,7 +5,7 @@ import random
 import pytest
 
 from controllers.core.workloads.selection import rules_of
-from schemas.api import parse_kind
+from schemas.api import parse_wish
 from schemas.objects import BUILT_IN_KINDS
 from schemas.records import DeltaHead
 from tests.unit.centre_world import Centre, config, config_key, placement, placement_key
@@ -42,8 +42,7 @@ async def wanted(centre):
     found = {}
     for key, obj in keyed.items():
         if key.resource == "edgeplacements":
-            spec = {field: obj[field] for field in obj if field != "status"}
-            rules = rules_of(parse_kind(spec).spec)
+            rules = rules_of(parse_wish(obj).spec)
             found[key.name] = {
                 other.name
                 for other, item in keyed.items()

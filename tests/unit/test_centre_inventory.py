@@ -103,7 +103,7 @@ async def test_a_sync_target_whose_path_is_no_node_is_told_until_it_is_one(centr
             key, lambda obj: condition(obj, "Registered")["status"] == "True", centre.inventory
         )
         issuer = controllers.issuer
-        await remove_node(issuer, issuer.tree, NodePath.parse("/emea/s1"))
+        await remove_node(issuer, NodePath.parse("/emea/s1"))
         await centre.until_status(
             key, lambda obj: condition(obj, "Registered")["reason"] == "NoNode", centre.inventory
         )
@@ -114,7 +114,7 @@ async def test_a_sync_target_whose_path_is_no_node_is_told_until_it_is_one(centr
 async def add_nodes(controllers, centre, *paths):
     for path in map(NodePath.parse, paths):
         entropy, issuer = centre.dice.entropy(32), controllers.issuer
-        await add_node(issuer, issuer.tree, path, entropy, new_user_nkey)
+        await add_node(issuer, path, entropy, new_user_nkey)
 
 
 async def test_a_sync_target_without_a_path_is_told_how_to_get_one(centre):

@@ -92,18 +92,18 @@ async def test_a_ledger_signed_with_other_keys_is_refused(centre, tmp_path):
 
 async def test_a_node_is_added_below_a_node_only_and_removed_when_none_is_below_it(centre):
     controllers = await centre.controllers()
-    issuer, tree = controllers.issuer, centre.relay.tree
+    issuer = controllers.issuer
     emea, site = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
     with pytest.raises(NodeRefused, match="add /emea first"):
-        await add_node(issuer, tree, site, centre.dice.entropy(32), new_user_nkey)
+        await add_node(issuer, site, centre.dice.entropy(32), new_user_nkey)
     for path in (emea, site):
-        made = await add_node(issuer, tree, path, centre.dice.entropy(32), new_user_nkey)
+        made = await add_node(issuer, path, centre.dice.entropy(32), new_user_nkey)
         assert made.seed.startswith("SU")
     assert [str(node.path) for node in nodes(issuer)] == ["/emea", "/emea/s1"]
     with pytest.raises(NodeRefused, match="below"):
-        await remove_node(issuer, tree, emea)
-    await remove_node(issuer, tree, site)
-    await remove_node(issuer, tree, emea)
+        await remove_node(issuer, emea)
+    await remove_node(issuer, site)
+    await remove_node(issuer, emea)
     assert nodes(issuer) == []
     async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
         running = group.create_task(controllers.run())
@@ -231,16 +231,14 @@ async def test_who_dies_amid_an_apply_holds_up_nothing_for_long(centre):
 async def test_a_lost_ledger_lets_nodes_in_again_and_brings_no_removed_one_back(centre):
     paths = [NodePath.parse("/emea"), NodePath.parse("/apac")]
     controllers = await centre.controllers()
-    tree, kept = centre.relay.tree, {}
+    kept = {}
     for path in paths:
-        made = await add_node(
-            controllers.issuer, tree, path, centre.dice.entropy(32), new_user_nkey
-        )
+        made = await add_node(controllers.issuer, path, centre.dice.entropy(32), new_user_nkey)
         kept[path] = made.nkey
     centre.relay.records = {}
     controllers = await centre.controllers()
-    await enrol_lost_nodes(controllers.issuer, tree, {paths[0]: kept[paths[0]]})
+    await enrol_lost_nodes(controllers.issuer, {paths[0]: kept[paths[0]]})
     assert [node.nkey for node in nodes(controllers.issuer)] == [kept[paths[0]]]
     controllers = await centre.controllers()
-    await enrol_lost_nodes(controllers.issuer, tree, kept)
+    await enrol_lost_nodes(controllers.issuer, kept)
     assert [node.path for node in nodes(controllers.issuer)] == [paths[0]]

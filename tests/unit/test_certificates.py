@@ -7,8 +7,8 @@ import pytest
 
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.certifying import Certifying
-from leafcast.local.authorities import load_or_make_authorities
-from leafcast.local.certificates import (
+from leafcast.local.credentials.authorities import load_or_make_authorities
+from leafcast.local.credentials.certificates import (
     IssuedCertificates,
     LocalListening,
     NameTaken,

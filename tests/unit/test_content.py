@@ -13,8 +13,8 @@ from relay.core.content.content import (
 )
 from relay.core.effects import KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
-from schemas import blobs
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas.content import blobs
+from schemas.content.chunks import ManifestEntry, build_manifest
 
 
 class Bench:
@@ -28,7 +28,7 @@ class Bench:
             self.objects.append(blob.reference)
             self.store.update(blob.values)
             address, length = blob.reference.address, blob.reference.size
-            entries.append(ManifestEntry("", "x", "n", f"o{at}", address, length, "s", "u", at))
+            entries.append(ManifestEntry("", "x", "n", f"o{at}", address, length, "s", at))
         self.entries = tuple(entries)
         manifest = build_manifest(entries)
         for blob in manifest:

@@ -11,7 +11,7 @@ from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import OBJECT, Filter
 from relay.ports import CopiesPage, StoredCopy
 from schemas import codec
-from schemas.blobs import compress
+from schemas.content.blobs import compress
 from schemas.identity import NodePath
 from schemas.link import Hello, copies_word
 from schemas.objects import ObjectKey

@@ -6,9 +6,9 @@ import pytest
 
 from schemas.api import Denatured, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
 from schemas.api.shared import Value
-from schemas.crd_rules import RULES
-from schemas.crd_texts import TEXTS
-from schemas.crds import custom_resource_definitions
+from schemas.crds.definitions import custom_resource_definitions
+from schemas.crds.rules import RULES
+from schemas.crds.texts import TEXTS
 from schemas.objects import BUILT_IN_KINDS
 from schemas.yaml_documents import read_documents
 from schemas.yaml_writing import write_yaml

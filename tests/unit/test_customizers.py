@@ -3,7 +3,7 @@
 from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import placement_key
 from relay.objects.customization import CUSTOMIZER, EXPAND_PARAMETERS, EXPAND_TEMPLATES
-from schemas import blobs
+from schemas.content import blobs
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
 

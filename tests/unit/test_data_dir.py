@@ -11,7 +11,7 @@ from leafcast.daemon.process import (
     stop_started,
 )
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.local.credentials import CredentialsUnusable, keep_credentials, load_credentials
+from leafcast.local.credentials.files import CredentialsUnusable, keep_credentials, load_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock

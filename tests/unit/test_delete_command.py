@@ -1,6 +1,8 @@
 """`leafcast delete` on spaces in memory: what goes, in which order, and what is told of it."""
 
 import asyncio
+import json
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +38,24 @@ async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, 
         'namespace "shop" deleted',
     ]
     assert (await session.workloads.list()).objects == ()
+
+
+async def test_what_one_command_deletes_goes_out_together(session, capsys):
+    await applied(session, WEB, SHOP)
+    said = []
+
+    async def ask(subject, question, _seconds):
+        left = (await session.workloads.list()).objects
+        said.append((subject.removeprefix("leafcast.api."), json.loads(question), len(left)))
+        return json.dumps({"result": {}}).encode()
+
+    told = replace(session, ask=ask)
+    await delete_all(told, Request(loaded=tuple(manifests(WEB, SHOP)), dry=True))
+    assert not said
+    await delete_all(told, Request(loaded=tuple(manifests(WEB, SHOP))))
+    [(begin, name, before), (end, same, after)] = said
+    assert (begin, before, end, after) == ("apply-begin", 2, "apply-end", 0)
+    assert name == same
 
 
 class Backwards(MemorySpace):

@@ -5,11 +5,11 @@ import io
 import pytest
 from rich.console import Console
 
-from leafcast.local.demo_progress import Progress
-from leafcast.local.demo_view import Frame, draw
-from leafcast.local.demo_workload import load_shop, prepare
+from leafcast.demo.progress import Progress
+from leafcast.demo.view import Frame, draw
+from leafcast.demo.workload import load_shop, prepare
 from leafcast.local.views import NodeView, PlacementView, TreeShape, TreeView
-from schemas.manifests import load_manifests
+from schemas.content.manifests import load_manifests
 
 LONG = "deployments.apps/shop/" + "web-" * 30
 

@@ -11,7 +11,7 @@ from relay.core.destination.given import Inventory, Past
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.identity import DestinationId, NodePath, short_key
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
@@ -40,7 +40,7 @@ def listed(number, revision=1, objects=1):
     return [
         ManifestEntry(
             "", "configmaps", "shop", f"c{number}-{at}", f"{number * 1000 + at:063x}{revision:x}",
-            10, "s", "u", revision, order=12,
+            10, "s", revision, order=12,
         )
         for at in range(objects)
     ]  # fmt: skip
@@ -114,9 +114,7 @@ class Bench:
 def named(names):
     """The entries of objects by name, which several placements may list."""
     return [
-        ManifestEntry(
-            "", "configmaps", "shop", name, f"{ord(name):064x}", 10, "s", "u", 1, order=12
-        )
+        ManifestEntry("", "configmaps", "shop", name, f"{ord(name):064x}", 10, "s", 1, order=12)
         for name in names
     ]
 

@@ -2,7 +2,7 @@
 
 from relay.core.destination.destination import placement_of
 from relay.core.events import BlobArrived, Instant, ObjectObserved
-from schemas.chunks import build_manifest
+from schemas.content.chunks import build_manifest
 from schemas.records import (
     API_PLACEMENT,
     OVER_LOCATION,

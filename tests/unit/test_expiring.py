@@ -2,14 +2,21 @@
 
 from pathlib import Path
 
-from leafcast.daemon.nodes.expiring import certificates
+import pytest
+
+from leafcast.daemon.nodes.expiring import certificates, troubles
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
-from leafcast.local.authorities import load_or_make_authorities
-from leafcast.local.certificates import IssuedCertificates
+from leafcast.local.credentials.authorities import (
+    begin_change,
+    end_change,
+    load_or_make_authorities,
+    switch,
+)
+from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
 from leafcast.local.listening import Listening, keep_listening
-from relay.adapters.tls.authority import Authority, new_key, signing_request
+from relay.adapters.tls.authority import Authority, new_key, signing_request, valid_until
 from schemas.identity import NodePath, TreeId, random_id
 
 NOW, DAY = 1_800_000_000_000, 86_400_000
@@ -47,3 +54,42 @@ def test_a_certificate_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
     assert told(tmp_path, NOW + 77 * DAY) == {str(file): "warning"}
     file.unlink()
     assert told(tmp_path, NOW) == {}
+
+
+def test_an_authority_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
+    file = tmp_path / "ca.pem"
+    file.write_text(Authority.make("own", NOW).certificate)
+    keep_listening(tmp_path, Listening(("wss://centre.example/leaf",), authorities=str(file)))
+    ends = valid_until(file.read_text())
+    assert list(told(tmp_path, ends - 15 * DAY).values()) == ["ok"]
+    assert told(tmp_path, ends - 13 * DAY) == {str(file): "warning"}
+    assert told(tmp_path, ends + DAY) == {str(file): "failure"}
+
+
+def wrong(folder: Path) -> list[tuple[str, str]]:
+    facts = Facts(NOW, str(folder), 10**12, troubles=list(troubles(DataDir(folder))))
+    found = [check for check in checks(facts) if check.group == "Certificates"]
+    return [(check.state, check.remedy.partition(":")[0].partition(" names")[0]) for check in found]
+
+
+def test_a_change_of_the_authority_that_waits_is_told_until_it_is_done(tmp_path):
+    load_or_make_authorities(tmp_path, TREE, NOW)
+    assert wrong(tmp_path) == []
+    begin_change(tmp_path, TREE, NOW)
+    assert wrong(tmp_path) == [("warning", "leafcast keys rotate authority")]
+    switch(tmp_path)
+    assert wrong(tmp_path) == [("warning", "leafcast keys rotate authority")]
+    end_change(tmp_path)
+    assert wrong(tmp_path) == []
+
+
+def test_names_that_cannot_be_read_are_nobodys_to_take(tmp_path):
+    (tmp_path / "tls").mkdir()
+    file = tmp_path / "tls" / "issued.json"
+    file.write_text("{")
+    with pytest.raises(IssuedUnreadable, match=r"issued\.json .* restore it from a backup"):
+        IssuedCertificates(tmp_path)
+    assert wrong(tmp_path) == [("failure", "restore it from a backup, or remove it")]
+    assert told(tmp_path, NOW) == {}
+    file.unlink()
+    assert IssuedCertificates(tmp_path).renewals() == {}

@@ -6,7 +6,13 @@ from relay.core.collecting.cells import in_units
 from relay.core.collecting.ports import Seen
 from relay.core.collecting.tables import FILTER
 from relay.evaluator import CelEvaluator
-from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
+from relay.objects.expressions.bounds import narrowed
+from relay.objects.expressions.cel import (
+    CompiledExpression,
+    EvaluationFailed,
+    ExpressionRefused,
+    ExpressionValues,
+)
 from relay.objects.expressions.programs import program_faults
 from schemas import codec
 from schemas.collectors import CombinedField, Expression, Program
@@ -228,9 +234,79 @@ def test_a_row_without_the_object_is_said_only_where_the_filter_settles_it(text,
     by_version = (Expression("v", "obj.metadata.labels.version"),)
     program = Program("p", filter=text, group_by=by_version, combined=(COUNT,))
     evaluator, blank = CelEvaluator(), Seen("s-001")
-    opened, closed = evaluator.bind(program, codec.canonical(WEB)), evaluator.bind(program, None)
+    opened, closed = evaluator.bind(program, codec.canonical(WEB)), evaluator.bind(program, ())
     assert closed.lacks_object(blank) is lacks
     assert not opened.lacks_object(blank)
     if not lacks:
         assert closed.outcome(blank) == opened.outcome(blank)
         assert not closed.outcome(blank).kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "returned",
+        "returned.status",
+        "has(returned.status)",
+        "has(returned.gone)",
+        "has(returned.status.phase)",
+        "has(returned.status.gone)",
+        "size(returned.status)",
+        "returned.status.size()",
+        "'phase' in returned.status",
+        "returned.status['phase']",
+        "returned['status'].phase",
+        "returned.status.deep.er.est",
+        "has(returned.status.deep.er.gone)",
+        "returned.status.items.exists(status, status.a == 2)",
+        "returned.status.phase.startsWith('f')",
+        "returned.status.gone",
+        "[returned].map(returned, returned.status.phase)",
+        "has(returned.status) && returned == {'status': returned.status}",
+        "has(returned.status) ? returned.status.readyReplicas + size(returned.status.items) : 0",
+    ],
+)
+@pytest.mark.parametrize(
+    "status", [None, STATUS, {}, "text", {**STATUS, "deep": {"er": {"est": 1}}}]
+)
+def test_what_an_expression_does_not_name_makes_no_difference(text, status):
+    expression, whole, less = CompiledExpression(text), ExpressionValues(), ExpressionValues()
+    returned = {} if status is None else {"status": status}
+    whole.put("returned", returned)
+    less.put("returned", narrowed(returned, expression.shape.paths["returned"]))
+    assert value_or_error(expression, less) == value_or_error(expression, whole)
+
+
+def value_or_error(expression, values):
+    try:
+        return expression.value(values)
+    except EvaluationFailed as error:
+        return str(error)
+
+
+def test_only_the_fields_that_are_named_are_converted():
+    shape = CompiledExpression("has(returned.status) && returned.status.phase == 'four'").shape
+    assert narrowed({"status": STATUS}, shape.paths["returned"]) == {"status": {"phase": "four"}}
+
+
+def test_what_one_object_returned_is_not_said_of_another():
+    program = Program("p", group_by=(Expression("g", "returned.status.phase"),), combined=(COUNT,))
+    evaluator = CelEvaluator()
+    said = []
+    for phase in ("on", "off", "on", 1, True):
+        bound = evaluator.bind(program, codec.canonical(WEB))
+        status = codec.canonical({"phase": phase, "beside": len(said)})
+        said += unpack_values(bound.outcome(Seen("s-001", status)).group)
+    assert said == ["on", "off", "on", 1, True]
+    assert [type(each) for each in said[3:]] == [int, bool]
+
+
+@pytest.mark.parametrize("text", ["inventory.name", "obj.kind", "propagation.reachable"])
+def test_what_is_not_of_the_status_alone_is_evaluated_for_each(text):
+    program = Program("p", group_by=(Expression("g", text),), combined=(COUNT,))
+    evaluator, groups = CelEvaluator(), set()
+    for at, kind in enumerate(("A", "B")):
+        bound = evaluator.bind(program, codec.canonical({**WEB, "kind": kind}))
+        seen = Seen(f"s-{at}", codec.canonical(STATUS), reachable=bool(at))
+        groups.add(bound.outcome(seen).group)
+    assert len(groups) == 2

@@ -2,9 +2,17 @@
 
 import asyncio
 
-from leafcast.cli.commands.join import say_plainly
+from click.testing import CliRunner
+
+from leafcast.cli.commands.join import join, say_plainly
+from leafcast.join.asking import Asking
+from leafcast.join.joined_node import JoinFailed
 from relay.adapters.server.link_trouble import NO_WEBSOCKET
 from relay.adapters.server.upgrade_probe import cause_at
+from schemas.identity import NodePath, TreeId, random_id
+from schemas.tokens import Token
+
+TREE, PATH = TreeId(random_id(b"t" * 16)), NodePath.parse("/region-1/store-7")
 
 
 async def test_the_status_of_a_proxy_cannot_steer_the_terminal(capsys):
@@ -21,3 +29,21 @@ async def test_the_status_of_a_proxy_cannot_steer_the_terminal(capsys):
     shown = capsys.readouterr().out
     assert "(403 ]0;owned[2JNot here)" in shown
     assert shown.rstrip("\n").isprintable()
+
+
+def test_a_folder_that_is_named_from_here_is_the_same_for_the_server(tmp_path, monkeypatch):
+    """nats-server runs in another folder, so each path that it is told has to be whole."""
+    told = []
+
+    class Asked(Asking):
+        async def run(self):
+            told.append(self._folder)
+            raise JoinFailed(PATH, "it was only looked at", "nothing")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("leafcast.cli.commands.join.Asking", Asked)
+    token = Token(b"s" * 16, TREE, b"p" * 16, PATH).text
+    words = ["tls://localhost:1", "--token", token, "--data-dir", "here"]
+    found = CliRunner().invoke(join, words)
+    assert isinstance(found.exception, JoinFailed)
+    assert told == [tmp_path / "here"]

@@ -13,7 +13,7 @@ from relay.core.events import Instant
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.verdict import HeldRecord, Standing, judge
-from schemas.blobs import open_value
+from schemas.content.blobs import open_value
 from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
 from schemas.moves import MOVED_ANNOTATION
 from schemas.records import (

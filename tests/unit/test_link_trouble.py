@@ -8,6 +8,9 @@ TRYING = "[ERR] Error trying to connect as leafnode to remote server"
 FOREIGN = "[ERR] TLS leafnode handshake error: x509: certificate signed by unknown authority"
 REFUSED = f'{TRYING} "c:7422" (attempt 1): dial tcp 10.0.0.1:7422: connect: connection refused'
 
+OPENED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection created for account: UPLINK"
+CLOSED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: Read Error"
+
 
 @pytest.mark.parametrize(
     ("log", "cause"),
@@ -23,6 +26,9 @@ REFUSED = f'{TRYING} "c:7422" (attempt 1): dial tcp 10.0.0.1:7422: connect: conn
         ([REFUSED, FOREIGN], "none of the authorities signed"),
         ([FOREIGN, "[INF] Leafnode connection created", REFUSED], "nobody listens there"),
         ([REFUSED, "[INF] Leafnode connection created"], ""),
+        ([OPENED, CLOSED, OPENED, CLOSED], "ends it at once"),
+        ([OPENED, CLOSED], ""),
+        ([OPENED, CLOSED, OPENED, CLOSED, REFUSED], "nobody listens there"),
         (["[DBG] route: connection refused"], ""),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from schemas import yaml_documents
-from schemas.manifests import InvalidManifest, load_manifests
+from schemas.content.manifests import InvalidManifest, load_manifests
 from schemas.objects import BUILT_IN_KINDS
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"

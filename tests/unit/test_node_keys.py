@@ -26,6 +26,8 @@ class Ended(Exception):
 class Bed:
     """A node, what its record says, and a centre that ends at its n-th step."""
 
+    tree = "t" * 26
+
     def __init__(self) -> None:
         self.record_keys, self.own, self.next = nkey(1), nkey(1), ""
         self.made, self.ends_at, self.steps = 1, 0, 0
@@ -72,7 +74,7 @@ class Bed:
 
     def keys(self) -> NodeKeys:
         """The centre's part, as a start finds it."""
-        tree = SimpleNamespace(issuer=lambda: self, tree_id=lambda: "t" * 26)
+        tree = SimpleNamespace(issuer=lambda: self)
         return NodeKeys(tree, self, asyncio.Lock(), self, self)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.ask.session import Session
-from leafcast.cli.apply_batch import complete, judge, make
+from leafcast.cli.apply.batch import complete, judge, make
 from leafcast.cli.commands.apply import apply_all
 from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
@@ -23,7 +24,7 @@ from leafcast.show.object_output import TableStyle
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
-from schemas.manifests import load_manifests
+from schemas.content.manifests import load_manifests
 from tests.awaiting import eventually
 
 CLOCK, DICE = SystemClock(), SystemDice()
@@ -406,5 +407,11 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
 def test_click_is_told_of_bad_durations():
     with pytest.raises(click.BadParameter, match="60s"):
         wait.make_context("wait", ["shop", "--for", "synced", "--timeout", "soon"])
-    with pytest.raises(click.BadParameter, match="synced, healthy or rolled-out"):
+    with pytest.raises(click.BadParameter, match="rolled-out or delete"):
         wait.make_context("wait", ["shop", "--for", "gone"])
+
+
+def test_waiting_for_the_end_of_a_placement_wants_its_kind():
+    said = CliRunner().invoke(wait, ["shop", "--for", "delete"])
+    assert said.exit_code == 2
+    assert "epl/NAME or bp/NAME" in said.output

@@ -6,7 +6,7 @@ from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.description import described
 from leafcast.show.object_output import Group, Rows, TableStyle, document, table_lines
 from schemas.api import GROUP
-from schemas.manifests import load_manifests
+from schemas.content.manifests import load_manifests
 
 NOW_MS = 100_000
 OBJECTS = """\
@@ -61,7 +61,8 @@ apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
 metadata: {name: e}
 spec: {locationSelectors: [{matchLabels: {region: emea}}, {}]}
-status: {selectedObjects: 12, destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2}
+status: {selectedObjects: 12, destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2,
+  conditions: [{type: Valid, status: "True"}, {type: Synced, status: "False", reason: Failing}]}
 ---
 apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
@@ -101,10 +102,10 @@ def table(name, **style):
         ("k", "NAME TYPE DATA AGE", "k Opaque 1 60s"),
         ("j", "NAME STATUS COMPLETIONS DURATION AGE", "j Running 1/3 40s 60s"),
         ("t", "NAME PATH AGE", "t /emea/store-1 60s"),
-        ("e", "NAME OBJECTS DESTINATIONS SYNCED HEALTHY COMPLETE AGE", "e 12 6 4 3 false 60s"),
+        ("e", "NAME OBJECTS DESTINATIONS SYNCED HEALTHY STATUS AGE", "e 12 6 4 3 Failing 60s"),
         (
             "fresh",
-            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY COMPLETE AGE",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY STATUS AGE",
             "fresh <none> <none> <none> <none> <none> 60s",
         ),
         ("bill", "NAME AGE", "bill 60s"),

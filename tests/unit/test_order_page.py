@@ -5,8 +5,8 @@ import re
 import pytest
 
 from schemas.api import EdgePlacement
+from schemas.content.manifests import load_manifests
 from schemas.kind_check import check_kind
-from schemas.manifests import load_manifests
 from schemas.order import WAVE, wave_fault
 from schemas.placing import dependencies_of, move_seconds
 from tests.unit.test_tidy import ROOT

@@ -89,7 +89,7 @@ async def lose_ledger(tree):
     kept.own, kept.mail = {}, SlotStream()
     await tree.start(CENTRE, tree.group, attached=False)
     await tree.control(tree.group)
-    await enrol_lost_nodes(tree.controllers.issuer, tree.keys.tree, nkeys)
+    await enrol_lost_nodes(tree.controllers.issuer, nkeys)
 
 
 async def test_after_a_lost_ledger_all_stays_and_goes_when_its_term_is_withdrawn(tmp_path):
@@ -127,11 +127,13 @@ async def eventually_is(ask, expected):
 
 def test_the_command_lists_terms_with_what_ends_each(monkeypatch):
     orphan = {"kind": "delta", "namespace": "", "name": "shop", "generation": 1, "term": TERM}
-    found = {"orphans": [{**orphan, "path": "/emea"}], "silent": ["/apac"], "absent": ["/new"]}
+    listed = [{**orphan, "path": "/emea", "nodes": 1}, {**orphan, "path": "/apac", "nodes": 7}]
+    found = {"orphans": listed, "silent": ["/apac"], "absent": ["/new"]}
     monkeypatch.setattr(commands, "_call", lambda _folder, _verb: found)
     said = CliRunner().invoke(commands.orphans).output
-    assert f"term {TERM}: 1 record" in said
+    assert f"term {TERM}: 2 records" in said
     assert "delta shop (at /emea)" in said
+    assert "delta shop (at 7 nodes, e.g. /apac)" in said
     assert f"leafcast withdraw {TERM}" in said
     assert "1 node did not answer: /apac" in said
     assert "1 node has never joined: /new" in said
@@ -146,7 +148,8 @@ def test_the_command_lists_terms_with_what_ends_each(monkeypatch):
     ],
 )
 def test_what_a_withdrawal_does_is_said_of_the_records_there_are(monkeypatch, kinds, said):
-    listed = [{"kind": kind, "name": "one", "term": TERM, "path": "/emea"} for kind in kinds]
+    one = {"name": "one", "term": TERM, "path": "/emea", "nodes": 1}
+    listed = [{**one, "kind": kind} for kind in kinds]
     monkeypatch.setattr(
         commands, "_call", lambda *_: {"orphans": listed, "silent": [], "absent": []}
     )

@@ -4,8 +4,8 @@ import pytest
 
 from controllers.core.inventory.where import DESTINATIONS_MAX, NOTE, OBJECTS_MAX, binding_of
 from schemas.api import parse_kind
-from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.codec import unpack
+from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
 from schemas.placements import BINDING_POLICIES, placement_key, placement_of, result_key, title
@@ -159,7 +159,7 @@ async def test_a_binding_lists_what_is_in_force_and_where_and_follows(centre):
 def test_over_the_limits_a_binding_counts(centre):
     def entry(name, flags=0):
         return ManifestEntry(
-            "", "configmaps", "n", name, "0" * 64, 1, "space", "uid", revision=7, flags=flags
+            "", "configmaps", "n", name, "0" * 64, 1, "space", revision=7, flags=flags
         )
 
     def made(objects, targets):

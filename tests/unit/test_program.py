@@ -82,6 +82,11 @@ def test_an_option_that_is_not_there_is_told_what_to_use_and_nothing_misleading(
     assert ("--dry-run" in err) == (option == "--dry-rnu")
 
 
+def test_a_kubeconfig_that_leads_nowhere_is_no_word_of_a_server(said, tmp_path):
+    code, _, err = said("install", "--kubeconfig", str(tmp_path / "gone"))
+    assert (code, err.startswith("error: there is no kubeconfig")) == (1, True)
+
+
 def test_help_shows_commands_in_groups_and_cuts_no_summary(said):
     _, out, _ = said("--help")
     titles = [line[:-1] for line in out.splitlines() if line.endswith(":") and line[0] != " "]

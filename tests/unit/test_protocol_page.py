@@ -11,9 +11,9 @@ import pytest
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
 RECORD_MODULES = (
     "asks",
-    "blobs",
-    "chunks",
     "collectors",
+    "content.blobs",
+    "content.chunks",
     "enrolment",
     "link",
     "records",

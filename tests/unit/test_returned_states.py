@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import codec
+from schemas.content.returned_states import opened_state, sealed_state
+from schemas.content.sealing import SealingKey, placement_key
 from schemas.identity import MailKey, TreeId
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, RecordRefused
 from schemas.reports import ObjectResult
-from schemas.returned_states import opened_state, sealed_state
-from schemas.sealing import SealingKey, placement_key
 from schemas.wire import replace
 from tests.unit.test_wire_golden import KEY as PLACEMENT
 

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from controllers.core.access.keyring import IN_CLEAR
+from controllers.core.access.keyring import IN_CLEAR, Keyring
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.placements import read_arm, read_issued, target_of
 from controllers.core.translation.translate import DeltaRules, Steering, translate
-from schemas import blobs
+from schemas.collectors import Expression, Program
+from schemas.content import blobs
 from schemas.identity import Generation
 from schemas.records import Gate, decode_body
 from tests.unit.test_translate import HEAD, config, issued, objects, say
@@ -21,9 +22,9 @@ class Store:
     def __init__(self):
         self.values, self.before, self.generation = {}, None, 6
 
-    def say(self, items, gates_of=None, known=()):
+    def say(self, items, gates_of=None, known=(), **rules):
         steering = Steering(gates_of, dict(known)) if gates_of is not None else None
-        rules = DeltaRules(steering=steering)
+        rules = DeltaRules(steering=steering, **rules)
         said = translate(
             HEAD, dict.fromkeys(items, 0), items, CleanObjects(), self.before, rules=rules
         )
@@ -163,3 +164,25 @@ def test_without_a_rollout_all_is_as_it_was():
     assert (again.draft, said.gates[0].admits_all) == (None, True)
     unread = replace(issued(said), entries=None)
     assert not unread.knows_all
+
+
+def test_what_collectors_look_at_in_a_content_that_nobody_gets_is_no_news():
+    looks = Program("p", select=(Expression("fixed", "obj.immutable"),))
+    other = Program("p", select=(Expression("value", "obj.metadata.name"),))
+    said = {
+        "keys": Keyring("tree", (b"m" * 32,)).keys(HEAD.source.key),
+        "collectors": dict.fromkeys(OLD, (looks,)),
+    }
+    fixed = objects(config("a", "2", immutable=True), config("b"))
+    store = Store()
+    store.say(OLD, **said)
+    old = store.before.gates[0].arm
+    held = (Gate(old, name="1.0"),)
+    store.say(OLD, lambda _target: held, **said)
+    shown = store.before.collectors
+    assert store.say(fixed, lambda _target: held, **said).draft is None
+    # Once someone gets it, it counts; and so does another question.
+    assert store.say(fixed, layers(old), **said).draft is not None
+    assert store.before.collectors != shown
+    said["collectors"] = dict.fromkeys(OLD, (other,))
+    assert store.say(OLD, lambda _target: (Gate(old),), **said).draft is not None

@@ -2,10 +2,12 @@
 
 import json
 
+from controllers.core.rollout.rollouts import Rollouts
 from schemas.objects import ObjectKey
 from schemas.reports import Summary, cell
 from tests.unit.centre_relay import LedgerRelay
 from tests.unit.centre_world import SHOP, Centre, condition, config, location, placement, target
+from tests.unit.rollout_world import content
 
 ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
 WAVES = ({"name": "tenth", "percent": 10}, {"name": "rest", "percent": 100})
@@ -180,6 +182,21 @@ async def test_a_request_is_done_once_and_a_wrong_one_is_refused(tmp_path):
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
 
 
+async def test_one_that_becomes_invalid_says_so_and_opens_nothing_until_it_is_mended(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        await centre.apply(rollout((WAVES[0], WAVES[0])))
+        obj = await centre.until_status(ROLLOUT, lambda obj: condition(obj, "Valid"))
+        assert 'a second wave "tenth"' in condition(obj, "Valid")["message"]
+        await answer(centre)
+        await controllers.caught_up()
+        assert names(centre.relay) == ["2.0", ""]
+        await centre.apply(rollout())
+        await centre.relay.until(lambda relay: names(relay) == ["2.0", "2.1"])
+        await centre.until_status(ROLLOUT, lambda obj: not condition(obj, "Valid"))
+
+
 async def test_of_two_rollouts_that_share_an_object_the_later_waits(tmp_path):
     centre = await world(tmp_path)
     other = placement("other")
@@ -216,6 +233,28 @@ async def test_an_undo_to_a_content_of_which_an_object_is_lost_changes_nothing(t
         assert obj["status"]["request"]["outcome"] == "Refused"
         assert "is lost" in obj["status"]["request"]["message"]
         assert gates(centre.relay) == before
+
+
+def test_only_a_spec_that_is_another_is_news_for_its_placement():
+    known, obj = Rollouts(), rollout()
+    assert known.put("shop", obj) == {"shop"}
+    assert known.put("shop", {**obj, "status": {"phase": "Progressing"}}) == set()
+    assert known.put("shop", asking(id="1", action="pause")) == set()
+    assert known.put("shop", rollout(waves=WAVES[1:])) == {"shop"}
+
+
+def test_a_rollout_that_comes_again_begins_nothing_of_what_was_wanted_before():
+    known, wanted = Rollouts(), content("given up")
+    moved = rollout()
+    moved["spec"]["placement"] = {"name": "other"}
+    for leaves in (lambda: known.remove("shop"), lambda: known.put("shop", moved)):
+        known.put("shop", rollout())
+        known.wants("shop", wanted)
+        known.put("second", rollout(name="second"))
+        known.remove("second")
+        assert known.targets == {"shop": wanted}
+        leaves()
+        assert known.targets == {}
 
 
 async def test_of_two_rollouts_of_a_placement_the_older_counts(tmp_path):

@@ -1,5 +1,9 @@
 """What a rollout does where waves are of nobody, windows close, and people change their minds."""
 
+import pytest
+
+from controllers.core.rollout.layers import FREEZES_MAX, PINS_MAX
+from controllers.core.rollout.telling import told
 from tests.unit.rollout_world import V1, V2, V3, V4, V5, V6, Fleet, rollout
 
 DAY = 24 * 3600
@@ -161,3 +165,59 @@ def test_a_rollout_with_other_waves_does_not_take_open_gates_for_its_own():
     assert fleet.turn().phase == "AwaitingApproval"
     fleet.ask("approve")
     assert (fleet.state.phase, fleet.having(V2)) == ("Complete", set(fleet.labels))
+
+
+def test_what_was_given_up_says_why_and_keeps_its_counts():
+    fleet = Fleet(rollout(failures={"maximum": 0}, onFailure="abort"))
+    fleet.turn()
+    fleet.broken = {V2}
+    state = fleet.want(V2)
+    assert (state.phase, fleet.having(V2)) == ("Aborted", set())
+    assert (state.waves[0].members, state.waves[0].failing) == (10, 10)
+    said = told(fleet.spec, fleet.known(), state, "shop").message
+    assert said == 'revision 2 is aborted: wave "canary" failed: 10 of 10 fail, at most 0 may'
+
+
+def test_the_history_is_as_long_as_asked_and_holds_all_that_is_in_use():
+    fleet = Fleet(rollout(history=2))
+    fleet.turn()
+    fleet.ask("pin", path="/emea/s1", revision=1)
+    for arm in (V2, V3, V4, V5):
+        fleet.want(arm)
+    assert [item.number for item in fleet.state.history] == [1, 3, 4, 5]
+    before = fleet.gates
+    refused = fleet.ask("undo", revision=2)
+    assert refused.outcome == "Refused"
+    assert refused.message == "revision 2 is not kept; kept are 1, 3, 4, 5"
+    assert fleet.gates == before
+    fleet.ask("unpin", path="/emea/s1")
+    assert [item.number for item in fleet.state.history] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "most"), [("pin", {"revision": 1}, PINS_MAX), ("freeze", {}, FREEZES_MAX)]
+)
+def test_pins_and_freezes_have_a_bound(action, fields, most):
+    fleet = Fleet(size=2)
+    fleet.turn()
+    for number in range(most):
+        assert fleet.ask(action, path=f"/p{number}", **fields).outcome == "Done"
+    before = fleet.gates
+    refused = fleet.ask(action, path="/one-more", **fields)
+    assert refused.message.startswith(f"{most} {action}s at most; un{action} another place first")
+    assert (refused.outcome, fleet.gates) == ("Refused", before)
+    fleet.ask(f"un{action}", path="/p0")
+    assert fleet.ask(action, path="/one-more", **fields).outcome == "Done"
+
+
+def test_without_exact_counts_no_deadline_is_judged_and_nobody_looks_again_and_again():
+    fleet = Fleet(rollout(deadline="1m"))
+    fleet.turn()
+    fleet.exact = False
+    fleet.want(V2)
+    fleet.turn(120)
+    assert (fleet.state.phase, fleet.wake) == ("Progressing", None)
+    fleet.exact = True
+    fleet.states = dict.fromkeys(fleet.labels, "pending")
+    fleet.turn()
+    assert fleet.state.waves[0].reason == "it was not good within 1m"

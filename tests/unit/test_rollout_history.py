@@ -17,8 +17,8 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.driver import Driver
-from schemas import blobs
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas.content import blobs
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.identity import NodePath, short_key
 from schemas.records import History
 from schemas.subjects import HISTORY_PREFIX
@@ -33,7 +33,7 @@ def content(text):
     """A manifest of one object, and all values that it leads to."""
     stored = blobs.store("object", text)
     at = stored.reference
-    entry = ManifestEntry("", "x", "n", "o", at.address, at.size, "s", "u", 1)
+    entry = ManifestEntry("", "x", "n", "o", at.address, at.size, "s", 1)
     manifest = build_manifest([entry])
     values = {a: v for blob in (stored, *manifest) for a, v in blob.values.items()}
     return manifest[0].reference, values

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.cli.apply_rollouts import second_rollouts
+from leafcast.cli.apply.rollouts import second_rollouts
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.memory_space import MemorySpace
 from schemas.api import parse_kind

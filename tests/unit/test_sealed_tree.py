@@ -3,11 +3,14 @@
 import json
 from contextlib import suppress
 
-from schemas.compression import decompress
+import pytest
+
+from relay.ports import SpaceError
+from schemas.content.compression import decompress
+from schemas.content.sealing import fleet_key
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
-from schemas.sealing import fleet_key
 from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
 from tests.unit.centre_world import condition, placement_key
 from tests.unit.test_approvals import synced
@@ -62,16 +65,38 @@ async def test_a_new_fleet_key_changes_all_content_and_nothing_that_is_applied(t
         await tree.apply(SECRET, config_map("web", "shop", at="1"), POLICY)
         await tree.until("shop", synced(2))
         uid = (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"]
-        former = tree.controllers.translator.entries("shop")[KEY]
+        former = tree.controllers.translator.placements.entries("shop")[KEY]
         await tree.controllers.rotate_fleet(tree.dice)
         generation = tree.controllers.issuer.records[await tree.placement_key("shop")].generation
         await tree.until("shop", lambda it: it.generation == generation and synced(2)(it))
-        entry = tree.controllers.translator.entries("shop")[KEY]
+        entry = tree.controllers.translator.placements.entries("shop")[KEY]
         assert entry.identity == former.identity
         assert entry.address != former.address
         assert (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"] == uid
         await tree.apply(config_map("web", "shop", at="2"))
         await tree.until("shop", lambda it: it.generation > generation and synced(2)(it))
+
+
+async def test_no_key_changes_while_a_space_cannot_be_asked(tmp_path, monkeypatch):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", synced(2))
+        sealing, kept = tree.controllers.keys.sealing, (tmp_path / "sealing.json").read_text()
+
+        async def away():
+            raise SpaceError("Unavailable", "it is away")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(tree.inventory, "revision", away)
+            with pytest.raises(SpaceError):
+                await tree.controllers.rotate_fleet(tree.dice)
+        assert (tmp_path / "sealing.json").read_text() == kept
+        assert sealing.announced is sealing.ring
+        # What was announced and not taken is gone on with, and no other key is made.
+        sealing.announce(tree.dice)
+        announced = sealing.announced
+        await tree.controllers.rotate_fleet(tree.dice)
+        assert sealing.ring is announced
 
 
 async def test_a_restarted_centre_issues_nothing_anew(tmp_path):
@@ -95,16 +120,16 @@ async def test_an_old_tree_is_sealed_and_nothing_is_applied_again(tmp_path):
     async with memory_tree(tmp_path, PATHS, prepare=in_clear) as tree:
         await tree.apply(SECRET, POLICY)
         await tree.until("shop", synced(2))
-        former = tree.controllers.translator.entries("shop")[KEY]
-        assert not former.enc
+        former = tree.controllers.translator.placements.entries("shop")[KEY]
+        assert not former.mark
         assert any(holds_word(value) for value in stored(tree.network.streams(REGION)))
         version = (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"]
         await tree.controllers.rotate_fleet(tree.dice)
         key = await tree.placement_key("shop")
         generation = tree.controllers.issuer.records[key].generation
         await tree.until("shop", lambda it: it.generation == generation and synced(2)(it))
-        entry = tree.controllers.translator.entries("shop")[KEY]
-        assert (entry.enc, entry.identity) == (former.address, former.identity)
+        entry = tree.controllers.translator.placements.entries("shop")[KEY]
+        assert entry.identity == entry.mark != former.identity
         assert (await tree.clusters[SITE].get(KEY))["metadata"]["resourceVersion"] == version
 
 
@@ -150,7 +175,7 @@ async def test_without_its_masters_a_centre_says_so_and_lets_nothing_go(tmp_path
         await tree.control(tree.group)
         await tree.controllers.caught_up()
         assert any(reason == "MastersLost" for reason, *_ in tree.noted)
-        assert "shop" in tree.controllers.translator.held
+        assert "shop" in tree.controllers.translator.placements.held
         assert await applied(tree, SITE) == WORD
         tree.controllers.translator.accept_removals("shop")
         await tree.controllers.caught_up()

@@ -7,10 +7,9 @@ import pytest
 from nacl.public import PrivateKey, SealedBox
 
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas import blobs, chunks, codec, sealing
-from schemas.identity import MailKey, TreeId, random_id
-from schemas.refusals import BlobRefused, RecordRefused, WireRefused
-from schemas.sealing import (
+from schemas import codec
+from schemas.content import blobs, chunks, sealing
+from schemas.content.sealing import (
     FleetKeyMissing,
     NotOpened,
     fleet_box,
@@ -24,12 +23,15 @@ from schemas.sealing import (
     unwrap_keys,
     wrap_keys,
 )
+from schemas.identity import MailKey, TreeId, random_id
+from schemas.refusals import BlobRefused, RecordRefused, WireRefused
 from schemas.wire import decode, encode, replace
 
 TREE, OTHER_TREE = TreeId(random_id(bytes(16))), TreeId(random_id(b"1" * 16))
 MASTER, OTHER = b"m" * 32, b"o" * 32
 SHOP, VAULT = MailKey("shop"), MailKey("vault")
 KEY = placement_key(MASTER, SHOP, 0)
+MARKING = sealing.marking_key(MASTER)
 PLAIN = b"apiVersion: v1, kind: Secret " * 100
 
 
@@ -146,13 +148,15 @@ def test_two_addresses_of_a_sealed_list_cannot_change_places():
     for name in "ab":
         plain = codec.address("object", name.encode())
         stored = key.store(blobs.OBJECT, name.encode()).reference
-        entry = ("", "configmaps", "shop", name, stored.address, stored.size, "wds", "uid", 3)
-        entries.append(chunks.ManifestEntry(*entry, enc=plain))
+        entry = ("", "configmaps", "shop", name, stored.address, stored.size, "wds", 3)
+        entries.append(chunks.ManifestEntry(*entry, mark=sealing.mark(MARKING, plain)))
     _, stored_chunk = chunks.build_manifest(entries, key=key)
     plain = blobs.open_stored(stored_chunk)
     assert list(chunks.read_manifest_chunk(plain, key)) == entries
     said = decode(chunks.SealedChunk, plain)
-    swapped = encode(replace(said, references=said.references[::-1]))
+    first, second = said.addresses[:32], said.addresses[32:]
+    swapped = encode(replace(said, addresses=second + first))
+    assert chunks.chunk_references(swapped) == chunks.chunk_references(plain)[::-1]
     with pytest.raises(NotOpened):
         chunks.read_manifest_chunk(swapped, key)
     with pytest.raises(RecordRefused):

@@ -24,7 +24,6 @@ async def test_a_parent_that_starts_writes_nothing_that_its_children_have(
         await tree.apply(config_map("one", "shop", text="first"))
         await tree.apply(placement("shop", "shop", locationSelectors=mine))
         await tree.until("shop", lambda it: it.exact and it.summary.states == {"synced": 1})
-    await tree.network.bus(path).close()
     bus = MemoryBus(tree.network, path)
     remembered = await bus.start()
     await bus.close()

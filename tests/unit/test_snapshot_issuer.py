@@ -15,7 +15,7 @@ from controllers.core.ledger.snapshots import (
 from relay.core.records.snapshot import SnapshotView
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
-from schemas.blobs import open_value
+from schemas.content.blobs import open_value
 from schemas.identity import mail_key
 from schemas.snapshots import TERMS_MAX, Term, TermEntry, mail_entry_key, read_terms
 from tests.snapshots import TERM, view_of

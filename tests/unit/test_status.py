@@ -14,7 +14,15 @@ from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault
 from schemas.objects import ObjectKey, takes_status
-from schemas.reports import AT_WORK, NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import (
+    AT_WORK,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    ObjectResult,
+    Summary,
+)
 
 NOW_MS = 1_800_000_000_000
 WEB = ObjectKey("apps", "deployments", "shop", "web")
@@ -88,6 +96,16 @@ def test_a_status_is_one_that_the_api_knows():
 def test_synced_and_healthy_are_said_only_of_an_exact_count(summary, synced, healthy):
     said = reasons(status(summary))
     assert (said["Synced"], said["Healthy"]) == (synced, healthy)
+
+
+def test_what_fails_most_is_named_where_kubectl_looks_for_it():
+    denied = ExceptionSample(0, "configmaps/shop/a", "Denied", 2, "/emea")
+    crashing = ExceptionSample(NOT_WORKING, "pods/shop/b", "CrashLoopBackOff", 1, "/emea")
+    summary = Summary({"failing": 2}, {"degraded": 2}, exceptions=(crashing, denied))
+    messages = {item["type"]: item["message"] for item in status(summary)["conditions"]}
+    named = "shop/configmaps/a: Denied (2 destinations, e.g. /emea)"
+    assert messages["Synced"] == f"0 of 2 destinations are synced (2 failing): {named}"
+    assert "CrashLoopBackOff" in messages["Healthy"]
 
 
 def test_who_never_joined_counts_apart_and_is_not_waited_for():

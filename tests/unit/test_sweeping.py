@@ -14,9 +14,9 @@ from relay.core.content.sweeping import (
 from relay.core.effects import DropBlobs, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from relay.core.records.tree import SnapshotTree
-from schemas import blobs
-from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas.content import blobs
+from schemas.content.blobs import Reference
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.snapshots import Subtree
 
 
@@ -40,7 +40,7 @@ class Store:
         stored = [blobs.store("object", text) for text in texts]
         entries = [
             ManifestEntry(
-                "", "x", "n", f"o{at}", blob.reference.address, blob.reference.size, "s", "u", at
+                "", "x", "n", f"o{at}", blob.reference.address, blob.reference.size, "s", at
             )
             for at, blob in enumerate(stored)
         ]

@@ -3,7 +3,9 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -26,12 +28,14 @@ LINK = re.compile(r"\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
 
 
 def files_under(*folders: str) -> Iterator[Path]:
-    """All files of these folders, without hidden and built ones."""
+    """All files of these folders, without hidden and built ones; those are not even entered."""
     for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*")):
-            parts = path.relative_to(ROOT).parts
-            hidden = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
-            if path.is_file() and not hidden:
+        for path in sorted((ROOT / folder).iterdir()):
+            if path.name.startswith(".") or path.name in SKIPPED_FOLDERS:
+                continue
+            if path.is_dir():
+                yield from files_under(name(path))
+            else:
                 yield path
 
 
@@ -43,8 +47,35 @@ def modules(*folders: str) -> list[Path]:
     return [path for path in files_under(*folders) if path.suffix == ".py"]
 
 
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+class Facts(NamedTuple):
+    """What several tests ask of a module, so that each is parsed once."""
+
+    docstring: str | None
+    # Line, name and number of lines of each function.
+    functions: tuple[tuple[int, str, int], ...]
+    # What `__all__` lists, if it is there.
+    declared: list[str] | None
+    # What the top level defines for others; and that with what it imports.
+    public: frozenset[str]
+    bound: frozenset[str]
+
+
+@cache
+def facts_of(path: Path) -> Facts:
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    bound = frozenset(public_names(tree, reexports=True))
+    defined = bound if path.name == "__init__.py" else public_names(tree, reexports=False)
+    return Facts(
+        ast.get_docstring(tree),
+        tuple(
+            (node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ),
+        declared_names(tree),
+        frozenset(each for each in defined if not each.startswith("_")),
+        bound,
+    )
 
 
 def none_of(faults: Iterable[str], rule: str) -> None:
@@ -64,18 +95,16 @@ def test_files_stay_short():
 def test_functions_fit_on_a_screen():
     def faults() -> Iterator[str]:
         for path in modules(*CODE_FOLDERS):
-            for node in ast.walk(tree_of(path)):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    size = (node.end_lineno or node.lineno) - node.lineno + 1
-                    if size > FUNCTION_LINES_MAX:
-                        yield f"{name(path)}:{node.lineno}: {node.name} has {size} lines"
+            for line, function, size in facts_of(path).functions:
+                if size > FUNCTION_LINES_MAX:
+                    yield f"{name(path)}:{line}: {function} has {size} lines"
 
     none_of(faults(), f"a function has at most {FUNCTION_LINES_MAX} lines")
 
 
 def test_every_module_says_what_it_promises():
     none_of(
-        (name(path) for path in modules(*PACKAGES) if not ast.get_docstring(tree_of(path))),
+        (name(path) for path in modules(*PACKAGES) if not facts_of(path).docstring),
         "every module begins with a docstring",
     )
 
@@ -149,21 +178,14 @@ def declared_names(tree: ast.Module) -> list[str] | None:
 def test_declared_public_lists_are_complete():
     def faults() -> Iterator[str]:
         for path in modules(*PACKAGES):
-            tree = tree_of(path)
-            declared = declared_names(tree)
-            if declared is None:
+            facts = facts_of(path)
+            if facts.declared is None:
                 continue
-            defined = {
-                public
-                for public in public_names(tree, reexports=path.name == "__init__.py")
-                if not public.startswith("_")
-            }
-            bound = set(public_names(tree, reexports=True))
-            yield from (f"{name(path)}: lacks {missing}" for missing in defined - set(declared))
+            declared = set(facts.declared)
+            yield from (f"{name(path)}: lacks {missing}" for missing in facts.public - declared)
             yield from (
                 f"{name(path)}: names {extra}, which is not there"
-                for extra in declared
-                if extra not in bound
+                for extra in declared - facts.bound
             )
 
     none_of(sorted(faults()), "__all__ lists exactly what is public")

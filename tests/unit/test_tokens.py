@@ -2,6 +2,7 @@
 
 import pytest
 
+from leafcast.join.invitation import InvitationUnusable, invitation_of
 from schemas.enrolment import (
     DENIED,
     GRANTED,
@@ -35,6 +36,18 @@ NONCE = b"n" * 24
 def granted(grant: Grant, token: Token = TOKEN) -> bytes:
     request = sign_request(token, REQUEST)
     return seal_answer(token.public, JoinAnswer(GRANTED, request.digest, grant=grant), NONCE)
+
+
+def test_an_invitation_names_all_addresses_and_none_that_is_no_address(tmp_path):
+    both = ("tls://a.example:7422", "tls://b.example:7423")
+    found = invitation_of(",".join(both), TOKEN.text, None)
+    assert (found.urls, found.token, found.path) == (both, TOKEN, PATH)
+    file = tmp_path / "store-7.join"
+    file.write_text(f"{','.join(both)} {TOKEN.text}\n")
+    assert invitation_of(str(file), None, None) == found
+    for wrong in ("tls://a.example,", "tls://a.example,b.example", "tls://a.example:port,tls://b"):
+        with pytest.raises(InvitationUnusable, match="no address of a server"):
+            invitation_of(wrong, TOKEN.text, None)
 
 
 @pytest.mark.parametrize("path", [PATH, None])

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from controllers.core.access.keyring import PlacementKeys
 from controllers.core.ledger.drafts import same
 from controllers.core.ledger.removal import hold_objects, hold_records, removals_max
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.translate import (
+    DeltaRules,
     Issued,
     alternatives_of,
     bare_head,
@@ -13,11 +15,14 @@ from controllers.core.translation.translate import (
 )
 from schemas import wire
 from schemas.api import EdgePlacementSpec
-from schemas.blobs import OBJECT_MAX_BYTES
-from schemas.chunks import CREATE_ONLY
-from schemas.identity import Generation
+from schemas.collectors import BlankValue, Expression, Program, read_program_set
+from schemas.content.blobs import OBJECT_MAX_BYTES, open_value
+from schemas.content.chunks import CREATE_ONLY
+from schemas.content.sealing import SealingKey
+from schemas.identity import Generation, TreeId
 from schemas.objects import ObjectKey
 from schemas.order import ARGO_WAVE
+from schemas.ordered_values import pack_values
 from schemas.records import API_PLACEMENT, Source, decode_body
 from schemas.selectors import LabelSelector
 
@@ -59,6 +64,21 @@ def test_a_delta_has_one_gate_that_admits_all_and_names_the_manifest():
     assert head.references == ()
 
 
+def test_blank_rows_of_what_is_sealed_are_said_without_the_object():
+    program = Program("p", select=(Expression("keys", "size(obj.data) + size(obj.data.key)"),))
+    found = objects(config("a", value="12"), config("b"))
+    for key_of_all in ((), (SealingKey(TreeId("t" * 26), b"k" * 32),)):
+        asked = dict.fromkeys(found, (program,))
+        rules = DeltaRules(collectors=asked, keys=PlacementKeys(key_of_all))
+        said = translate(HEAD, dict.fromkeys(found, 0), found, CleanObjects(), rules=rules)
+        stored = said.draft.blobs[said.collectors[0].address]
+        blanks = [
+            each.blanks for each in read_program_set(open_value(said.collectors[0], stored)).objects
+        ]
+        sealed = [((BlankValue(1, True, False, pack_values([count])),),) for count in (3, 2)]
+        assert blanks == (sealed if key_of_all else [(), ()])
+
+
 def test_what_the_ledger_says_already_is_not_said_again():
     before = issued(say(objects(config("a"), config("b"))))
     again = say(objects(config("b", version="9", status={"x": 1}), config("a")), before)
@@ -66,11 +86,11 @@ def test_what_the_ledger_says_already_is_not_said_again():
     assert again.entries[key("b")].revision == 1
 
 
-def test_an_object_made_anew_is_news_even_with_equal_content():
+def test_an_object_made_anew_with_equal_content_is_no_news():
     before = issued(say(objects(config("a"))))
     again = say(objects(config("a", version="2", uid="v")), before)
-    assert again.entries[key("a")].revision == 2
-    assert again.draft is not None
+    assert again.entries[key("a")].revision == 1
+    assert again.draft is None
 
 
 def test_changed_flags_are_news():

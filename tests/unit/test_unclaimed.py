@@ -27,7 +27,7 @@ def issued(monkeypatch):
     """The keys that records were issued with."""
     found = {}
 
-    async def enrol(_issuer, _tree, nkeys):
+    async def enrol(_issuer, nkeys):
         found.update(nkeys)
 
     monkeypatch.setattr(unclaimed, "enrol_nodes", enrol)
@@ -35,7 +35,7 @@ def issued(monkeypatch):
 
 
 def bundles(folder, keys):
-    tree = SimpleNamespace(issuer=lambda: None, tree_id=lambda: "t")
+    tree = SimpleNamespace(issuer=lambda: None)
     enrolling = SimpleNamespace(
         record=lambda path: SimpleNamespace(path=path, nkey=keys[path]) if path in keys else None
     )

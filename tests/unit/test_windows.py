@@ -37,6 +37,20 @@ def test_what_was_waited_for_is_said_at_once_but_not_more_often_than_windows_end
     assert throttle.ends == pytest.approx(1.01 + GATHER_SECONDS)
 
 
+def test_what_is_told_alone_waits_for_nothing_and_windows_do_not_come_closer():
+    throttle = ReportThrottle()
+    throttle.tell(1.0)
+    assert throttle.is_over(1.0)
+    throttle.close(1.0)
+    throttle.tell(1.02)
+    assert throttle.ends == pytest.approx(1.0 + GATHER_SECONDS)
+    for _ in range(BUSY_REPORTS + 1):
+        throttle.heard()
+    throttle.close(1.0 + GATHER_SECONDS)
+    throttle.tell(1.0 + GATHER_SECONDS)
+    assert throttle.ends == pytest.approx(1.0 + 3 * GATHER_SECONDS)
+
+
 def test_windows_grow_under_load_and_shrink_again():
     throttle, now, lengths = ReportThrottle(), 0.0, []
     for reports in [BUSY_REPORTS + 1] * 8 + [0]:

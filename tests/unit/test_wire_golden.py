@@ -4,10 +4,12 @@ import hashlib
 
 import pytest
 
-from schemas import blobs, carried, chunks, codec, link, records, reports, snapshots
+from schemas import codec, link, records, reports, snapshots
 from schemas.asks import AnswerPart, AskFault
-from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry
+from schemas.content import blobs, carried, chunks
+from schemas.content.blobs import Reference
+from schemas.content.chunks import ManifestEntry
+from schemas.content.sealing import SealingKey, mark, marking_key, placement_key
 from schemas.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import (
@@ -29,7 +31,9 @@ from schemas.records import (
 from schemas.roots import CoSignature, KeysBody
 from schemas.selectors import LabelSelector, Requirement
 from schemas.signing import Envelope, RecordKind, Signer
+from schemas.upsync import UpsyncClause
 from schemas.windows import Window
+from schemas.wire import replace
 
 SIGNER = Signer(TreeId("a" * 26), KeyId("b" * 26), bytes(range(32)))
 OBJECT = {
@@ -40,6 +44,9 @@ OBJECT = {
 PROD = LabelSelector((Requirement("env", "In", ("prod",)),))
 PLACEMENT = Source("edge.kubestellar.io/EdgePlacement", "wds", "", "shop")
 KEY = PLACEMENT.key
+SEALING_KEY = SealingKey(SIGNER.tree, placement_key(b"m" * 32, KEY, 0))
+MARK = mark(marking_key(b"m" * 32), ContentHash("0" * 64))
+CLAUSE = UpsyncClause("", ("configmaps",), (), ())
 MANIFEST = Reference("manifest", codec.address("manifest", b"m"), 1)
 CONTENT = (MANIFEST,)
 BODY = DeltaBody(
@@ -155,7 +162,7 @@ UNSIGNED = {
 
 def entry(name: str) -> ManifestEntry:
     address = codec.address("object", name.encode())
-    return ManifestEntry("", "configmaps", "shop", name, address, 1, "wds", "uid", 3, 1, 12)
+    return ManifestEntry("", "configmaps", "shop", name, address, 1, "wds", 3, 1, 12)
 
 
 GOLDEN: dict[str, str] = {
@@ -290,9 +297,10 @@ GOLDEN: dict[str, str] = {
     "object form": "0",
     "program address": "d45d873514c7abe4e011590b2e3cff63f416c4f8bc0052fb9ef6cf98b796e4b3",
     "program form": "1",
-    "manifest": "2f743c1dc85855a44995c2eae2cc96abcb7de9e1d52cf11a36636a3829c947e8",
-    "manifest of one": "75add5204fac87b16baa4459b23885a08872970da76e2872319fc59af1a24bec",
-    "manifest chunks": "ea15c105 6f4c002a",
+    "manifest": "ad666536e697c89be588a809979ad9a5f9ae41e3510b12b305fb0576c2702162",
+    "manifest of one": "62a91b2ac775013fb9236efec9f55c0d52d5e5a134aaa94a2734d764802f0a0f",
+    "manifest chunks": "dbc44ea6 5804124e",
+    "sealed manifest": "34571ceb 838bdfbf",
     "snapshot payload": (
         "9909c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
         "000000000000000000000000000000000392c420000102030405060708090a0b0c0d0e0f10111213"
@@ -335,10 +343,13 @@ def said() -> dict[str, str]:
         stored = blobs.store(kind, plain)
         found[f"{kind} address"] = stored.reference.address
         found[f"{kind} form"] = str(stored.values[stored.reference.address][0])
-    manifest = chunks.build_manifest(entry(f"n{at}") for at in range(65))
+    manifest = chunks.build_manifest(entry(f"n{at}") for at in range(3))
     found["manifest"] = manifest[0].reference.address
     found["manifest of one"] = chunks.build_manifest([entry("a")])[0].reference.address
     found["manifest chunks"] = " ".join(chunk.reference.address[:8] for chunk in manifest[1:])
+    entries = [replace(entry(name), mark=MARK) for name in "ab"]
+    sealed = chunks.build_manifest(entries, [CLAUSE], SEALING_KEY)
+    found["sealed manifest"] = " ".join(it.reference.address[:8] for it in sealed)
     for name, node in NODES.items():
         found[name] = snapshots.encode(node).hex()
     blob = (ContentHash("0" * 64), b"\0x")

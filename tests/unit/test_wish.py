@@ -45,7 +45,10 @@ def test_policies_are_read_and_a_misspelt_one_is_refused_with_the_choices():
     assert not policies_of(
         CLAIM, web(annotations={"leafcast.io/on-immutable": "recreate"})
     ).recreate
-    with pytest.raises(PolicyUnknown, match=r"existing.*'adpt': use adopt, refuse or leave"):
+    with pytest.raises(
+        PolicyUnknown,
+        match=r"^metadata.annotations\[leafcast.io/existing\]: 'adpt': use adopt, refuse or leave",
+    ):
         policies_of(KEY, web(annotations={"leafcast.io/existing": "adpt"}))
 
 

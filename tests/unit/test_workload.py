@@ -2,9 +2,9 @@
 
 import pytest
 
-from leafcast.local.demo_workload import BadWorkload, load_files, load_shop, prepare
+from leafcast.demo.workload import BadWorkload, load_files, load_shop, prepare
 from schemas.api import EdgePlacement, parse_kind
-from schemas.manifests import load_manifests
+from schemas.content.manifests import load_manifests
 
 CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}\n"
 MIXED = """\

@@ -1,0 +1,139 @@
+"""What a plan says of all that changed since the tree was settled last, held against what became.
+
+It is the plan's own comparison of two states, and what lies in the clusters of a tree that suffered
+faults meanwhile. Rollouts, what waits for others and what is customized are left out: a plan tells
+where those end, and the clusters are looked at on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from controllers.core.ledger.drafts import Draft
+from controllers.core.planning.plan import plan
+from controllers.core.planning.states import Delivery, State
+from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, Action
+from schemas.identity import MailKey, NodePath
+from schemas.objects import ObjectKey
+from schemas.records import LocationRecord, Profile
+from tests.simulation.centre import Centre
+from tests.simulation.customizing import is_template
+from tests.simulation.host import Host
+from tests.simulation.model import (
+    Placed,
+    arms_of,
+    keys_of,
+    location_draft,
+    manifest_entry,
+    placement_key,
+    target_draft,
+)
+
+T = TypeVar("T")
+Held = Mapping[ObjectKey, str]
+NOTHING = State({}, {}, {})
+
+
+class Planned:
+    """Compares each settled state with the one before."""
+
+    def __init__(self) -> None:
+        self._state = NOTHING
+        self._placed: dict[str, Placed] = {}
+        # By host, where it hung and what its cluster held.
+        self._held: dict[Host, tuple[NodePath, Held]] = {}
+        # Whose clusters did not take all that was sent.
+        self._refusing: set[Host] = set()
+
+    def faults(self, centre: Centre, held: Mapping[Host, Held]) -> list[str]:
+        """Where another thing became of an object than a plan of the change would have said.
+
+        To be called in each settled state, with what the clusters hold then; a fault stays one.
+        """
+        state, placed, there = self._next(centre), dict(centre.model.placements), self._held
+        said = _said(self._state, state)
+        left_out = {
+            key
+            for each in (*self._placed.values(), *placed.values())
+            if _is_left_out(each)
+            for key in keys_of(each)
+        }
+        faults, occupied = [], {path for path, _ in there.values()}
+        for host, objects in held.items():
+            new: tuple[NodePath, Held] = (host.path, {})
+            path, had = there.get(host, new)
+            if host in self._refusing or host.space.refused_for_good:
+                continue
+            if path != host.path or (host not in there and path in occupied):
+                # Another cluster hangs here than did, as a plan cannot know.
+                continue
+            became, planned = _became(had, objects), said.get(path, {})
+            faults += [
+                f"plan says {planned.get(key, 'none')} of {key} at {path}, and it is {is_so}"
+                for key in sorted(became.keys() | planned.keys())
+                if key not in left_out and not is_template(key.name)
+                if (is_so := became.get(key, "none")) != planned.get(key, "none")
+            ]
+        if not faults:
+            self._state, self._placed = state, placed
+            self._refusing = {host for host in held if host.space.refused_for_good}
+            self._held = {host: (host.path, held[host]) for host in held}
+        return faults
+
+    def _next(self, centre: Centre) -> State:
+        model, before = centre.model, self._state
+        profiles = _records(
+            (target_draft(it, model) for it in model.targets.values() if it.path in model.nodes),
+            Profile,
+        )
+        locations = _records(
+            (location_draft(*it) for it in model.locations.items()), LocationRecord
+        )
+        placements = {
+            placement_key(name): self._delivery(name, placed)
+            for name, placed in model.placements.items()
+            if not _is_left_out(placed)
+        }
+        return State(
+            _same(before.placements, placements),
+            _same(before.profiles, profiles),
+            _same(before.locations, locations),
+        )
+
+    def _delivery(self, name: str, placed: Placed) -> Delivery:
+        key = placement_key(name)
+        if self._placed.get(name) == placed and key in self._state.placements:
+            return self._state.placements[key]
+        entries = {at: manifest_entry(at, content) for at, content in placed.arm.contents}
+        return Delivery(name, key, placed.alternatives, entries, placed.priority)
+
+
+def _said(before: State, after: State) -> dict[NodePath, dict[ObjectKey, Action]]:
+    said: dict[NodePath, dict[ObjectKey, Action]] = {}
+    for row in plan(before, after, {}).rows():
+        if row.action in (CREATE, DELETE, UPDATE):
+            said.setdefault(row.path, {})[row.key] = row.action
+    return said
+
+
+def _became(had: Held, has: Held) -> dict[ObjectKey, Action]:
+    return (
+        dict.fromkeys(had.keys() - has.keys(), DELETE)
+        | dict.fromkeys(has.keys() - had.keys(), CREATE)
+        | {key: UPDATE for key in had.keys() & has.keys() if had[key] != has[key]}
+    )
+
+
+def _is_left_out(placed: Placed) -> bool:
+    return len(arms_of(placed)) > 1 or bool(placed.wave or placed.after)
+
+
+def _records(drafts: Iterator[Draft], kind: type[T]) -> dict[MailKey, T]:
+    return {it.slot: it.record for it in drafts if isinstance(it.record, kind)}
+
+
+def _same(before: Mapping[MailKey, T], now: dict[MailKey, T]) -> Mapping[MailKey, T]:
+    """What did not change is the same value, as a plan wants it."""
+    kept = {key: before[key] if before.get(key) == it else it for key, it in now.items()}
+    return before if kept == before else kept

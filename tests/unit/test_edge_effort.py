@@ -1,0 +1,116 @@
+"""What an edge does for a change costs as much as changed, however much it holds."""
+
+from collections import Counter
+
+import pytest
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.spaces.memory_space import MemorySpace
+from relay.core.destination.destination import Destination
+from relay.core.node import Node
+from relay.evaluator import BoundProgram
+from relay.syncer import syncer
+from relay.syncer.syncer import Syncer
+from schemas import codec
+from schemas.identity import NodePath
+from schemas.objects import BUILT_IN_KINDS
+from schemas.refusals import CodecError
+from tests.contract.spaces import config_map
+from tests.contract.syncing import Bench
+from tests.memory_tree import memory_tree, placement
+
+OBJECTS = 60
+EDGE = NodePath.parse("/s-001")
+READY = {
+    "apiVersion": "control.kubestellar.io/v1alpha1",
+    "kind": "StatusCollector",
+    "metadata": {"name": "ready"},
+    "spec": {
+        "groupBy": [{"name": "ready", "def": "returned.status.ready"}],
+        "combinedFields": [{"name": "n", "type": "COUNT"}],
+    },
+}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Has a function count its calls, by its name."""
+    calls = Counter()
+
+    def count(owner, name):
+        whole = getattr(owner, name)
+
+        def counting(*args, **named):
+            calls[name] += 1
+            return whole(*args, **named)
+
+        monkeypatch.setattr(owner, name, counting)
+        return calls
+
+    return count
+
+
+async def test_a_syncer_decides_on_what_is_wanted_otherwise(counted):
+    clock, dice = SystemClock(), SystemDice()
+    bench = Bench(MemorySpace(clock, dice), clock, dice)
+    maps = [config_map(f"c-{at}", a="1") for at in range(OBJECTS)]
+    async with bench.running():
+        bench.want(*maps)
+        await bench.settled()
+        calls = counted(Syncer, "_decide")
+        bench.want(*maps[1:], config_map("c-0", a="2"))
+        await bench.settled()
+    assert (await bench.space.get(next(iter(bench.wanted)))) is not None
+    assert 0 < calls["_decide"] < 8
+
+
+def network_policies():
+    return [
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {"name": f"n-{at}", "namespace": "shop"},
+            "spec": {"podSelector": {}},
+        }
+        for at in range(OBJECTS)
+    ]
+
+
+async def test_states_that_flip_together_cost_one_pass_and_one_report(tmp_path, counted):
+    placed = placement("shop", "shop")
+    placed["spec"]["downsync"][0]["statusCollectors"] = ["ready"]
+    async with memory_tree(tmp_path, [str(EDGE)]) as tree:
+        await tree.apply(READY, *network_policies(), placed)
+        await tree.until(
+            "shop", lambda count: count.exact and count.summary.states == {"synced": 1}
+        )
+        await tree.stop_controllers()
+        counted(syncer, "look_at")
+        counted(Destination, "is_pending")
+        counted(Node, "_report_on")
+        calls = counted(BoundProgram, "_evaluated")
+        space = tree.spaces[EDGE]
+        conditions = [{"type": "Ready", "status": "False"}]
+        for obj in (await space.list("networking.k8s.io", "networkpolicies")).objects:
+            status = {"ready": 0, "conditions": conditions, "name": obj["metadata"]["name"]}
+            await space.set_status(BUILT_IN_KINDS.key_of(obj), status)
+        await tree.until(
+            "shop", lambda count: count.exact and count.summary.health == {"degraded": 1}
+        )
+    assert calls["look_at"] == OBJECTS
+    assert 0 < calls["is_pending"] <= 4
+    assert calls["_report_on"] <= 2
+    assert calls["_evaluated"] <= 2
+
+
+def test_a_digest_is_of_what_is_said_and_not_of_its_order():
+    said = {"b": [1, {"y": "ü", "x": None}], "a": True}
+    assert codec.digest(said) == codec.digest({"a": True, "b": (1, {"x": None, "y": "ü"})})
+    others = [{**said, "a": 1}, {**said, "b": [1, {"y": "u", "x": None}]}, {**said, "c": None}]
+    assert len({codec.digest(each) for each in (said, *others)}) == 4
+
+
+@pytest.mark.parametrize("said", [{"a": "\ud800"}, {1: 2}, {"a": {3}.__iter__}])
+def test_what_cannot_be_said_has_no_digest(said):
+    with pytest.raises(CodecError):
+        codec.digest(said)
