@@ -16,10 +16,11 @@ from relay.core.collecting.items import member_hash
 from relay.core.collecting.ports import Member, Seen
 from relay.core.collecting.tables import TableAlgebra
 from relay.evaluator import CelEvaluator
-from schemas import blobs, codec
-from schemas.blobs import Reference, StoredBlob
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas import codec
 from schemas.collectors import Collected, CombinedField, Expression, Program, program_set
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.identity import DestinationId, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Gate
@@ -62,7 +63,7 @@ class CollectingTree(CoreTree):
         obj = blobs.store(blobs.OBJECT, PLAIN)
         address, size = obj.reference.address, obj.reference.size
         entry = ManifestEntry(
-            WEB.group, WEB.resource, WEB.namespace, WEB.name, address, size, "w", "u", 1
+            WEB.group, WEB.resource, WEB.namespace, WEB.name, address, size, "w", 1
         )
         programs = [program_set({WEB: (PROGRAM,)})] if self.collects else []
         return [*build_manifest([entry]), obj], programs

@@ -25,9 +25,9 @@ from relay.core.config import NodeConfig
 from relay.core.node import Node
 from relay.core.records.trust import Trust, Verdict
 from relay.core.reports.digest import digest_bytes, report_term, run_number
-from schemas import blobs
-from schemas.blobs import Reference, StoredBlob
-from schemas.chunks import build_manifest
+from schemas.content import blobs
+from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.chunks import build_manifest
 from schemas.identity import (
     KEYS_KEY,
     SNAPSHOT_KEY,

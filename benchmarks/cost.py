@@ -21,8 +21,9 @@ from benchmarks.report import Report
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import BlobArrived, MailWritten
-from schemas import blobs, codec
-from schemas.blobs import Reference
+from schemas import codec
+from schemas.content import blobs
+from schemas.content.blobs import Reference
 from schemas.identity import SNAPSHOT_KEY, ContentHash, NodePath
 from schemas.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
 from tests.memory_tree import config_map, memory_tree, placement

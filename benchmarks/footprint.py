@@ -87,7 +87,7 @@ async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, C
         tree = WideTree(folder, 0, 0)
         tasks = await tree.start(group, guard)
         issuer = tree.controllers.issuer
-        made = await add_node(issuer, tree.keys.tree, EDGE, tree.dice.entropy(32), new_user_nkey)
+        made = await add_node(issuer, EDGE, tree.dice.entropy(32), new_user_nkey)
         for obj in inventory([EDGE]):
             await tree.inventory.apply(obj, "benchmark")
         await tree.centre.until(lambda node: EDGE.name in node.children())

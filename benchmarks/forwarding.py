@@ -38,8 +38,9 @@ from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.driver import Driver
-from schemas import blobs, codec
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas import codec
+from schemas.content import blobs
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.identity import ContentHash, DestinationId, NodePath
 from schemas.records import (
     API_PLACEMENT,
@@ -117,8 +118,8 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         issuer = await open_issuer(driver.publisher, keys, clock, dice, lambda _: None)
         await issuer.begin()
         tasks.append(group.create_task(issuer.run()))
-        made = await add_node(issuer, keys.tree, RELAY, dice.entropy(32), new_user_nkey)
-        child = await add_node(issuer, keys.tree, CHILD, dice.entropy(32), new_user_nkey)
+        made = await add_node(issuer, RELAY, dice.entropy(32), new_user_nkey)
+        child = await add_node(issuer, CHILD, dice.entropy(32), new_user_nkey)
         await issuer.issue([_profile()])
         await driver.until(lambda node: RELAY.name in node.children())
         link = ParentLink((centre.server.leaf_url,), made.seed)
@@ -177,9 +178,7 @@ def _deltas(count: int) -> list[Draft]:
         stored = blobs.store(blobs.OBJECT, codec.canonical(obj))
         values |= values_of(stored)
         address, size = stored.reference.address, stored.reference.size
-        entries.append(
-            ManifestEntry("", "configmaps", "default", f"c{n}", address, size, SPACE, f"u{n}", n)
-        )
+        entries.append(ManifestEntry("", "configmaps", "default", f"c{n}", address, size, SPACE, n))
     manifest = build_manifest(entries)
     values |= values_of(*manifest)
     root = manifest[0].reference

@@ -26,7 +26,7 @@ from benchmarks.kube_edge import (
 )
 from benchmarks.report import Report, middle
 from relay.ports import Change, Interest, Interests, SpaceEvent
-from relay.syncer.pending import AT_ONCE_MAX
+from relay.syncer.pending import REQUESTS_MAX
 from tests.namespaces import namespace_object
 
 OBJECTS, ROUNDS = 1_000, 3
@@ -110,7 +110,7 @@ async def measure(count: int, rounds: int) -> list[tuple[str, tuple[float, ...],
 async def main(count: int = OBJECTS, rounds: int = ROUNDS) -> None:
     report = Report(
         "kube_apply",
-        f"{count} ConfigMaps of one placement to an edge's API server, {AT_ONCE_MAX} at once",
+        f"{count} ConfigMaps of one placement to an edge's API server, {REQUESTS_MAX} at once",
         ("objects a second", "bare loop", "Leafcast", "ratio"),
     )
     found = await measure(count, rounds)

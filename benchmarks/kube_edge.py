@@ -29,7 +29,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Space
-from relay.syncer.pending import AT_ONCE_MAX
+from relay.syncer.pending import REQUESTS_MAX
 from schemas.identity import MailKey, NodePath, mail_key
 from schemas.records import API_PLACEMENT
 from tests.memory_tree import config_map, placement
@@ -69,7 +69,7 @@ class EdgeTree:
         assert local.inventory is not None
         assert world is not None
         entropy = world.dice.entropy(32)
-        made = await add_node(local.controllers.issuer, world.tree, EDGE, entropy, new_user_nkey)
+        made = await add_node(local.controllers.issuer, EDGE, entropy, new_user_nkey)
         for obj in edge_objects(EDGE):
             await local.inventory.apply(obj, USER_MANAGER)
         now_ms = SystemClock().now().wall_ms
@@ -174,5 +174,5 @@ async def apply_all(space: Space, objects: Iterable[dict[str, Any]], manager: st
             await space.apply(obj, manager)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE_MAX):
+        for _ in range(REQUESTS_MAX):
             group.create_task(work())

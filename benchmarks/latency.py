@@ -133,7 +133,7 @@ class Tree:
         assert local.inventory is not None
         tree, keys = local.world.tree, local.controllers.keys
         entropy = local.world.dice.entropy(32)
-        made = await add_node(local.controllers.issuer, tree, path, entropy, new_user_nkey)
+        made = await add_node(local.controllers.issuer, path, entropy, new_user_nkey)
         for obj in [] if children else edge_objects(path):
             await local.inventory.apply(obj, USER_MANAGER)
         said = {

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from benchmarks.report import Report
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.planning.states import Delivery, State
-from schemas import blobs
-from schemas.chunks import TEMPLATE, ManifestEntry
 from schemas.codec import address, canonical
+from schemas.content import blobs
+from schemas.content.chunks import TEMPLATE, ManifestEntry
 from schemas.identity import DestinationId, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import (
@@ -96,7 +96,7 @@ def objects(version: str) -> tuple[dict[ObjectKey, ManifestEntry], dict[Any, byt
         contents[where] = plain
         flags = TEMPLATE if template else 0
         entries[key] = ManifestEntry(
-            *("", "configmaps", "shop", name, where, len(plain), "wds", "u"),
+            *("", "configmaps", "shop", name, where, len(plain), "wds"),
             revision=1,
             flags=flags,
         )

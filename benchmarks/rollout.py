@@ -17,8 +17,8 @@ from benchmarks.report import Report, middle
 from relay.core import effects as fx
 from relay.core import events as ev
 from relay.core.reports.digest import digest_bytes, report_term, run_number
-from schemas import blobs
-from schemas.blobs import Reference
+from schemas.content import blobs
+from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, NodePath
 from schemas.link import Hello, Progress
 from schemas.records import BUCKETS, DeltaBody, Gate

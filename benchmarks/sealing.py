@@ -11,7 +11,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 
 REGIONS, EDGES = 2, 10
 OBJECTS, OBJECT_BYTES = 100, 1500
-ROUNDS = 12
+ROUNDS, ALL_ROUNDS = 12, 5
 FLEET_REGIONS, FLEET_EDGES, FLEET_PLACEMENTS = 4, 1000, 10
 TIME_MOST, BYTES_MOST = 1.2, 1.05
 SYNCED_SECONDS = 900.0
@@ -41,17 +41,24 @@ class Way:
     tree: MemoryTree
     meter: Meter
     seconds: list[float] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Begin with other changes."""
+        for measured in (self.seconds, self.used, self.sizes):
+            measured.clear()
 
     async def change(self, objects: list[dict[str, Any]], extra: dict[str, Any] | None) -> None:
         """Apply them, and wait until all edges have them; with a placement the first time."""
         tree = self.tree
         former = None if extra else await tree.until("shop", lambda c: is_synced(c, EDGES))
         await silent(self.meter)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         await tree.apply(*objects, *([extra] if extra else ()))
         await tree.until("shop", lambda c: is_synced(c, EDGES, former), seconds=SYNCED_SECONDS)
         self.seconds.append(time.perf_counter() - began)
+        self.used.append(time.process_time() - used)
         await silent(self.meter, clear=False)
         self.sizes.append(sum(sum(kinds.values()) for kinds in self.meter.bytes.values()))
 
@@ -73,7 +80,7 @@ def _in_clear(tree: MemoryTree) -> None:
 
 
 async def both(report: Report) -> None:
-    """A first apply of all objects, then changes of one, sealed and in clear."""
+    """Changes of all objects, then of one, sealed and in clear by turns."""
     async with AsyncExitStack() as stack:
         ways = []
         for name, prepare in (("in clear", _in_clear), ("sealed", lambda _tree: None)):
@@ -85,22 +92,31 @@ async def both(report: Report) -> None:
         first = _objects(dice, OBJECTS)
         for way in ways:
             await way.change(first, placement("shop", "shop"))
-        all_at_once = [(way.seconds.pop(), way.sizes.pop()) for way in ways]
-        for number in range(ROUNDS):
-            changed = _objects(dice, 1)
-            for way in ways if number % 2 else reversed(ways):
-                await way.change(changed, None)
-        for way, (seconds, size) in zip(ways, all_at_once, strict=True):
-            report.row(way.name, f"{OBJECTS} objects", seconds, size)
-            report.row(way.name, "one object", median(way.seconds), median(way.sizes))
-    clear, sealed = ways
-    pairs = zip(sealed.seconds, clear.seconds, strict=True)
-    report.goal("seconds, sealed to clear", median(a / b for a, b in pairs), TIME_MOST)
-    (seconds, size), (sealed_seconds, sealed_size) = all_at_once
-    report.goal(f"seconds of {OBJECTS} objects", sealed_seconds / seconds, TIME_MOST)
-    report.goal(f"bytes of {OBJECTS} objects", sealed_size / size, BYTES_MOST)
-    sizes = zip(sealed.sizes, clear.sizes, strict=True)
-    report.goal("bytes of one object", median(a / b for a, b in sizes), BYTES_MOST)
+        for what, count, rounds in (
+            (f"{OBJECTS} objects", OBJECTS, ALL_ROUNDS),
+            ("one object", 1, ROUNDS),
+        ):
+            for way in ways:
+                way.forget()
+            for number in range(rounds):
+                changed = _objects(dice, count)
+                for way in ways if number % 2 else reversed(ways):
+                    await way.change(changed, None)
+            for way in ways:
+                report.row(
+                    way.name, what, *(median(it) for it in (way.seconds, way.used, way.sizes))
+                )
+            clear, sealed = ways
+            report.goal(f"seconds of {what}", _ratio(sealed.seconds, clear.seconds), TIME_MOST)
+            report.note(
+                f"{what}: {_ratio(sealed.used, clear.used):.2f} of the processor time in clear"
+            )
+            report.goal(f"bytes of {what}", _ratio(sealed.sizes, clear.sizes), BYTES_MOST)
+
+
+def _ratio(sealed: Sequence[float], clear: Sequence[float]) -> float:
+    """What is usual of the pairs of one round each."""
+    return median(a / b for a, b in zip(sealed, clear, strict=True))
 
 
 def _again(edges: int, former: Count) -> Callable[[Count], bool]:
@@ -131,7 +147,7 @@ async def fleet(edges: int, report: Report) -> None:
         depth = 1 if link == "centre" else 2
         found = {at: kinds for at, kinds in meter.messages.items() if len(at.names) == depth}
         counts = [sum(kinds.values()) for kinds in found.values()]
-        report.row(f"fleet key, {edges} edges", f"messages to {link}", "", sum(counts))
+        report.row(f"fleet key, {edges} edges", f"messages to {link}", "", "", sum(counts))
         report.note(f"{link}: {sum(counts) / max(1, len(counts)):.1f} messages a link")
     report.note(
         f"{edges} edges, {FLEET_PLACEMENTS} placements: {used:.1f} CPU-s of all nodes together, "
@@ -140,7 +156,7 @@ async def fleet(edges: int, report: Report) -> None:
 
 
 async def main(edges: int) -> None:
-    columns = ("tree", "what", "seconds", "bytes or messages")
+    columns = ("tree", "what", "seconds", "CPU-s", "bytes or messages")
     report = Report("sealing", f"Sealing, {REGIONS} regions, {EDGES} edges", columns)
     await both(report)
     await fleet(edges, report)

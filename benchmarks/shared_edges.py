@@ -37,11 +37,11 @@ from relay.ports import BusBroken
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas import subjects
-from schemas.blobs import Reference
+from schemas.content.blobs import Reference
+from schemas.content.sealing import SealingKey
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS
 from schemas.roots import Roots
-from schemas.sealing import SealingKey
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32

@@ -20,7 +20,7 @@ from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord, judge_all
-from schemas.blobs import StoredBlob, open_value
+from schemas.content.blobs import StoredBlob, open_value
 from schemas.identity import ContentHash, NodePath, mail_key
 from schemas.snapshots import (
     BlobPointer,

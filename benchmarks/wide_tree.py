@@ -217,7 +217,7 @@ class WideTree:
         self, world: World, region: NodePath, group: asyncio.TaskGroup
     ) -> asyncio.Task[None]:
         issuer = self.controllers.issuer
-        made = await add_node(issuer, world.tree, region, self.dice.entropy(32), new_user_nkey)
+        made = await add_node(issuer, region, self.dice.entropy(32), new_user_nkey)
         await self.centre.until(lambda node: region.name in node.children())
         link = ParentLink((self.nodes[NodePath()].server.leaf_url,), made.seed)
         runtime = self.nodes[region] = NodeRuntime(
@@ -236,7 +236,7 @@ class WideTree:
         for path in edges:
             seeds[str(path)], nkey = new_user_nkey(self.dice.entropy(32))
             nkeys[path] = nkey
-        await enrol_nodes(self.controllers.issuer, self.keys.tree, nkeys)
+        await enrol_nodes(self.controllers.issuer, nkeys)
         for obj in (*map(_target, edges), *map(_location, self.regions)):
             await self.inventory.apply(obj, MANAGER)
         return seeds
