@@ -123,8 +123,9 @@ async def test_it_keeps_and_repairs_what_it_has_until_its_new_parent_knows_it(tr
     tree.network.cut(R2)
     target = await tree.inventory.get(TARGET)
     told = {"leafcast.io/path": str(NEW), MOVED_ANNOTATION: str(OLD)}
-    target["metadata"]["annotations"].update(told)
-    await tree.inventory.apply(target, MANAGER)
+    metadata = target["metadata"]
+    there = {**metadata, "annotations": {**metadata["annotations"], **told}}
+    await tree.inventory.apply({**target, "metadata": there}, MANAGER)
     await tree.drivers[R1].until(lambda node: OLD.name not in node.children())
     await tree.carry(OLD, NEW)
     space = tree.spaces[NEW]

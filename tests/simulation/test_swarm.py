@@ -57,18 +57,15 @@ def without_deleted(before, after):
     return replace(after, placements={**before.placements, **after.placements})
 
 
-@pytest.mark.parametrize(
-    ("wrong", "size", "seeds"),
-    [(without_relabelled, "tiny", range(40)), (without_deleted, "small", range(46, 48))],
-)
-def test_a_plan_that_says_what_does_not_become_breaks_a_law(monkeypatch, wrong, size, seeds):
+@pytest.mark.parametrize("wrong", [without_relabelled, without_deleted])
+def test_a_plan_that_says_what_does_not_become_breaks_a_law(monkeypatch, wrong):
     honest = planned.plan
 
     def plan(before, after, contents):
         return honest(before, wrong(before, after), contents)
 
     monkeypatch.setattr(planned, "plan", plan)
-    outcomes = (runs.run(seed, size=SIZES[size]) for seed in seeds)
+    outcomes = (runs.run(seed, size=TINY) for seed in range(144))
     assert any(outcome.law == PLANNED for outcome in outcomes)
 
 
