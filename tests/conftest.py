@@ -10,6 +10,7 @@ marks, but xdist 3.8 puts no test in its group with pytest 9.2, and says nothing
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from subprocess import Popen
 
 import pytest
@@ -50,6 +51,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if watching := config.stash.get(_watching, None):
         left_behind.end(watching)
+
+
+@pytest.fixture(autouse=True)
+def _same_umask() -> Iterator[None]:
+    """A command of a node's that ran in this process has changed it for all that follow."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 def group_of(nodeid: str) -> str:

@@ -107,6 +107,8 @@ def machines(folder: Path, names: Sequence[str]) -> Iterator[list[Machine]]:
         hosts = folder / "hosts"
         pairs = zip(addresses, names, strict=True)
         hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{at} {it}\n" for at, it in pairs))
+        # A program that gives up being root, as a proxy does, reads it too, whatever the umask.
+        hosts.chmod(0o644)
         try:
             ends = [f"lc{made[0].pid}a", f"lc{made[0].pid}b"]
             _system("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
