@@ -3,6 +3,7 @@
 It is what a staged update of KubeFleet's does, in six steps. Beside it, by turns, run six plain
 changes one after the other: each to as many edges as a step admits, and each to all. What steering
 adds is the ratio. Clusters start what they are given at once, or that would be most of the time.
+By turns a change that all have is taken back, too, until the last of them has its former content.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, percentile
 from benchmarks.wide_tree import GROUP, MANAGER, VERSION, WideTree, say, wide_tree
 from relay.ports import Change, Interest, Interests, Listed, SpaceEvent
+from schemas.api.rollout_request import RolloutRequest
+from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.reports import Count
 from tests.memory_tree import config_map, placement
 
@@ -28,10 +31,15 @@ REGIONS, EDGES = 4, 100
 ROUNDS, AT_ONCE = 20, 100
 PERCENTS, AT_A_TIME = (20, 50, 100), 50
 STARTUP_SECONDS = (0.0, 0.02)
-RATIO_GOAL = 1.5
+RATIO_GOAL, ABORT_GOAL = 1.5, 1.2
 STEP_SECONDS, MANY_SECONDS = 120.0, 1_200.0
 ROLLOUTS = Interest("leafcast.io", "rollouts")
-STAGED = "staged"
+STAGED, TAKEN_BACK = "staged", "taken-back"
+IN_STEPS = [
+    {"name": f"to-{percent}", "percent": percent, "maxConcurrent": f"{AT_A_TIME}%"}
+    for percent in PERCENTS
+]
+UNTIL_APPROVED = [{"name": "all", "percent": 100, "approval": "after"}]
 
 
 class Rollouts:
@@ -109,13 +117,12 @@ def placed(name: str, locations: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def rollout(name: str) -> dict[str, Any]:
-    waves = [
-        {"name": f"to-{percent}", "percent": percent, "maxConcurrent": f"{AT_A_TIME}%"}
-        for percent in PERCENTS
-    ]
+def rollout(
+    name: str, waves: Sequence[Mapping[str, Any]] = IN_STEPS, asked: RolloutRequest | None = None
+) -> dict[str, Any]:
     spec = {"placement": {"kind": "EdgePlacement", "name": name}, "waves": waves}
-    metadata = {"name": name}
+    annotations = {REQUEST_ANNOTATION: asked.to_json()} if asked else {}
+    metadata = {"name": name, "annotations": annotations}
     return {
         "apiVersion": "leafcast.io/v1alpha1",
         "kind": "Rollout",
@@ -166,12 +173,13 @@ class Staged:
             await self.tree.inventory.apply(location, MANAGER)
             selector = {"matchLabels": {"step": name}}
             await self.tree.apply(*workload(name, 0), placed(name, selector))
-        for name in (STAGED, *self.everyone):
+        steered = dict.fromkeys((STAGED, TAKEN_BACK), self.tree.everywhere)
+        for name in (*steered, *self.everyone):
             await self.tree.apply(*workload(name, 0), placed(name, {}))
-        for name, size in (self.plain | self.everyone | {STAGED: self.tree.everywhere}).items():
+        for name, size in (self.plain | self.everyone | steered).items():
             await self.tree.until(name, good(size))
-        await self.tree.apply(rollout(STAGED))
-        await self.rollouts.complete([STAGED], 1)
+        await self.tree.apply(rollout(STAGED), rollout(TAKEN_BACK, UNTIL_APPROVED))
+        await self.rollouts.complete(list(steered), 1)
 
     async def by_waves(self) -> float:
         """Seconds from a change to its last wave's end."""
@@ -181,11 +189,27 @@ class Staged:
         (ended,) = await self.rollouts.complete([STAGED], self._changes + 1)
         return ended - began
 
+    async def taken_back(self) -> float:
+        """Seconds from an abort of what all have until all have what was before."""
+        self._images += 1
+        everywhere = self.tree.everywhere
+        before = await self._count(TAKEN_BACK)
+        await self.tree.apply(deployment(TAKEN_BACK, self._images))
+        changed = await self.tree.until(TAKEN_BACK, good(everywhere, before))
+        asked = RolloutRequest(id=str(self._images), action="abort")
+        began = time.perf_counter()
+        await self.tree.apply(rollout(TAKEN_BACK, UNTIL_APPROVED, asked))
+        await self.tree.until(TAKEN_BACK, good(everywhere, changed))
+        return time.perf_counter() - began
+
+    async def _count(self, name: str) -> Count:
+        return self.tree.centre.node.count(await self.tree.placement_key(name))
+
     async def one_after_the_other(self, sizes: Mapping[str, int]) -> float:
         """Seconds for a plain change of each of these, the next when all have the one before."""
         began = time.perf_counter()
         for name, size in sizes.items():
-            former = self.tree.centre.node.count(await self.tree.placement_key(name))
+            former = await self._count(name)
             self._images += 1
             await self.tree.apply(deployment(name, self._images))
             await self.tree.until(name, good(size, former))
@@ -208,6 +232,8 @@ async def alone(staged: Staged, rounds: int, report: Report) -> None:
     plain: list[float] = []
     everyone: list[float] = []
     waves: list[float] = []
+    one: list[float] = []
+    aborts: list[float] = []
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
         waves.append(await staged.by_waves())
@@ -216,10 +242,14 @@ async def alone(staged: Staged, rounds: int, report: Report) -> None:
         everyone.append(
             sum([await staged.one_after_the_other(staged.everyone) for _ in range(steps)])
         )
+        one.append(await staged.one_after_the_other(staged.everyone))
+        aborts.append(await staged.taken_back())
     sizes = ", ".join(map(str, staged.plain.values()))
     _rows(report, f"by waves of {_percents()}, until complete", waves)
     _rows(report, f"plain changes to {sizes} edges, one after the other", plain)
     _rows(report, f"as many plain changes to all {staged.tree.everywhere}", everyone)
+    _rows(report, "one plain change to all", one)
+    _rows(report, "an abort of what all have, until all have the former content", aborts)
     ratios = [long / short for long, short in zip(waves, plain, strict=True)]
     each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     report.note(f"by waves over plain changes of as many edges, round by round: {each}")
@@ -229,6 +259,9 @@ async def alone(staged: Staged, rounds: int, report: Report) -> None:
     most = "times as many plain changes to all"
     report.goal(f"{most}, p50", middle(waves) / middle(everyone), RATIO_GOAL)
     report.goal(f"{most}, p90", percentile(waves, 0.9) / percentile(everyone, 0.9), RATIO_GOAL)
+    report.goal(
+        "an abort over a plain change to all, p50", middle(aborts) / middle(one), ABORT_GOAL
+    )
 
 
 async def together(staged: Staged, count: int, report: Report) -> None:
