@@ -123,5 +123,8 @@ def draw_brief(random: Random) -> Faults:
 
 
 def draw_rolling(random: Random) -> Faults:
-    """The same without moves: those have sizes of their own."""
-    return replace(draw_brief(random), moving=0.0)
+    """The same without moves and relays that lie: those have sizes of their own.
+
+    A count that comes through a relay that withholds a profile is of the profile before.
+    """
+    return replace(draw_brief(random), moving=0.0, liar=False)

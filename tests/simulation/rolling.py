@@ -1,140 +1,107 @@
-"""What users do by rollouts: a test controller that steps gates at random, and people who abort.
-
-It keeps layers as the real one does: a revision and the gates that were opened for it, newest
-first. The oldest layer admits all.
-"""
+"""What users do by rollouts: random waves that the centre's own decision steers, and commands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Any
 
-from schemas.identity import NodePath
-from schemas.records import BUCKETS
-from tests.simulation.model import Arm, Placed, Rung
+from schemas.api import RolloutSpec
+from tests.simulation.model import LABELS, Arm
+from tests.simulation.steering import Steered
 from tests.simulation.workload import Workload
 
-LAYERS_MAX, RUNGS_MAX = 4, 4
-PERCENT_STEPS = (500, 2500, 5000, 7500)
-
-
-@dataclass
-class Layer:
-    """A revision, and the gates that were opened for it."""
-
-    revision: int
-    arm: Arm
-    rungs: list[Rung] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The next wave."""
-        return f"{self.revision}.{len(self.rungs)}"
-
-
-@dataclass
-class Rollout:
-    """Of one placement: its layers, newest first, all contents it had, and what is pinned."""
-
-    layers: list[Layer]
-    history: list[Arm]
-    pins: dict[NodePath, Arm] = field(default_factory=dict)
-    revision: int = 1
+WAVES_MAX = 4
+SHARES = ("0%", "34%", "100%")
 
 
 class Rolling(Workload):
     """Users who bring every change of some placements by rollouts."""
 
-    _rollouts: dict[str, Rollout]
+    _steered: dict[str, Steered]
 
     def build(self) -> None:
         super().build()
-        self._rollouts = {}
+        self._steered = {}
         for name in self._rolled():
-            placed = self._centre.model.placements[name]
-            self._rollouts[name] = Rollout([Layer(1, placed.arm)], [placed.arm])
-            self._say(name)
+            spec = self._spec(name)
+            self._world.note("user", f"{name} goes by {spec.waves}")
+            steered = Steered(self._world, self._centre, self._oracle, name, spec)
+            self._steered[name] = steered
+            steered.follow()
+
+    def judge_settled(self) -> None:
+        for steered in self._steered.values():
+            steered.require_ended()
 
     def _rolled(self) -> list[str]:
         """All placements but one, which may share objects with them."""
         names = sorted(self._centre.model.placements)
         return names[:1] if len(names) < 3 else names[:2]
 
+    def _spec(self, name: str) -> RolloutSpec:
+        draw = self._random
+        last = draw.choice((100, 100, 100, 60))
+        shares = sorted(draw.sample(range(5, last, 5), draw.randint(0, WAVES_MAX - 1)))
+        waves = [self._wave({"percent": share}) for share in (*shares, last)]
+        if draw.random() < 0.5:
+            key = draw.choice(list(LABELS))
+            selector = {"matchLabels": {key: draw.choice(LABELS[key])}}
+            waves.insert(draw.randint(0, len(waves) - 1), self._wave({"selector": selector}))
+        said = {
+            "placement": {"name": name},
+            "waves": [{"name": f"w{at}", **wave} for at, wave in enumerate(waves)],
+            "success": {"of": draw.choice(("healthy", "synced")), "minimum": "90%"},
+            "failures": {"maximum": draw.choice((0, 1, "50%"))},
+            "onFailure": draw.choice(("pause", "abort")),
+            "offline": {"maximum": draw.choice(SHARES)},
+        }
+        if draw.random() < 0.3:
+            said["deadline"] = "120s"
+        return RolloutSpec.model_validate(said, by_alias=True)
+
+    def _wave(self, whom: dict[str, Any]) -> dict[str, Any]:
+        draw, said = self._random, whom
+        if draw.random() < 0.6:
+            said["soak"] = draw.choice(("5s", "30s"))
+        if draw.random() < 0.2:
+            said["approval"] = draw.choice(("before", "after"))
+        if draw.random() < 0.4:
+            said["maxConcurrent"] = draw.choice((1, "50%"))
+        return said
+
     def _acts(self) -> list:
-        steps = [self._step] * 6
-        return [*steps, self._begin, self._begin, self._finish, self._plain, *self._relapses()]
+        asked = [self._ask] * 4 + [self._pass] * 3
+        return [*asked, self._begin, self._begin, self._begin, self._plain, *self._relapses()]
 
     def _relapses(self) -> list:
-        return [self._abort, self._undo, self._pin, self._unpin, self._relabel]
+        kept = [self._keep_place] * 3
+        return [self._take_back, self._take_back, *kept, self._relabel, self._forget_status]
 
-    def _say(self, name: str) -> None:
-        """The gates that follow from the layers."""
-        rollout = self._rollouts[name]
-        *newer, last = rollout.layers
-        pins = [Rung(arm, path=path) for path, arm in rollout.pins.items()]
-        rungs = [rung for layer in newer for rung in layer.rungs]
-        placed = self._centre.model.placements[name]
-        said = Placed(
-            placed.alternatives,
-            last.arm,
-            salt=name,
-            priority=placed.priority,
-            rungs=(*pins, *rungs),
-            wave=f"{last.revision}.9",
-        )
-        self._centre.put_placement(name, said)
-
-    def _some_rollout(self) -> tuple[str, Rollout]:
-        name = self._random.choice(list(self._rollouts))
-        return name, self._rollouts[name]
+    def _some(self) -> Steered:
+        return self._random.choice(list(self._steered.values()))
 
     def _begin(self) -> None:
-        """A new revision: other versions of its objects, perhaps one more or less."""
-        name, rollout = self._some_rollout()
-        keys = {key for key, _ in rollout.layers[0].arm.contents}
+        """Other versions of its objects, perhaps one more or less."""
+        steered = self._some()
+        keys = {key for key, _ in steered.placed.arm.contents}
         if self._random.random() < 0.3:
             keys = keys ^ {self._random.choice(self._objects)} or keys
         for key in sorted(keys):
             if self._random.random() < 0.7:
                 self._latest[key] = self._centre.content(key.name)
-        self._supersede(name, self._arm(sorted(keys)))
+        steered.want(self._arm(sorted(keys)))
 
-    def _supersede(self, name: str, arm: Arm) -> None:
-        """A content to come wave by wave, with the first of them open."""
-        rollout = self._rollouts[name]
-        if len(rollout.layers) >= LAYERS_MAX:
-            return
-        rollout.revision += 1
-        rollout.history.append(arm)
-        rollout.layers.insert(0, Layer(rollout.revision, arm))
-        self._open(rollout)
-        self._say(name)
+    def _ask(self) -> None:
+        self._some().ask(self._random.choice(("pause", "resume", "promote", "approve")))
 
-    def _open(self, rollout: Rollout) -> None:
-        """One more wave, or more of the one that is open."""
-        layer = rollout.layers[0]
-        last = layer.rungs[-1] if layer.rungs else None
-        if last is not None and last.below < BUCKETS:
-            wider = min(last.below + self._random.choice(PERCENT_STEPS), BUCKETS)
-            layer.rungs[-1] = replace(last, below=wider)
-        elif len(layer.rungs) < RUNGS_MAX:
-            if self._random.random() < 0.5:
-                rung = Rung(layer.arm, layer.name, selector=self._selector())
-            else:
-                below = self._random.choice(PERCENT_STEPS)
-                rung = Rung(layer.arm, layer.name, below=below)
-            layer.rungs.append(rung)
-
-    def _step(self) -> None:
-        name, rollout = self._some_rollout()
-        if len(rollout.layers) > 1:
-            self._open(rollout)
-            self._say(name)
-
-    def _finish(self) -> None:
-        """The newest revision goes to all."""
-        name, rollout = self._some_rollout()
-        rollout.layers = [Layer(rollout.layers[0].revision, rollout.layers[0].arm)]
-        self._say(name)
+    def _pass(self) -> None:
+        """What waits for people goes on."""
+        for steered in self._steered.values():
+            phase = steered.state.phase if steered.state is not None else ""
+            if phase == "AwaitingApproval":
+                steered.ask("approve")
+            elif phase in ("Paused", "Held"):
+                steered.ask("resume")
 
     def _plain(self) -> None:
         """An object changes in its source, and what is under no rollout says so at once."""
@@ -142,40 +109,41 @@ class Rolling(Workload):
         self._latest[key] = self._centre.content(key.name)
         for name, placed in list(self._centre.model.placements.items()):
             keys = [k for k, _ in placed.arm.contents]
-            if key in keys and name not in self._rollouts:
+            if key in keys and name not in self._steered:
                 self._centre.put_placement(name, replace(placed, arm=self._arm(keys)))
                 self._oracle.model_changed()
 
     # What takes back.
 
-    def _abort(self) -> None:
-        name, rollout = self._some_rollout()
-        if len(rollout.layers) > 1:
-            self._centre.relapse()
-            del rollout.layers[0]
-            self._say(name)
+    def _take_back(self) -> None:
+        steered = self._some()
+        if self._random.random() < 0.5:
+            steered.ask("abort", keep=self._random.random() < 0.3)
+        else:
+            steered.ask("undo", now=self._random.random() < 0.3)
+        steered.want(self._former(steered))
 
-    def _undo(self) -> None:
-        name, rollout = self._some_rollout()
-        self._centre.relapse()
-        self._supersede(name, self._random.choice(rollout.history))
+    def _former(self, steered: Steered) -> Arm:
+        """What the space wants then: what it did, or what there was."""
+        arms = list(steered.arms.values())
+        return arms[-1] if self._random.random() < 0.5 else self._random.choice(arms)
 
-    def _pin(self) -> None:
-        name, rollout = self._some_rollout()
-        target = self._some_target()
-        if target is not None:
-            self._centre.relapse()
-            path = self._random.choice((target.path, target.path.parent))
-            rollout.pins[path] = self._random.choice(rollout.history)
-            self._say(name)
-
-    def _unpin(self) -> None:
-        name, rollout = self._some_rollout()
-        if rollout.pins:
-            self._centre.relapse()
-            rollout.pins.popitem()
-            self._say(name)
+    def _keep_place(self) -> None:
+        steered, target = self._some(), self._some_target()
+        if target is None or steered.state is None:
+            return
+        path = str(self._random.choice((target.path, target.path.parent)))
+        action = self._random.choice(("pin", "unpin", "freeze", "unfreeze"))
+        if action == "pin":
+            number = self._random.choice(steered.state.history).number
+            steered.ask("pin", path=path, revision=number)
+        else:
+            steered.ask(action, path=path)
 
     def _relabel(self) -> None:
         self._centre.relapse()
         super()._relabel()
+
+    def _forget_status(self) -> None:
+        if self._random.random() < 0.3:
+            self._some().forget_status()

@@ -120,6 +120,7 @@ class Run:
     def judge_settled(self) -> None:
         """Raise LawBroken unless all is as wanted."""
         self.oracle.settled()
+        self.workload.judge_settled()
 
     def mend(self) -> None:
         """What people do about what is not as wanted yet: let go of what is held."""

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from controllers.core.rollout import decide, judging, layers
 from tests.simulation import planned, soak
 from tests.simulation import run as runs
 from tests.simulation.assumptions import ASSUMPTIONS
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.laws import CONVERGENCE, PLANNED
+from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, PLANNED, WAVES
 from tests.simulation.mutants import MUTANTS, kill
 from tests.simulation.oracle import Oracle
 from tests.simulation.replay import again, end_of
-from tests.simulation.sizes import SIZES, TINY, seed_of
+from tests.simulation.sizes import ROLLING, SIZES, TINY, seed_of
 from tests.simulation.world import LawBroken
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +26,7 @@ SWARM = {
     "small": (200, 50),
     "wide": (30, 10),
     "deep": (6, 6),
-    "rolling": (160, 80),
+    "rolling": (320, 80),
 }
 """Per size how many seeds, and how many of them a test."""
 CHUNKS = [
@@ -55,6 +56,34 @@ def without_relabelled(before, after):
 
 def without_deleted(before, after):
     return replace(after, placements={**before.placements, **after.placements})
+
+
+def nothing(*_args):
+    return ""
+
+
+def always(*_args):
+    return True
+
+
+def at_once(_duration):
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "law"),
+    [
+        (judging, "shortfall", nothing, WAVES),
+        (decide._Turn, "_is_exact", always, WAVES),
+        (decide, "seconds_of", at_once, WAVES),
+        (layers, "_pinned", nothing, KEPT_PLACES),
+        (layers, "_frozen", nothing, KEPT_PLACES),
+    ],
+)
+def test_a_rollout_that_is_decided_otherwise_breaks_a_law(where, name, wrong, law, monkeypatch):
+    monkeypatch.setattr(where, name, wrong)
+    outcomes = (runs.run(seed, size=ROLLING) for seed in range(160))
+    assert law in (outcome.law for outcome in outcomes)
 
 
 @pytest.mark.parametrize("wrong", [without_relabelled, without_deleted])

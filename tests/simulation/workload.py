@@ -90,6 +90,9 @@ class Workload:
         for name in PLACEMENTS[: random.randint(*size.placements)]:
             self._centre.put_placement(name, self._placed())
 
+    def judge_settled(self) -> None:
+        """Raise LawBroken unless what users began is at its end, or waits for them."""
+
     def change(self) -> None:
         """One ordinary change, if the centre is up to take it."""
         if not self._centre.ready:

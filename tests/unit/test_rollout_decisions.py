@@ -268,6 +268,17 @@ def test_pins_and_freezes_hold():
     assert fleet.having(V3) == set(fleet.labels)
 
 
+def test_to_freeze_a_place_in_a_frozen_one_lets_nothing_new_in():
+    fleet = Fleet()
+    fleet.turn()
+    fleet.ask("freeze", path="/emea")
+    fleet.want(V2)
+    assert fleet.ask("freeze", path="/emea/s1").outcome == "Done"
+    assert {fleet.paths[each].names[0] for each in fleet.having(V2)} == {"apac"}
+    fleet.ask("unfreeze", path="/emea")
+    assert len(fleet.having(V1)) == 1
+
+
 def test_a_lost_status_goes_on_from_the_ledger():
     waves = tuple({"name": f"w{n}", "percent": n, "approval": "after"} for n in (10, 50, 100))
     fleet = Fleet(rollout(waves))

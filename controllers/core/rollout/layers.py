@@ -76,6 +76,12 @@ def _deepest_first(placed: Iterable[P]) -> list[P]:
     return sorted(placed, key=lambda each: (-len(NodePath.parse(each.path).names), each.path))
 
 
+def freeze_around(freezes: Sequence[Freeze], path: NodePath) -> tuple[Layer, ...]:
+    """The layers that a place has because it lies in one that is frozen; none if it does not."""
+    around = (it for it in _deepest_first(freezes) if NodePath.parse(it.path).holds(path))
+    return next((it.layers for it in around), ())
+
+
 def _gate(layer: Layer, gate: LayerGate, path: NodePath) -> Gate:
     return Gate(
         arm_of(layer),

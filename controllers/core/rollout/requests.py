@@ -249,7 +249,8 @@ class _Asked:
             raise Refused(f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first")
         if not state.layers:
             raise Refused("nothing is out yet")
-        open_now = tuple(layer for layer in state.layers if layer.gates)
+        around = layers.freeze_around(state.freezes, NodePath.parse(path))
+        open_now = around or tuple(layer for layer in state.layers if layer.gates)
         freezes = (*state.freezes, Freeze(path=path, layers=open_now))
         return changed(state, freezes=freezes), f"nothing new comes to {path}"
 
