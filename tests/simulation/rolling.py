@@ -75,7 +75,8 @@ class Rolling(Workload):
 
     def _relapses(self) -> list:
         kept = [self._keep_place] * 3
-        return [self._take_back, self._take_back, *kept, self._relabel, self._forget_status]
+        back = [self._take_back] * 4
+        return [*back, *kept, self._relabel, self._forget_status]
 
     def _some(self) -> Steered:
         return self._random.choice(list(self._steered.values()))
