@@ -279,6 +279,24 @@ def test_to_freeze_a_place_in_a_frozen_one_lets_nothing_new_in():
     assert len(fleet.having(V1)) == 1
 
 
+def test_a_wave_that_comes_to_fail_while_the_next_waits_for_approval_opens_nothing():
+    waves = ({"name": "a", "percent": 10}, {"name": "b", "percent": 100, "approval": "before"})
+    fleet = Fleet(rollout(waves))
+    fleet.turn()
+    assert fleet.want(V2).phase == "AwaitingApproval"
+    canary = fleet.having(V2)
+    fleet.exact = False
+    fleet.ask("approve")
+    assert (fleet.state.phase, fleet.having(V2)) == ("Progressing", canary)
+    fleet.exact, fleet.broken = True, {V2}
+    assert (fleet.turn().phase, fleet.state.wave_name) == ("Paused", "a")
+    assert fleet.having(V2) == canary
+    fleet.broken = set()
+    fleet.ask("resume")
+    assert fleet.state.phase == "Complete"
+    assert fleet.having(V2) == set(fleet.labels)
+
+
 def test_a_lost_status_goes_on_from_the_ledger():
     waves = tuple({"name": f"w{n}", "percent": n, "approval": "after"} for n in (10, 50, 100))
     fleet = Fleet(rollout(waves))

@@ -198,8 +198,13 @@ class _Turn:
         return self._judged(state, wave, self._tally(state, state.wave - 1))
 
     def _first_step(self, state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
+        judged = state.wave > 1 and state.waves[state.wave - 2].phase == "Done"
+        if judged and self._is_exact(state) and self._lacks(state, state.wave - 2):
+            return _back(state)
         if wave.definition.approval == "before" and not wave.approved_before:
             return _at_phase(state, wave, "AwaitingApproval")
+        if judged and not self._is_exact(state):
+            return _at_phase(state, wave, "Progressing")
         if reason := self._facts.blocked():
             return changed(state, phase="Waiting", waiting_for=reason)
         state = changed(state, waiting_for="")
@@ -207,6 +212,11 @@ class _Turn:
         wave = changed(wave, steps=steps, since=timestamp(self._now.wall_ms))
         self.run = replace(self.run, is_running=True)
         return self._opened(_at_phase(state, wave, "Progressing"))
+
+    def _lacks(self, state: RolloutStatus, at: int) -> str:
+        """Why a wave is not good; "" if it is."""
+        found = self._tally(state, at)
+        return judging.failure(self._spec, found) or judging.shortfall(self._spec, found)
 
     def _steps(self, state: RolloutStatus) -> tuple[RolloutStep, ...]:
         definitions = [each.definition for each in state.waves]
@@ -298,6 +308,14 @@ def _has_failed(state: RolloutStatus) -> bool:
 
 def _at_phase(state: RolloutStatus, wave: WaveStatus, phase: str) -> RolloutStatus:
     return changed(with_wave(state, changed(wave, phase=phase)), phase=phase)
+
+
+def _back(state: RolloutStatus) -> RolloutStatus:
+    """The former wave again: it is judged until the next begins, for which people may wait long."""
+    state = changed(state, wave=state.wave - 1, wave_name=state.waves[state.wave - 2].name)
+    wave = present(state)
+    assert wave is not None
+    return _at_phase(state, changed(wave, soaked=0), "Progressing")
 
 
 def _text(spec: RolloutSpec, wave: WaveStatus) -> str:
