@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 KEY_BYTES, KEY_ID_BYTES, MARK_BYTES = 32, 8, 6
+PLACEMENT_KEY_BYTES = 16
+"""Of what each delta carries: 128 bits, as many as the tag of AES-SIV has."""
 FLEET_KEYS_MAX, PLACEMENT_KEYS_MAX = 2, 16
 SIZES_MAX = {blobs.OBJECT: blobs.OBJECT_MAX_BYTES, blobs.TEMPLATE: blobs.OBJECT_MAX_BYTES}
 _TAG_BYTES = 16
@@ -56,7 +58,8 @@ def fleet_key(master: bytes) -> bytes:
 
 def placement_key(master: bytes, source: MailKey, count: int) -> bytes:
     """The key of one placement; `count` is raised to change it alone."""
-    return _derived(master, b"lc placement", source.encode() + b"\0" + count.to_bytes(8, "big"))
+    said = source.encode() + b"\0" + count.to_bytes(8, "big")
+    return _derived(master, b"lc placement", said, PLACEMENT_KEY_BYTES)
 
 
 def marking_key(master: bytes) -> bytes:
@@ -145,7 +148,7 @@ def fleet_box(master: bytes, public_key: bytes, keys: Iterable[bytes]) -> bytes:
     It opens as any sealed box of libsodium. Its ephemeral key follows from what goes in, so that
     the same keys for the same holder give the same bytes.
     """
-    plain = _joined(keys, FLEET_KEYS_MAX)
+    plain = _joined(keys, KEY_BYTES, FLEET_KEYS_MAX)
     ephemeral = PrivateKey(_derived(master, b"lc fleet box", public_key + plain))
     sender = bytes(ephemeral.public_key)
     nonce = hashlib.blake2b(sender + public_key, digest_size=Box.NONCE_SIZE).digest()
@@ -162,7 +165,7 @@ def open_fleet_box(private_key: bytes, box: bytes) -> tuple[bytes, ...]:
         plain = SealedBox(PrivateKey(private_key)).decrypt(box)
     except (CryptoError, ValueError, TypeError):
         raise NotOpened("the fleet keys are sealed to another node's key") from None
-    return _parted(plain, FLEET_KEYS_MAX)
+    return _parted(plain, KEY_BYTES, FLEET_KEYS_MAX)
 
 
 def fleet_boxes(master: bytes, nkeys: Iterable[str], keys: Sequence[bytes]) -> tuple[bytes, bytes]:
@@ -199,7 +202,7 @@ def fleet_keys_for(
 
 def wrap_keys(fleet: bytes, tree: TreeId, source: MailKey, keys: Iterable[bytes]) -> bytes:
     """Keys of a placement, newest first, under a fleet key, whose id comes before them."""
-    plain = _joined(keys, PLACEMENT_KEYS_MAX)
+    plain = _joined(keys, PLACEMENT_KEY_BYTES, PLACEMENT_KEYS_MAX)
     return key_id(fleet) + seal(fleet, _WRAPPED, tree, plain, source.encode())
 
 
@@ -210,9 +213,9 @@ def unwrap_keys(
     named, sealed = wrapped[:KEY_ID_BYTES], wrapped[KEY_ID_BYTES:]
     for key in fleet:
         if key_id(key) == named:
-            size = KEY_BYTES * PLACEMENT_KEYS_MAX
+            size = PLACEMENT_KEY_BYTES * PLACEMENT_KEYS_MAX
             plain = unseal(key, _WRAPPED, tree, sealed, size, source.encode())
-            return _parted(plain, PLACEMENT_KEYS_MAX)
+            return _parted(plain, PLACEMENT_KEY_BYTES, PLACEMENT_KEYS_MAX)
     raise FleetKeyMissing(f"it is sealed under fleet key {named.hex()}, which is not here")
 
 
@@ -237,8 +240,8 @@ def sealing_private(entropy: bytes) -> bytes:
     return made
 
 
-def _derived(key: bytes, person: bytes, said: bytes = b"") -> bytes:
-    return hashlib.blake2b(said, key=key, digest_size=KEY_BYTES, person=person).digest()
+def _derived(key: bytes, person: bytes, said: bytes = b"", size: int = KEY_BYTES) -> bytes:
+    return hashlib.blake2b(said, key=key, digest_size=size, person=person).digest()
 
 
 def _associated(kind: str, tree: TreeId, bound: bytes) -> list[bytes]:
@@ -253,14 +256,14 @@ def _cipher(key: bytes) -> AESSIV:
     return AESSIV(hashlib.blake2b(key=key, digest_size=64, person=b"lc siv").digest())
 
 
-def _joined(keys: Iterable[bytes], count_max: int) -> bytes:
+def _joined(keys: Iterable[bytes], size: int, count_max: int) -> bytes:
     listed = list(keys)
     assert 1 <= len(listed) <= count_max
-    assert all(len(key) == KEY_BYTES for key in listed)
+    assert all(len(key) == size for key in listed)
     return b"".join(listed)
 
 
-def _parted(plain: bytes, count_max: int) -> tuple[bytes, ...]:
-    if not plain or len(plain) % KEY_BYTES or len(plain) > KEY_BYTES * count_max:
+def _parted(plain: bytes, size: int, count_max: int) -> tuple[bytes, ...]:
+    if not plain or len(plain) % size or len(plain) > size * count_max:
         raise NotOpened(f"{len(plain)} bytes are no keys")
-    return tuple(plain[at : at + KEY_BYTES] for at in range(0, len(plain), KEY_BYTES))
+    return tuple(plain[at : at + size] for at in range(0, len(plain), size))
