@@ -23,13 +23,15 @@ from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
 from schemas.placements import placement_of as placement_named
 from schemas.placements import title
-from schemas.records import CENTRE
+from schemas.records import CENTRE, NodeRecord
 from schemas.reports import NEVER_JOINED, Count
 
 Form = dict[str, Any]
 NOTHING = Count(EMPTY, exact=True)
 
 UNREACHABLE_NAMED_MAX = 20
+REVOKED = "revoked"
+"""The state of a node whose key is void, whatever its parent says of it."""
 
 
 def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> Form:
@@ -41,6 +43,7 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
     counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
     relays = _relays(paths)
     forms = [_node_form(tree, path, counts.get(path, NOTHING), relays) for path in paths]
+    revoked = {str(record.path) for record in _records(tree) if not record.nkey}
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
     for form in forms:
         path = NodePath.parse(form["path"])
@@ -50,6 +53,8 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
             form.update(_told(above["children"].get(path.name)))
         if (asked := elsewhere.get(path)) is not None and not form["here"]:
             form["objects_applied"] = asked.get("objectsApplied")
+        if form["path"] in revoked:
+            form["state"] = REVOKED
     return {"up": tree.up.is_set(), "nodes": forms}
 
 
@@ -369,9 +374,12 @@ def _paths(tree: LocalTree) -> list[NodePath]:
 
 def _known(tree: LocalTree) -> Iterator[NodePath]:
     yield from tree.nodes
-    if tree.controllers is not None:
-        for record in node_records(tree.controllers.issuer):
-            yield record.path
+    for record in _records(tree):
+        yield record.path
+
+
+def _records(tree: LocalTree) -> list[NodeRecord]:
+    return node_records(tree.controllers.issuer) if tree.controllers is not None else []
 
 
 def _node(tree: LocalTree, path: NodePath) -> Node | None:

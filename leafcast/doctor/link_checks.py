@@ -42,6 +42,10 @@ def link_checks(facts: Facts) -> Iterator[Check]:
 
 def _silent(facts: Facts, node: NodeFacts) -> Check:
     assert node.since_ms is not None
+    if node.state == "revoked":
+        said, cause = f"the key of {node.path} is revoked", "somebody said `leafcast node revoke`"
+        remedy = f"let another key in: leafcast node add {node.path}; or leafcast node remove"
+        return Check("Links", "warning", said, cause, f"{remedy} {node.path} --force", node.path)
     said = f"{node.path} is {node.state} for {span_text(seconds(facts, node.since_ms))}"
     said += f"; {node.destinations} destinations are behind it" if node.destinations > 1 else ""
     remove = f"if it will not come back: leafcast node remove {node.path} --force"

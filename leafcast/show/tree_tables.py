@@ -28,6 +28,7 @@ _STATE_STYLES = {
     "up": "green",
     "stopped": "yellow",
     "unreachable": "red",
+    "revoked": "red",
     "connecting": "yellow",
     "catching up": "yellow",
     "stale": "yellow",

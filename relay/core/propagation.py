@@ -301,7 +301,7 @@ class Propagation:
             self._mark_child(name, cause)
             self.child_changed(name)
         else:
-            known.nkey = record.nkey
+            self._children.rekey(name, record.nkey, self._clock().wall_ms)
         self._out.append(AddChild(record.path, record.nkey))
 
     def _mark_child(self, name: str, cause: int) -> None:

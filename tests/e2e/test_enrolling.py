@@ -207,7 +207,9 @@ def test_the_key_of_a_node_is_replaced_and_then_made_void(tree):
     site.until("does not know this bundle's key")
     took = time.monotonic() - before
     print(f"\nrevoked and refused after {took:.2f} s, with two starts of Python and a retry")
-    assert "revoked" in tree.run("node", "list")
+    for listing in (("node", "list"), ("tree",)):
+        lines = tree.run(*listing).splitlines()
+        assert any("store-5" in line and "revoked" in line for line in lines)
     tree.run("node", "rotate", path, code=1)
     site.end()
 

@@ -124,6 +124,12 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "/emea is stopped for 5m",
         ),
         (
+            node("/emea", **{**AWAY, "state": "revoked"}),
+            "Links",
+            "warning",
+            "the key of /emea is revoked",
+        ),
+        (
             node("/emea", state="connecting", answers=False),
             "Links",
             "warning",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.core.effects import DropReport, Noted, SendWelcome, WriteMail
+from relay.core.effects import AddChild, DropReport, Noted, SendWelcome, WriteMail
 from relay.core.events import (
     HelloArrived,
     LinkChanged,
@@ -17,11 +17,11 @@ from relay.core.link.session import Presence
 from relay.core.node import Node
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, short_key
 from schemas.link import Hello, Progress, Repair, Welcome
-from schemas.records import LocationRecord, NodeRecord, Source
+from schemas.records import API_NODE, LocationRecord, NodeRecord, Source
 from schemas.reports import Report, Summary, decode, encode
 from schemas.subjects import PROGRESS_KEY
 from schemas.wire import replace
-from tests.unit.meeting import NKEY, PATH, TERM, Meeting, hellos
+from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting, hellos
 
 OTHER = b"x" * 16
 
@@ -221,6 +221,28 @@ def test_a_silent_child_is_noted_once_and_back_as_soon_as_it_is_heard_and_caught
     assert presence(meeting) is Presence.CATCHING_UP
     progress(meeting)
     assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_child_whose_key_was_revoked_is_silent_at_once_until_it_has_another(meeting):
+    hello, path = said(meeting), str(PATH)
+
+    def give(nkey):
+        source = Source(API_NODE, TREE, "", path)
+        record = NodeRecord(source, meeting.generation + 1, TERM.hex(), "", (), PATH, nkey)
+        meeting.issue("node", record)
+
+    give("")
+    assert presence(meeting) is Presence.SILENT
+    assert meeting.done[-1] == AddChild(PATH, "")
+    # What was under way as its link was cut.
+    meeting.centre_hears(HelloArrived("emea", encode(hello)))
+    progress(meeting)
+    assert presence(meeting) is Presence.SILENT
+    give(NKEY)
+    answered(meeting, hello)
+    progress(meeting)
+    assert presence(meeting) is Presence.IN_STEP
+    assert reasons(meeting) == ["Unreachable"]
 
 
 def test_a_node_without_memory_writes_and_erases_nothing_in_its_childrens_mailboxes():

@@ -36,7 +36,6 @@ from schemas.objects import ObjectKey
 from schemas.wording import many
 
 DRAIN_SECONDS_MAX = 60.0
-REVOKED = "revoked"
 DRAIN_POLL_SECONDS = 0.2
 
 Json = dict[str, Any]
@@ -168,7 +167,7 @@ class Membership:
                 {
                     "path": form["path"],
                     "syncTarget": hanging.get(form["path"], ""),
-                    "state": self._state(form),
+                    "state": form["state"],
                     "reached": form["state"] in IN_SESSION,
                     "sinceMs": form["silent_since_ms"] or 0,
                 }
@@ -176,11 +175,6 @@ class Membership:
                 if form["path"] != "/"
             ]
         }
-
-    def _state(self, form: Json) -> str:
-        """The state of a node by its line of the tree; of one whose key is void, that."""
-        record = self._enrolling.record(NodePath.parse(form["path"]))
-        return str(form["state"]) if record is None or record.nkey else REVOKED
 
     async def _moved(self, old: NodePath, new: NodePath, labels: Mapping[str, str]) -> list[Json]:
         """The inventory of an edge as it will be at its new place; raises NodeRefused, ApiError."""

@@ -142,6 +142,13 @@ class Children:
         for key in child.mailbox.slots if child is not None else ():
             self._note_head(name, key, is_head=False)
 
+    def rekey(self, name: str, nkey: str, now_ms: int) -> None:
+        """Let a child in by another key; one without any is silent at once."""
+        child = self.by_name[name]
+        child.nkey = nkey
+        if not nkey and child.session.is_there:
+            self._silence(name, child, now_ms, "its key was revoked")
+
     def presence(self, name: str) -> Presence:
         """How it is with a child; who has no node record never joined."""
         child = self.by_name.get(name)
@@ -159,6 +166,8 @@ class Children:
         welcomed by this run of the node: then it says everything again by itself.
         """
         child = self.by_name[name]
+        if not child.nkey:
+            return False
         identity = child.session.identify(hello)
         if identity is Identity.SECOND:
             child.contests += 1
@@ -192,7 +201,7 @@ class Children:
     def heard(self, name: str, now: float) -> None:
         """Something of the child's present run came."""
         child = self.by_name[name]
-        if child.session.presence is Presence.NEVER_JOINED:
+        if child.session.presence is Presence.NEVER_JOINED or not child.nkey:
             return
         child.session.heard = now
         if child.session.happened(PresenceEvent.HEARD):
@@ -209,10 +218,8 @@ class Children:
             if not child.session.is_there:
                 continue
             if child.session.heard + SILENT_AFTER_SECONDS <= now:
-                child.session.happened(PresenceEvent.SILENCE)
-                child.session.since_ms = now_ms - int((now - child.session.heard) * 1000)
-                self._out.append(Noted("Unreachable", name, "nothing was heard of it"))
-                self._changed(name)
+                since_ms = now_ms - int((now - child.session.heard) * 1000)
+                self._silence(name, child, since_ms, "nothing was heard of it")
             elif child.overdue is not None and self._overdue_at(child) <= now:
                 child.through = child.mailbox.place(child.through)
                 if self._is_behind(child, now):
@@ -541,6 +548,12 @@ class Children:
         end = max(child.mailbox.end, min(sequence, child.mailbox.last_sequence))
         message = Welcome(self._incarnation, run, end, snapshot, repair.value)
         self._out.append(SendWelcome(name, encode(message)))
+
+    def _silence(self, name: str, child: Child, since_ms: int, why: str) -> None:
+        child.session.happened(PresenceEvent.SILENCE)
+        child.session.since_ms = since_ms
+        self._out.append(Noted("Unreachable", name, why))
+        self._changed(name)
 
     def _leave(self, name: str, child: Child, now_ms: int) -> None:
         child.session.happened(PresenceEvent.FAREWELL)
