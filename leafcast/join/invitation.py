@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from relay.adapters.server.nats_config import TLS_SCHEMES
+from relay.adapters.server.reach import is_loopback
 from schemas.identity import NodePath
 from schemas.tokens import TEXT_MAX, Token, read_token
 
 SCHEMES = ("nats", "tls", "ws", "wss")
+ADDRESSES = "write wss://HOST/PATH, tls://HOST:PORT, or nats://127.0.0.1:PORT"
 TOKEN_VARIABLE = "LEAFCAST_TOKEN"  # noqa: S105 - a name
 _FILE_BYTES_MAX = 2 * TEXT_MAX
 
@@ -43,6 +46,8 @@ def invitation_of(source: str, token: str | None, path: str | None) -> Invitatio
             remedy = f"say --token, or set {TOKEN_VARIABLE}; `leafcast node add` prints one"
             raise InvitationUnusable(source, "an address needs a token", remedy)
         return _invitation(source, source, token, path)
+    if token and not Path(source).exists():
+        raise InvitationUnusable(source, "it is no address of a server", ADDRESSES)
     words = _words(Path(source))
     if words is None:
         return None
@@ -71,8 +76,11 @@ def _invitation(source: str, said: str, text: str, path: str | None) -> Invitati
     urls = tuple(said.split(","))
     for url in urls:
         if not _is_address(url):
-            remedy = "write wss://HOST/PATH, tls://HOST:PORT, or nats://127.0.0.1:PORT"
-            raise InvitationUnusable(url, "it is no address of a server", remedy)
+            raise InvitationUnusable(url, "it is no address of a server", ADDRESSES)
+        parts = urlsplit(url)
+        if parts.scheme not in TLS_SCHEMES and not is_loopback(parts.hostname or ""):
+            reason = "it is in clear, and leads to another machine"
+            raise InvitationUnusable(url, reason, "write tls:// or wss://")
     token = read_token(text)
     asked = NodePath.parse(path) if path else token.path
     if asked is None:

@@ -63,6 +63,9 @@ class Bed:
         self._step()
         return not self.parent_away
 
+    def edges_at(self):
+        return {str(STORE): "store"}
+
     def record(self, path):
         return SimpleNamespace(nkey=self.record_keys) if path == STORE else None
 
@@ -128,7 +131,7 @@ async def test_a_revoked_node_has_no_key_and_it_is_said_whether_its_parent_knows
     bed = Bed()
     bed.parent_away = parent_away
     answer = await bed.keys().revoke(str(STORE))
-    assert answer == {"cut": not parent_away, "parent": "/region-1"}
+    assert answer == {"cut": not parent_away, "parent": "/region-1", "edge": True}
     assert bed.record_keys == ""
     with pytest.raises(ApiError, match="is revoked; let it in again: leafcast node add"):
         await bed.keys().rotate(str(STORE))

@@ -48,6 +48,12 @@ def test_an_invitation_names_all_addresses_and_none_that_is_no_address(tmp_path)
     for wrong in ("tls://a.example,", "tls://a.example,b.example", "tls://a.example:port,tls://b"):
         with pytest.raises(InvitationUnusable, match="no address of a server"):
             invitation_of(wrong, TOKEN.text, None)
+    with pytest.raises(InvitationUnusable, match="no address of a server"):
+        invitation_of("centre.example", TOKEN.text, None)
+    for clear in ("nats://a.example:7422", "ws://10.1.2.3/leaf", f"{both[0]},nats://b.example"):
+        with pytest.raises(InvitationUnusable, match="in clear, and leads to another machine"):
+            invitation_of(clear, TOKEN.text, None)
+    assert invitation_of("nats://127.0.0.1:7422", TOKEN.text, None)
 
 
 @pytest.mark.parametrize("path", [PATH, None])

@@ -23,7 +23,7 @@ from leafcast.key_files import (
 )
 from leafcast.show.object_tables import laid_out
 from leafcast.show.sanitize import sanitize
-from relay.adapters.clock import SystemDice
+from relay.adapters.clock import SystemClock, SystemDice
 from schemas.identity import KeyId, TreeId, random_id
 from schemas.records import KeysRecord
 from schemas.signing import Signer
@@ -172,7 +172,7 @@ def revoke(key: str, request: Path | None, data_dir: Path | None) -> None:
 
     All in force that it signed is signed anew by another one. The beginning of an id will do.
     """
-    _change(data_dir, request, f"{key} is revoked", key=key)
+    _change(data_dir, request, f"key {key} is revoked", key=key)
 
 
 @keys.command()
@@ -244,13 +244,15 @@ def _change(data_dir: Path | None, request: Path | None, done: str, **said: Any)
 def _row(key: dict[str, Any]) -> tuple[str, ...]:
     signing = key["kind"] == "signing"
     first, last = key["first"], key["last"]
+    # The centre signs nothing more with it, and until then nodes believe it.
+    ending = key["state"] == "ended" and last > SystemClock().now().wall_ms
     return (
         key["id"],
         key["kind"],
         key["scope"],
         _when(first) if signing and first else "-",
         _when(last) if signing and last < GENERATION_MAX else "-",
-        key["state"],
+        "ending" if ending else key["state"],
         str(key["records"]) if signing else "-",
         "yes" if key["here"] else "no",
     )

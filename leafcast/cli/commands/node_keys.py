@@ -44,5 +44,6 @@ def revoke(path: str, data_dir: Path | None) -> None:
         click.echo(
             f"node {path} revoked; {above} does not answer, and cuts its link when it is back"
         )
-    click.echo(f"It has the fleet key; to seal under another one: {ROTATE_FLEET}")
+    if answer["edge"]:
+        click.echo(f"It has the fleet key; to seal under another one: {ROTATE_FLEET}")
     click.echo(f"To let it in again: leafcast node add {path}")

@@ -84,13 +84,17 @@ class NodeKeys:
             return False
 
     async def revoke(self, path: str) -> Json:
-        """Make its keys void: `{cut, parent}`, whether its parent knows. Raises ApiError."""
+        """Make its keys void: `{cut, parent, edge}`. Raises ApiError.
+
+        Whether its parent knows, who that is, and whether it is an edge.
+        """
         where = NodePath.parse(path)
         async with self._changing:
             self._record(where)
             await self._issue(where, "")
             cut = await self._enrolling.admitted({where: ""})
-        return {"cut": cut, "parent": str(where.parent)}
+        edge = path in self._enrolling.edges_at()
+        return {"cut": cut, "parent": str(where.parent), "edge": edge}
 
     def _record(self, path: NodePath) -> NodeRecord:
         record = self._enrolling.record(path)

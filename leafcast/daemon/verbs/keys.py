@@ -192,7 +192,6 @@ def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
     content = ContentKeys(centre, dice)
     api.register("keys-rotate-fleet", content.rotate_fleet)
     api.register("keys-rotate-placement", content.rotate_placement)
-    register_sealing(api, centre, dice)
     api.register("keys", verbs.keys)
     api.register("keys-change", verbs.change)
     api.register("keys-publish", verbs.publish)
