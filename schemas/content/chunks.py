@@ -131,8 +131,8 @@ class SealedUpsync(WireRecord, frozen=True):
 class SealedChunk(WireRecord, frozen=True):
     """What all entries lead to, in their order; the rest of them is bound to it.
 
-    A byte for each kind, 32 for each address, one after the other: of a customizer after those of
-    the template that it belongs to.
+    A byte for each kind, those of objects at the end left out, and 32 for each address, one after
+    the other: of a customizer after those of the template that it belongs to.
     """
 
     version: Natural
@@ -145,7 +145,7 @@ class SealedChunk(WireRecord, frozen=True):
         if self.version != SEALED_VERSION:
             raise ValueError(f"a chunk of version {self.version}, this program reads 1 and 2")
         count = len(self.sizes)
-        if (len(self.kinds), len(self.addresses)) != (count, count * ADDRESS_BYTES):
+        if len(self.kinds) > count or len(self.addresses) != count * ADDRESS_BYTES:
             raise ValueError(f"{len(self.kinds)} kinds and {count} sizes of references")
         if any(kind >= len(KINDS) for kind in self.kinds):
             raise ValueError(f"a reference of kind {max(self.kinds)}")
@@ -153,7 +153,7 @@ class SealedChunk(WireRecord, frozen=True):
     @property
     def references(self) -> tuple[Reference, ...]:
         """What the entries lead to."""
-        told = zip(self.kinds, self.sizes, strict=True)
+        told = zip(self.kinds.ljust(len(self.sizes), b"\0"), self.sizes, strict=True)
         return tuple(
             Reference(KINDS[kind], ContentHash(self._address(at)), size)
             for at, (kind, size) in enumerate(told)
@@ -243,7 +243,7 @@ def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> Stored
     assert len(marks) == len(entries) * MARK_BYTES
     chunk = SealedChunk(
         SEALED_VERSION,
-        bytes(KINDS.index(it.kind) for it in references),
+        bytes(KINDS.index(it.kind) for it in references).rstrip(b"\0"),
         b"".join(bytes.fromhex(it.address) for it in references),
         tuple(it.size for it in references),
         b"",

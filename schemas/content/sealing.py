@@ -28,7 +28,7 @@ from schemas.refusals import BlobRefused, RecordRefused
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-KEY_BYTES, KEY_ID_BYTES, MARK_BYTES = 32, 8, 6
+KEY_BYTES, KEY_ID_BYTES, MARK_BYTES = 32, 6, 6
 PLACEMENT_KEY_BYTES = 16
 """Of what each delta carries: 128 bits, as many as the tag of AES-SIV has."""
 FLEET_KEYS_MAX, PLACEMENT_KEYS_MAX = 2, 16
@@ -77,7 +77,7 @@ def mark(marking: bytes, address: ContentHash) -> str:
 
 
 def key_id(key: bytes) -> bytes:
-    """What a key is called where everybody sees it: 8 bytes."""
+    """What a key is called where everybody sees it: 6 bytes."""
     return hashlib.blake2b(key, digest_size=KEY_ID_BYTES, person=b"lc key id").digest()
 
 

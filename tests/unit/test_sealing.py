@@ -1,17 +1,24 @@
 """What is sealed opens with its key alone, and the same comes of the same."""
 
+import hashlib
 import secrets
 
 import nkeys
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nacl.public import PrivateKey, SealedBox
 
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas import codec
 from schemas.content import blobs, chunks, sealing
+from schemas.content.blobs import Reference
+from schemas.content.chunks import TEMPLATE, ManifestEntry
 from schemas.content.sealing import (
+    KEY_ID_BYTES,
     FleetKeyMissing,
     NotOpened,
+    SealingKey,
     fleet_box,
     fleet_key,
     open_fleet_box,
@@ -23,7 +30,7 @@ from schemas.content.sealing import (
     unwrap_keys,
     wrap_keys,
 )
-from schemas.identity import MailKey, TreeId, random_id
+from schemas.identity import ContentHash, MailKey, TreeId, random_id
 from schemas.refusals import BlobRefused, RecordRefused, WireRefused
 from schemas.wire import decode, encode, replace
 
@@ -41,6 +48,26 @@ def test_what_is_sealed_opens_with_its_key_and_equals_what_was_sealed_before():
     assert unseal(KEY, blobs.OBJECT, TREE, sealed, len(PLAIN)) == PLAIN
     assert b"Secret" not in sealed
     assert len(sealed) < len(PLAIN) / 10
+
+
+@given(st.lists(st.sampled_from(["object", "template", "customized"]), max_size=12))
+def test_a_sealed_list_of_objects_templates_and_customizers_is_read_as_it_was_written(kinds):
+    def entry(at, kind):
+        name, address = f"n{at}", hashlib.sha256(bytes([at])).hexdigest()
+        flags = 0 if kind == "object" else TEMPLATE
+        by = Reference(blobs.CUSTOMIZER, ContentHash("c" * 64), 9) if kind == "customized" else None
+        mark = sealing.mark(MARKING, ContentHash(address))
+        return ManifestEntry("", "pods", "a", name, address, at, "", 1, flags, 0, mark, by)
+
+    entries = [entry(at, kind) for at, kind in enumerate(kinds)]
+    key = SealingKey(TREE, KEY)
+    root, *parts = chunks.build_manifest(entries, (), key)
+    stored = {it.reference.address: blobs.open_stored(it) for it in parts}
+    read = chunks.read_manifest(blobs.open_stored(root), stored, [key]).entries
+    assert sorted(read, key=lambda it: it.key) == sorted(entries, key=lambda it: it.key)
+    led = [it for plain in stored.values() for it in chunks.chunk_references(plain)]
+    told = [it for each in entries for it in each.references]
+    assert sorted(led, key=repr) == sorted(told, key=repr)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +145,7 @@ def test_a_placements_keys_open_with_the_fleet_key_that_is_named():
     wrapped = wrap_keys(fleet, TREE, SHOP, keys)
     assert wrapped == wrap_keys(fleet, TREE, SHOP, keys)
     assert unwrap_keys([former, fleet], TREE, SHOP, wrapped) == keys
-    with pytest.raises(FleetKeyMissing, match=wrapped[:8].hex()):
+    with pytest.raises(FleetKeyMissing, match=wrapped[:KEY_ID_BYTES].hex()):
         unwrap_keys([former], TREE, SHOP, wrapped)
     with pytest.raises(NotOpened):
         unwrap_keys([fleet], TREE, VAULT, wrapped)
