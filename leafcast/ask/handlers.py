@@ -261,7 +261,7 @@ def _wanted(arguments: Mapping[str, str]) -> Wanted:
     )
 
 
-def read_filter(text: str, variables: Collection[str]) -> Filter | None:
+def read_filter(text: str, variables: Mapping[str, object]) -> Filter | None:
     """An expression over these variables, none if nothing is said; raises BadArguments."""
     try:
         return Filter(text, variables) if text else None

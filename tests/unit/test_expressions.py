@@ -28,6 +28,8 @@ WEB = {
 }
 STATUS = {"readyReplicas": 2, "phase": "four", "items": [{"a": 1}, {"a": 2}]}
 COUNT = CombinedField("n", "COUNT")
+LONG = f"[{','.join('1' * 900)}]"
+SUM = " + ".join(["obj.l"] * 100)
 
 
 def outcome(program, status=STATUS, obj=WEB, **seen):
@@ -51,6 +53,23 @@ def selected(text, **given):
         ("(" * 40 + "1" + ")" * 40, "nested deeper than 32"),
         ("obj.a.all(x, obj.b.all(y, obj.c.all(z, true)))", "3 nested loops, at most 2"),
         ("uint(9223372036854775808)", "not CEL: at 1:6: invalid int literal"),
+        ("string(obj)", "string(obj) is not possible; there is string(number, text, bytes"),
+        ("has(returned.status) && string(obj.metadata) != ''", "string(obj.metadata) is not poss"),
+        ("obj.a ? string(propagation.reachable) : ''", "string(propagation.reachable) is not"),
+        ("returned.status.n > int(true)", "int(true) is not possible; there is int(number or te"),
+        ("'a' in obj && '12' . int() == 1", "'12' . int() is not possible; there is int(number"),
+        ("startsWith(obj.kind, 'D')", "is not possible; there is text.startsWith(text)"),
+        ("size(returned.status.l) + size(1)", "size(1) is not possible; there is size(text, bytes"),
+        ("propagation.lastReportTime.getHours('Z')", "there is time or duration.getHours()"),
+        ("obj.a == Foo{a: 1}", "Foo{a: 1} is not possible; write a map"),
+        ("type(obj.a) == string", 'there are texts for types, as in type(value) == "string"'),
+        (f"{LONG}.map(x, {LONG}.map(y, x))", "it may make too many values out of 1801 items"),
+        (
+            f"({SUM}).all(x, ({SUM}).all(y, x < y))",
+            "too costly: 2 nested loops over up to 597 items",
+        ),
+        ("[1].all(x, obj.kind.matches('a'))", "at most 4 matches() are allowed, and none in a l"),
+        (" || ".join(["obj.kind.matches('a')"] * 5), "write startsWith, endsWith or contains"),
     ],
 )
 def test_an_expression_that_is_wrong_is_refused_by_what_is_wrong(text, why):
@@ -66,6 +85,10 @@ def test_an_expression_that_is_wrong_is_refused_by_what_is_wrong(text, why):
         "'(((((((((((((((((((((((((((((((((((((((((' == obj.a",
         "has(obj.a) ? [1, 2].map(x, x * 2)[0] : 1",
         "timestamp('2026-01-01T00:00:00Z') < propagation.lastReportTime",
+        "string(obj.spec) == string(obj.metadata.name) + string(returned.status.size)",
+        "obj.l.map(size, size == 1).size() > 0 && obj.l.all(x, string(x) in (['a']))",
+        "inventory.name.startsWith('a') && obj.metadata.labels['a'].matches('^a{2}$')",
+        "propagation.lastReportTime.getHours() == int('1') && {'a': 1}.a == 1",
     ],
 )
 def test_an_expression_within_bounds_is_admitted(text):
@@ -103,7 +126,9 @@ def test_an_expression_gives_a_value_of_json_types(text, value):
         ("obj.spec.replicas / 0", "division by zero"),
         ("int(returned.status.phase)", "invalid digit"),
         ("b'abc'", "a bytes has no form"),
-        ("obj.spec.ports.map(x, obj.spec.ports.map(y, obj.spec.ports))", "over up to 300 items"),
+        ("obj.spec.ports.map(x, obj.spec.ports.map(y, obj.spec.ports))", "values out of 300 items"),
+        ("string(obj.spec)", "a function was given what it does not take; there is string(nu"),
+        ("obj.kind.matches('(')", "not a valid regex"),
         ("obj.spec.ports.map(x, " + "+".join(["obj.spec.ports"] * 90) + ")", "too many values"),
         ("obj.spec.ports.map(x, 'x' + obj.long)", "it may join more than 16777216 bytes"),
     ],

@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from relay.objects.expressions.calls import CLOSE, OPEN, TEXT, Token, calls_of
 from schemas.collectors import EXPRESSION_MAX_BYTES
 
 LOOPS_DEEP_MAX = 2
 BRACKETS_DEEP_MAX = 32
 STEPS_MAX = 200_000
 """About 80 ms."""
+MATCHES_MAX = 4
+"""The longest patterns take 70 ms each, at every evaluation."""
 VALUES_MAX = 5_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
 _LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
@@ -32,7 +35,6 @@ _TOKEN = re.compile(
 )
 PATH_MAX = 2
 Path = tuple[str, ...]
-_OPEN, _CLOSE = "([{", ")]}"
 
 
 class TooCostly(ValueError):
@@ -46,7 +48,11 @@ class Shape:
     tokens: int
     deep: int
     joins: int
+    # At least as many as a list has that is written out.
+    written: int
     bound: frozenset[str]
+    # Those without a loop in them, as they are written.
+    calls: frozenset[str]
     # Each use of a variable as the fields it goes to, at most two: those it needs of the variable.
     # An empty name is that of a field of which it matters only that it is there.
     paths: Mapping[str, frozenset[Path]]
@@ -56,13 +62,17 @@ class Shape:
 
         `size` are their bytes in all. Raises TooCostly.
         """
-        loops = max(largest, 1) ** self.deep
+        items = max(largest, self.written)
+        if self.deep and items ** (self.deep + 1) * self.tokens > VALUES_MAX:
+            raise TooCostly(f"too costly: it may make too many values out of {items} items")
+        # Lists that are added up may be one that is looped over.
+        items *= self.joins + 1
+        loops = items**self.deep
         if loops * self.tokens > STEPS_MAX:
             raise TooCostly(
-                f"too costly: {self.deep} nested loops over up to {largest} items; narrow the lists"
+                f"too costly: {self.deep} nested loops over up to {items} items; narrow the lists"
             )
-        if self.deep and loops * max(largest, 1) * self.tokens > VALUES_MAX:
-            raise TooCostly(f"too costly: it may make too many values out of {largest} items")
+        loops = max(largest, self.written) ** self.deep
         if self.joins and (self.joins + 1) * loops * size > JOINED_BYTES_MAX:
             raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes")
 
@@ -72,29 +82,43 @@ def shape_of(text: str) -> Shape:
     if len(text.encode()) > EXPRESSION_MAX_BYTES:
         raise TooCostly(f"{len(text.encode())} bytes, at most {EXPRESSION_MAX_BYTES} are allowed")
     tokens = list(_tokens(text))
+    said = [token.text for token in tokens]
     stack: list[bool] = []
     deep = deepest = 0
     bound: set[str] = set()
+    loops, patterns = list[int](), list[int]()
     paths: dict[str, set[Path]] = {}
-    for at, token in enumerate(tokens):
-        if token in _OPEN:
-            loops = tokens[max(at - 2, 0) : at + 1] in _LOOPS
-            if loops and at + 1 < len(tokens):
-                bound.add(tokens[at + 1])
-            stack.append(loops)
-            deep += loops
+    for at, token in enumerate(said):
+        if token in OPEN:
+            begins = said[max(at - 2, 0) : at + 1] in _LOOPS
+            if begins:
+                bound.update(said[at + 1 : at + 2])
+                loops.append(tokens[at].start)
+            stack.append(begins)
+            deep += begins
             deepest = max(deepest, deep)
-        elif token in _CLOSE and stack:
+        elif token in CLOSE and stack:
             deep -= stack.pop()
         if len(stack) > BRACKETS_DEEP_MAX:
             raise TooCostly(f"brackets nested deeper than {BRACKETS_DEEP_MAX}; write it plainer")
-        if token.isidentifier() and (not at or tokens[at - 1] != "."):
-            paths.setdefault(token, set()).add(_path_from(tokens, at))
+        if said[at : at + 2] == ["matches", "("]:
+            patterns.append(deep)
+        if token.isidentifier() and (not at or said[at - 1] != "."):
+            paths.setdefault(token, set()).add(_path_from(said, at))
     if deepest > LOOPS_DEEP_MAX:
         raise TooCostly(f"{deepest} nested loops, at most {LOOPS_DEEP_MAX} are allowed")
-    joins = tokens.count("+")
-    frozen = {name: frozenset(used) for name, used in paths.items()}
-    return Shape(max(len(tokens), 1), deepest, joins, frozenset(bound), frozen)
+    _check_patterns(patterns)
+    shape = Shape(
+        tokens=max(len(tokens), 1),
+        deep=deepest,
+        joins=said.count("+"),
+        written=said.count(",") + 1,
+        bound=frozenset(bound),
+        calls=frozenset(calls_of(text, tokens, loops)),
+        paths={name: frozenset(used) for name, used in paths.items()},
+    )
+    shape.check(0, 0)
+    return shape
 
 
 def narrowed(value: object, paths: Iterable[Path]) -> object:
@@ -107,6 +131,12 @@ def narrowed(value: object, paths: Iterable[Path]) -> object:
     if not isinstance(value, dict):
         return value
     return {name: narrowed(value[name], rest) for name, rest in named.items() if name in value}
+
+
+def _check_patterns(loops_around: Sequence[int]) -> None:
+    if any(loops_around) or len(loops_around) > MATCHES_MAX:
+        most = f"at most {MATCHES_MAX} matches() are allowed, and none in a loop"
+        raise TooCostly(f"{most}; write startsWith, endsWith or contains")
 
 
 def _path_from(tokens: Sequence[str], at: int) -> Path:
@@ -134,7 +164,7 @@ def largest_in(values: Iterable[object]) -> int:
     return largest
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _tokens(text: str) -> Iterator[Token]:
     for found in _TOKEN.finditer(text):
         if found.lastgroup != "space":
-            yield "''" if found.lastgroup == "text" else found[0]
+            yield Token(TEXT if found.lastgroup == "text" else found[0], *found.span())

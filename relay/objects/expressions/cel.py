@@ -7,9 +7,10 @@ load its command line, 30 MB.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
-from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -17,13 +18,41 @@ from typing import Any
 
 from relay.objects.expressions.bounds import Shape, TooCostly, shape_of
 
-VARIABLES = ("inventory", "obj", "propagation", "returned")
-_KNOWN = (
-    "bytes contains double duration dyn endsWith getDate getDayOfMonth getDayOfWeek getDayOfYear "
-    "getFullYear getHours getMilliseconds getMinutes getMonth getSeconds int matches size "
-    "startsWith string timestamp type uint"
-)
-_FUNCTIONS = frozenset(_KNOWN.split())
+VARIABLES: Mapping[str, object] = {
+    "inventory": {"name": ""},
+    "obj": {"apiVersion": "", "kind": "", "metadata": {"name": ""}},
+    "propagation": {
+        "lastReturnedUpdateTimestamp": datetime(1, 1, 1, tzinfo=UTC),
+        "lastReportTime": datetime(1, 1, 1, tzinfo=UTC),
+        "reachable": True,
+    },
+    "returned": {},
+}
+"""Those of a collector, each with a value of what it always has."""
+_FUNCTIONS = {
+    "bytes": "bytes(text)",
+    "contains": "text.contains(text)",
+    "double": "double(number or text)",
+    "duration": "duration(text)",
+    "dyn": "dyn(value)",
+    "endsWith": "text.endsWith(text)",
+    **{f"get{part}": f"time.get{part}()" for part in ("Date", "DayOfMonth", "DayOfWeek")},
+    **{f"get{part}": f"time.get{part}()" for part in ("DayOfYear", "FullYear", "Month")},
+    **{f"get{part}": f"time or duration.get{part}()" for part in ("Hours", "Minutes")},
+    **{f"get{part}": f"time or duration.get{part}()" for part in ("Seconds", "Milliseconds")},
+    "int": "int(number or text)",
+    "matches": "text.matches(text)",
+    "size": "size(text, bytes, list or map)",
+    "startsWith": "text.startsWith(text)",
+    "string": "string(number, text, bytes, time or duration)",
+    "timestamp": "timestamp(text)",
+    "type": "type(value)",
+    "uint": "uint(number or text)",
+}
+"""How each is called, and with what."""
+_LACKING = re.compile("Undefined variable or function: '(.*?)'")
+_MESSAGE = re.compile("Found struct (.*?), feature")
+_SHOWN_CHARACTERS = 60
 TEXT_MAX_CHARACTERS = 200
 _EXTENSION = "cel.cel"
 
@@ -39,8 +68,11 @@ class EvaluationFailed(ValueError):
 class CompiledExpression:
     """An expression that was checked: it names only what there is."""
 
-    def __init__(self, text: str, variables: Collection[str] = VARIABLES) -> None:
-        """Raise ExpressionRefused for one that is wrong or too costly."""
+    def __init__(self, text: str, variables: Mapping[str, object] = VARIABLES) -> None:
+        """Raise ExpressionRefused for one that is wrong or too costly.
+
+        `variables` are what it may name, each with a value of what it always has.
+        """
         try:
             self.shape: Shape = shape_of(text)
             self._program = _extension().compile(text)
@@ -52,11 +84,15 @@ class CompiledExpression:
         unknown = sorted({*referenced["variables"]} - {*variables} - self.shape.bound)
         if unknown:
             known = ", ".join(variables)
+            if unknown[0] in _FUNCTIONS:
+                known = f'texts for types, as in type(value) == "{unknown[0]}"'
             raise ExpressionRefused(f'unknown variable "{unknown[0]}"; there are {known}')
         called = {name for name in referenced["functions"] if name.isidentifier()}
-        if missing := sorted(called - _FUNCTIONS):
+        if missing := sorted(called - {*_FUNCTIONS}):
             known = ", ".join(sorted(_FUNCTIONS))
             raise ExpressionRefused(f'unknown function "{missing[0]}"; there are {known}')
+        if calls := sorted(self.shape.calls):
+            _check_calls(calls, variables)
         self.variables = frozenset(referenced["variables"]) & frozenset(variables)
 
     def value(self, values: ExpressionValues) -> Any:
@@ -66,7 +102,7 @@ class CompiledExpression:
         except KeyError as error:
             raise EvaluationFailed(f"no such key: {error.args[0]}") from error
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise EvaluationFailed(str(error)[:TEXT_MAX_CHARACTERS]) from error
+            raise EvaluationFailed(_failure(error)) from error
 
 
 class ExpressionValues:
@@ -101,6 +137,41 @@ def _parse_error(error: Exception) -> str:
     """The first line of what is wrong, and where."""
     text = str(error).partition("ERROR: <input>:")[2] or str(error)
     return f"not CEL: at {text.splitlines()[0]}"[:TEXT_MAX_CHARACTERS]
+
+
+def _check_calls(calls: Iterable[str], variables: Mapping[str, object]) -> None:
+    """Refuse a call that no values can make right, whatever else the expression looks at.
+
+    The library finds a function by the kinds of what it is given, and only when it runs. So each
+    call is tried with what the variables always have; one that needs more fails otherwise.
+    """
+    values = ExpressionValues()
+    for name, value in variables.items():
+        values.put(name, value)
+    for call in calls:
+        try:
+            _extension().compile(call).execute(values.context)
+        except RuntimeError as error:
+            shown = call if len(call) <= _SHOWN_CHARACTERS else f"{call[:_SHOWN_CHARACTERS]}…"
+            if _MESSAGE.search(str(error)):
+                raise ExpressionRefused(f"{shown} is not possible; write a map") from error
+            if usage := _usage(error):
+                raise ExpressionRefused(f"{shown} is not possible; there is {usage}") from error
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            continue
+
+
+def _usage(error: Exception) -> str:
+    """How the function is called that the library has not found."""
+    lacking = _LACKING.search(str(error))
+    return _FUNCTIONS.get(lacking[1], "") if lacking else ""
+
+
+def _failure(error: Exception) -> str:
+    """What went wrong, in one sentence."""
+    if usage := _usage(error):
+        return f"a function was given what it does not take; there is {usage}"
+    return " ".join(str(error).split()).partition(". ")[0][:TEXT_MAX_CHARACTERS]
 
 
 def _plain(value: Any) -> Any:

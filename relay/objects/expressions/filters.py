@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from relay.objects.expressions.bounds import TooCostly, largest_in
-from relay.objects.expressions.cel import CompiledExpression, EvaluationFailed, ExpressionValues
+from relay.objects.expressions.cel import (
+    VARIABLES,
+    CompiledExpression,
+    EvaluationFailed,
+    ExpressionValues,
+)
 from schemas import codec
 from schemas.refusals import CodecError
 
-OBJECT = ("returned",)
+OBJECT = {"returned": VARIABLES["obj"]}
 """Of a filter of objects: the object."""
-DESTINATION = ("path", "state", "health", "wave", "complete", "object", "reason")
+DESTINATION: Mapping[str, object] = {
+    **dict.fromkeys(("path", "state", "health", "wave"), ""),
+    "complete": True,
+    **dict.fromkeys(("object", "reason"), ""),
+}
 """Of a filter of what became of a placement at destinations."""
 
 
 class Filter:
     """A thing of which the expression says neither true nor false is not wanted."""
 
-    def __init__(self, text: str, variables: Collection[str]) -> None:
+    def __init__(self, text: str, variables: Mapping[str, object]) -> None:
         """Raise ExpressionRefused for an expression that is wrong or too costly."""
         self._expression = CompiledExpression(text, variables)
         self._values = ExpressionValues()
