@@ -75,15 +75,6 @@ class JsonPath:
         return len(done)
 
 
-def path_fault(text: str) -> Fault | None:
-    """Say why a text is no JSONPath into an object; None if it is one."""
-    try:
-        JsonPath(text)
-    except Faulty as error:
-        return error.faults[0]
-    return None
-
-
 def _places(text: str, compiled: JSONPath, obj: Mapping[str, Any]) -> list[Place]:
     from jsonpath import JSONPathError  # noqa: PLC0415
 

@@ -123,6 +123,14 @@ def validate_object(obj: Mapping[str, Any]) -> None:
         raise InvalidObject(*title_of(obj), faults)
 
 
+def identity_of(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes an object the one that it is, by the paths of its fields."""
+    metadata = obj.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    head = {name: obj.get(name) for name in ("apiVersion", "kind")}
+    return head | {f"metadata.{name}": named.get(name) for name in ("name", "namespace")}
+
+
 def title_of(obj: Mapping[str, Any]) -> tuple[str, str]:
     """Tell the kind and name as far as the object gives them; "" for what it does not."""
     metadata = obj.get("metadata")

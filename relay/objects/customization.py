@@ -19,7 +19,7 @@ from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.faults import Fault
 from schemas.json_paths import JsonPath
-from schemas.objects import ObjectKey, object_faults
+from schemas.objects import ObjectKey, identity_of, object_faults
 from schemas.refusals import CodecError
 
 EXPAND_PARAMETERS = "edge.kubestellar.io/expand-parameters"
@@ -27,7 +27,6 @@ EXPAND_TEMPLATES = "control.kubestellar.io/expand-templates"
 CUSTOMIZER = "edge.kubestellar.io/customizer"
 Steps = tuple[str | int, ...]
 _HEAD = ("apiVersion", "kind", "metadata")
-_IDENTITY = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 
 
 class CustomizationFailed(ValueError):
@@ -230,9 +229,10 @@ class _Work:
         fault = next(object_faults(made), None)
         if fault is not None:
             raise self._failed(fault.path, f"{fault.message}; {fault.remedy}")
-        for path in _IDENTITY:
-            if _at(made, path) != _at(before, path):
-                raise self._failed(".".join(path), "it cannot be customized; leave it as it is")
+        was = identity_of(before)
+        for path, value in identity_of(made).items():
+            if value != was[path]:
+                raise self._failed(path, "it cannot be customized; leave it as it is")
 
     def _copy(self, syntax: Syntax, value: Any, steps: Steps) -> Any:
         kind = type(value)
@@ -319,10 +319,3 @@ def path_text(steps: Steps) -> str:
         plain = isinstance(step, str) and not {".", "/"} & {*step}
         path += (f".{step}" if path else str(step)) if plain else f"[{step}]"
     return path
-
-
-def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = obj
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found

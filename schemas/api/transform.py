@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
 from schemas.api.placement import Int32, OneApiGroup
 from schemas.api.shared import ControlObject, ListOf, Value, checked, resource_fault
-from schemas.faults import Faulty
-from schemas.json_paths import path_fault
+from schemas.faults import Fault, Faulty
+from schemas.json_paths import JsonPath
+from schemas.objects import identity_of
+
+
+def check_identity(text: str, before: Mapping[str, Any], obj: Mapping[str, Any]) -> None:
+    """Raise Faulty if a path took off what made an object, which was so before, the one it is."""
+    lost = [name for name, value in identity_of(obj).items() if value != before[name]]
+    if lost:
+        message = f'"{text}" takes off {lost[0]}, without which it is no object'
+        raise Faulty(Fault("", message, "name a field elsewhere"))
 
 
 def _json_path(text: str) -> str:
-    if fault := path_fault(text):
-        raise Faulty(fault)
+    # What takes it off any object is refused without one; no filter asks for these values.
+    least = {"apiVersion": "*", "kind": "*", "metadata": {"name": "*", "namespace": "*"}}
+    before = identity_of(least)
+    JsonPath(text).remove(least)
+    check_identity(text, before, least)
     return text
 
 

@@ -238,7 +238,7 @@ def test_a_custom_transform_takes_off_and_a_changed_one_goes_out_at_once(tree, a
     assert env_at(tree, name) == [["image"], ["image"]]
 
     # What makes no object of it holds that object, and no other.
-    apply(TRANSFORM, remove='"$.metadata.name"')
+    apply(TRANSFORM, remove="\"$.metadata[?@ == 'till']\"")
     until(lambda: "takes off metadata.name" in said(tree, "ObjectsRefused", "epl", name))
     apply(APP.replace('a: "1"', 'a: "2"'))
     did(tree, "wait", "--for", "synced", "--timeout", "2s", name, code=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.inventory.where import DESTINATIONS_MAX, NOTE, OBJECTS_MAX, binding_of
-from schemas.api import parse_kind
+from schemas.api import parse_kind, parse_wish
 from schemas.codec import unpack
 from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.faults import InvalidObject
@@ -332,12 +332,37 @@ async def test_transforms_of_one_kind_all_apply_and_name_each_other(centre):
         await centre.until_status(transform_key("t1"), lambda obj: "warnings" not in obj["status"])
 
 
-@pytest.mark.parametrize("path", ["$.metadata.name", "$.kind", "$.metadata", "$..*"])
+@pytest.mark.parametrize(
+    ("path", "lost"),
+    [
+        ("$.metadata.name", "metadata.name"),
+        ("$['metadata']['namespace']", "metadata.namespace"),
+        ("$.kind", "kind"),
+        ("$.metadata", "metadata.name"),
+        ("$..*", "apiVersion"),
+        ("$.metadata[?@ != 'd']", "metadata.name"),
+    ],
+)
+def test_what_takes_off_what_any_object_needs_is_refused_at_once(path, lost):
+    with pytest.raises(InvalidObject) as refused:
+        parse_wish(custom_transform("t", "$.spec.replicas", path))
+    assert str(refused.value) == (
+        f'CustomTransform "t": spec.remove[1]: "{path}" takes off {lost}, without which it is no '
+        "object; name a field elsewhere"
+    )
+
+
+@pytest.mark.parametrize("path", ["$.metadata[?@ == '']", "$.metadata.labels.name", "$.spec..name"])
+def test_what_takes_off_nothing_that_any_object_needs_is_a_transform(path):
+    parse_wish(custom_transform("t", path))
+
+
+@pytest.mark.parametrize("path", ["$.metadata[?@ == 'd']", "$.kind", "$[?@.name]"])
 async def test_what_a_transform_leaves_no_object_of_is_refused_and_no_other(centre, path):
     await centre.apply(config("a"), deployment("d"), custom_transform("t", path), policy())
     async with centre.running():
         await centre.relay.until(holds(POLICY, "a"))
-        said = says("ObjectsRefused", "customtransform/t takes off", "shop/d")
+        said = says("ObjectsRefused", "customtransform/t: spec.remove", "takes off", "shop/d")
         await centre.until_status(placement_key(POLICY), said)
     assert await centre.wds.get(config_key("a"))
 

@@ -12,20 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
+from schemas.api.transform import check_identity
 from schemas.faults import Faulty, InvalidObject
 from schemas.json_paths import JsonPath
-from schemas.objects import ObjectKey
+from schemas.objects import ObjectKey, identity_of
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
 ERRORS_MAX = 20
-_KEPT = (
-    ("apiVersion",),
-    ("kind",),
-    ("metadata", "name"),
-    ("metadata", "namespace"),
-)
-"""What makes an object the one that it is."""
-
 Object = Mapping[str, Any]
 Kind = tuple[str, str]
 
@@ -130,25 +123,15 @@ def transform(obj: dict[str, Any], transforms: tuple[Transform, ...]) -> None:
         if one.errors:
             remedy = f"correct {about}; the object stays as it went out last"
             raise TransformFailed(f"{about}: {one.errors[0]}", remedy)
-        before = [_at(obj, path) for path in _KEPT]
+        before = identity_of(obj)
         for text in one.remove:
             try:
                 JsonPath(text).remove(obj)
+                check_identity(text, before, obj)
             except Faulty as error:
                 fault = error.faults[0]
                 said = f"{about}: spec.remove: {fault.message}"
                 raise TransformFailed(said, fault.remedy) from error
-        for path, value in zip(_KEPT, before, strict=True):
-            if _at(obj, path) != value:
-                said = f"{about} takes off {'.'.join(path)}, without which it is no object"
-                raise TransformFailed(said, f"name a field elsewhere in {about}")
-
-
-def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = obj
-    for step in path:
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
 
 
 def _read(name: str, obj: Object) -> tuple[Kind | None, Transform]:
