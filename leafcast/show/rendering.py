@@ -16,7 +16,7 @@ Form = Mapping[str, Any]
 def rendering_lines(form: Form) -> Iterator[str]:
     """Of each field what it says and what it was, and below that its properties."""
     if not form["changes"]:
-        yield "it goes out as it is written"
+        yield "nothing is put into it here"
     for change in form["changes"]:
         by = f" by {change['source']}" if change["source"] else ""
         after = change["after"] if by else json.dumps(change["after"], ensure_ascii=False)

@@ -185,7 +185,7 @@ def customize(
     if customizer is not None:
         for at, item in enumerate(customizer.replacements):
             work.replace(customizer, at, item)
-    work.check(obj)
+    work.check(obj, customizer)
     return made
 
 
@@ -221,7 +221,7 @@ class _Work:
         change = Change(path, item.value, value, tuple(used), by, places)
         self._made.changes.append(change)
 
-    def check(self, before: Mapping[str, Any]) -> None:
+    def check(self, before: Mapping[str, Any], customizer: Customizer | None) -> None:
         """Hold what was made to what any object is held to, and to its name."""
         made = self._made.object
         if all(made.get(name) == before.get(name) for name in _HEAD):
@@ -232,7 +232,8 @@ class _Work:
         was = identity_of(before)
         for path, value in identity_of(made).items():
             if value != was[path]:
-                raise self._failed(path, "it cannot be customized; leave it as it is")
+                also = f", also in Customizer {customizer.name}" if customizer else ""
+                raise self._failed(path, f"it cannot be customized; leave it as it is{also}")
 
     def _copy(self, syntax: Syntax, value: Any, steps: Steps) -> Any:
         kind = type(value)

@@ -1,5 +1,7 @@
 """The centre's part of customization: who asks for what, and what stops a placement."""
 
+import pytest
+
 from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import placement_key
 from relay.objects.customization import CUSTOMIZER, EXPAND_PARAMETERS, EXPAND_TEMPLATES
@@ -127,3 +129,31 @@ def test_the_first_version_does_not_go_out_either_and_deletion_always_does():
     placements.deleted(placement_key("shop"))
     (work,) = placements.next(["shop"])
     assert work.translation is None
+
+
+@pytest.mark.parametrize(
+    ("replacement", "wrong"),
+    [
+        (
+            ("$.metadata.name", '"b"'),
+            "metadata.name: it cannot be customized; leave it as it is, a",
+        ),
+        (("$.kind", '"Secret"'), "kind: it cannot be customized"),
+        (("$.metadata.labels", '{"a b": ""}'), 'metadata.labels[a b]: "a b" is not a label key'),
+    ],
+)
+def test_what_comes_out_wrong_whatever_the_properties_freezes_everywhere(replacement, wrong):
+    placements = centre(config("a", by="per-site"), (BY, customizer(replacement)))
+    assert issue(placements) is None
+    [fault] = placements.workloads.frozen("shop")
+    assert str(fault).startswith(f"configmaps/shop/a: {wrong}")
+    placements.put(BY, customizer(("$.data.n", "1"), version="10"))
+    assert set(issue(placements)) == {"a"}
+
+
+@pytest.mark.parametrize("text", ["{{ .region }}", "%(region)"])
+def test_what_comes_out_wrong_for_some_property_freezes_only_where_it_is(text):
+    by = customizer(("$.metadata.name", f'"{text}"'))
+    by["metadata"]["annotations"] = {EXPAND_PARAMETERS: "true", EXPAND_TEMPLATES: "true"}
+    placements = centre(config("a", by="per-site"), (BY, by))
+    assert set(issue(placements)) == {"a"}

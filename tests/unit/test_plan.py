@@ -181,6 +181,15 @@ def test_a_missing_property_freezes_one_destination_and_says_which_field(fleet):
     assert thawed[B, "one"] == ("update", "it was frozen here, and goes on", ())
 
 
+def test_what_comes_out_wrong_at_one_destination_is_told_by_its_field(fleet):
+    said = {"labels": {"zone": "{{ .zone }}"}, "annotations": EXPANDED}
+    fleet.apply(made("", "ConfigMap", "one", "shop", data={"text": "1"}, **said))
+    properties = made("", "ConfigMap", "b", "customization-properties", data={"zone": "a b"})
+    action, why, fields = told(fleet, properties)[B, "one"]
+    assert (action, fields) == ("frozen", ())
+    assert why.startswith('metadata.labels[zone]: "a b" is not a label value; use')
+
+
 def test_what_could_be_customized_nowhere_freezes_all(fleet):
     (action, why, _), *_ = told(fleet, config("one", "{{ wrong }}", **EXPANDED)).values()
     assert action == "frozen"

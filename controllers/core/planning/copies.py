@@ -34,7 +34,7 @@ OPENED_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What an object becomes, or why it cannot become anything: a message, and the field."""
+    """What an object becomes, or why it cannot; of a missing property also for which field."""
 
     form: Form | None
     message: str = ""
@@ -106,7 +106,9 @@ class Copies:
                 return (), Copy(None)
             address, used = address_of(made)
         except CustomizationFailed as error:
-            return _used(error), Copy(None, error.fault.message, error.fault.path)
+            fault = error.fault
+            missing = Copy(None, fault.message, fault.path)
+            return _used(error), missing if error.property else Copy(None, str(fault))
         except (CodecError, NotCustomized) as error:
             return tuple(sorted(values.items())), Copy(None, str(error))
         return used, Copy(Form(address, entry.customizer, used))

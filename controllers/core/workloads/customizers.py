@@ -7,12 +7,14 @@ found here, and nothing of the placement goes out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from relay.objects.customization import (
+    CustomizationFailed,
     Customizer,
+    customize,
     customizer_faults,
     customizer_named,
     expression_faults,
@@ -193,7 +195,18 @@ def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casti
     if known is None:
         return Casting(template=True, faults=faults)
     faults += known.faults
+    if not faults and known.customizer is not None:
+        faults = tuple(_anywhere(key, obj, known.customizer))
     return Casting(template=True, customizer=known.stored, revision=known.revision, faults=faults)
+
+
+def _anywhere(key: ObjectKey, obj: Mapping[str, Any], customizer: Customizer) -> Iterator[Fault]:
+    """What keeps an object from being customized for which no property matters."""
+    try:
+        customize(key, obj, customizer, {}, "")
+    except CustomizationFailed as error:
+        if not error.used:
+            yield _of(key, error.fault)
 
 
 def _of(key: ObjectKey, fault: Fault) -> Fault:
