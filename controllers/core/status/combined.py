@@ -114,7 +114,7 @@ def label_text(text: str) -> str:
 
 
 def number_text(number: float) -> str:
-    """A number as Go's shortest `g` writes it, with an exponent from 1e+21 on."""
+    """A number by its shortest digits, plain; an exponent as Go writes it from 1e+21 on."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
