@@ -59,6 +59,29 @@ def test_a_refusal_has_the_servers_reason_and_words(code, status, reason, messag
     assert message in error.message
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        json.dumps({"metadata": {"labels": {"a": 'quoted ": "'}}, "spec": {"x": "y" * 5000}}),
+        'core.PodTemplateSpec{ObjectMeta:v1.ObjectMeta{Note:"a: b"}, Spec:(*core.PodSpec)(0xc00)}',
+        json.dumps("a long text: " * 20),
+    ],
+)
+def test_of_a_value_that_is_quoted_whole_the_reason_is_left(value):
+    head = 'Job.batch "count" is invalid: [spec.template: Invalid value: '
+    said = f"{head}{value}: field is immutable, spec.parallelism: Invalid value: -1: negative]"
+    assert refusal(422, {"message": said}).message == (
+        f"{head}…: field is immutable, spec.parallelism: Invalid value: -1: negative]"
+    )
+
+
+@pytest.mark.parametrize("value", ['[]string{"10.0.0.5"}', "none that ends", '"' + "\\" * 9000])
+def test_a_value_that_is_short_or_has_no_end_is_left_as_it_is(value):
+    said = f"spec.clusterIPs[0]: Invalid value: {value}"
+    assert refusal(422, {"message": said}).message == said[:4096]
+    assert "once set" in refusal(422, {"message": f"{said[:60]}: may not change once set"}).message
+
+
 def test_a_conflict_of_managers_names_them_by_field():
     cause = {
         "reason": "FieldManagerConflict",

@@ -40,9 +40,13 @@ _MANAGER = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 _MALFORMED = ("failed to create typed patch object", "failed to convert new object")
 # The limit of what keeps the objects, which the server hands on as a fault of its own.
 _OVER_LIMIT = ("request is too large", "larger than max")
-_REDACTED = "<redacted>"
+_LEFT_OUT, _REDACTED = "…", "<redacted>"
 _SECRET_LETTERS_MIN = 3
 _MESSAGE_LETTERS_MAX = 4096
+_VALUE_LETTERS_MAX = 60
+_QUOTING = "Invalid value: "
+# What tells where a quoted value ends: it is JSON, or Go's form of a structure on older servers.
+_VALUE_PARTS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|[{\[(]|[}\])]|: ', re.DOTALL)
 
 
 def refusal(code: int, status: object, said: str = "") -> SpaceError:
@@ -51,7 +55,7 @@ def refusal(code: int, status: object, said: str = "") -> SpaceError:
     message = form.get("message")
     if not isinstance(message, str) or not message:
         message = said or f"the server answered with HTTP status {code}"
-    message = message[:_MESSAGE_LETTERS_MAX]
+    message = _without_long_values(message)[:_MESSAGE_LETTERS_MAX]
     given = form.get("reason")
     reason = given if isinstance(given, str) and given not in ("", "Unknown") else ""
     if code == 500 and message.startswith(_MALFORMED):
@@ -82,6 +86,29 @@ def without_secrets(error: SpaceError, obj: Object | None) -> SpaceError:
     if isinstance(error, FieldConflict):
         return FieldConflict(error.reason, message, error.managers)
     return type(error)(error.reason, message)
+
+
+def _without_long_values(message: str) -> str:
+    """The message without whole templates that it quotes: the reason stands behind them."""
+    before, *quoting = message.split(_QUOTING)
+    said = [before]
+    for text in quoting:
+        end = _end_of_value(text)
+        said.append(text if end <= _VALUE_LETTERS_MAX else _LEFT_OUT + text[end:])
+    return _QUOTING.join(said)
+
+
+def _end_of_value(text: str) -> int:
+    """Where a value that begins here ends; 0 if that is not to be seen."""
+    depth = 0
+    for part in _VALUE_PARTS.finditer(text):
+        if part[0] == ": " and not depth:
+            return part.start()
+        if part[0] in "{[(":
+            depth += 1
+        elif part[0] in "}])":
+            depth -= 1
+    return 0
 
 
 def _managers(details: object) -> dict[str, str]:
