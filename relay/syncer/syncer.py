@@ -269,7 +269,6 @@ class Syncer:
         self._drift.applied(key, sight)
         self._observed.see(key, sight)
         self._lasting.see(key, sight)
-        self._reconsider_others(key)
         if kind_of(key) == NAMESPACES:
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
