@@ -79,7 +79,8 @@ class Driver:
         self._on_noted = on_noted
         self._evaluator = CelEvaluator()
         self._node: Node | None = None
-        # What follows from effects, and goes before all that comes in.
+        # What follows from effects, and goes before all that comes in: content, too, or what waits
+        # for it would wait for all mail that came meanwhile.
         self._back: deque[Event] = deque()
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
         self._progress = asyncio.Event()
@@ -175,13 +176,11 @@ class Driver:
             progress.set()
 
     async def _next_batch(self, node: Node) -> deque[Event]:
+        due = node.deadline()
+        wait = None if due is None else max(0.0, due - self._clock.now().seconds)
+        came = await self._bus.inbox.next_batch(BATCH_MAX, 0 if self._back else wait)
         batch, self._back = self._back, deque()
-        inbox, due = self._bus.inbox, node.deadline()
-        if batch:
-            batch += await inbox.next_batch(BATCH_MAX, 0)
-        else:
-            wait = None if due is None else max(0.0, due - self._clock.now().seconds)
-            batch = await inbox.next_batch(BATCH_MAX, wait)
+        batch += came
         if due is not None and due <= self._clock.now().seconds:
             batch.append(Tick())
         return batch
@@ -287,7 +286,8 @@ class Driver:
     async def _load(self, effect: LoadBlob) -> None:
         async with self._loads:
             loaded = await self._bus.load_blob(effect.reference, fresh=effect.fresh)
-        await self._bus.inbox.put(loaded)
+        self._back.append(loaded)
+        self._bus.inbox.wake()
 
     async def _send_up(self) -> None:
         while True:

@@ -83,7 +83,7 @@ class Inbox:
         while len(self._events) >= INBOX_MAX:
             await self._until_taken()
         self._events.append(event)
-        self._wake()
+        self.wake()
 
     def offer(self, event: FromChild) -> bool:
         """Put what a child said into its lane; False if there is no room."""
@@ -93,7 +93,7 @@ class Inbox:
         before = lane.bytes
         lane.put(event)
         self._lanes_bytes += lane.bytes - before
-        self._wake()
+        self.wake()
         return True
 
     async def put_from_child(self, event: FromChild) -> None:
@@ -125,6 +125,11 @@ class Inbox:
             await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
         return self._take(most)
 
+    def wake(self) -> None:
+        """Have a reader that waits look: something may have come to it another way."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
     def forget_mail(self) -> int:
         """Drop the mail that waits: the mailbox is read anew. The number of that reading."""
         self.reading += 1
@@ -137,7 +142,7 @@ class Inbox:
     def fail(self, error: BaseException) -> None:
         """Let the reader have what waits, and then BusBroken."""
         self._failure, self._failed = error, True
-        self._wake()
+        self.wake()
 
     def check(self) -> None:
         """Assert that each lane, and the sum over them, counts what waits."""
@@ -172,17 +177,13 @@ class Inbox:
     async def _until_put(self, seconds: float | None) -> None:
         loop = asyncio.get_running_loop()
         waiting = self._waiting = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, self._wake)
+        timer = None if seconds is None else loop.call_later(seconds, self.wake)
         try:
             await waiting
         finally:
             self._waiting = None
             if timer is not None:
                 timer.cancel()
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
 
 
 def _size(event: FromChild) -> int:

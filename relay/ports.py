@@ -163,6 +163,10 @@ class EventQueue(Protocol):
         """
         ...
 
+    def wake(self) -> None:
+        """Have a reader that waits look: something may have come to it another way."""
+        ...
+
     def is_current(self, event: Event) -> bool:
         """Whether this is no mail of a reading before the last reset."""
         ...

@@ -9,7 +9,9 @@ from relay.adapters.clock import SystemClock
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core import effects as fx
 from relay.core.config import NodeConfig
-from relay.driver import Driver
+from relay.core.events import BlobArrived, Tick
+from relay.core.node import Node
+from relay.driver import BATCH_MAX, Driver
 from relay.ports import BusBroken
 from schemas.content.blobs import OBJECT, store
 from schemas.identity import NodePath, TreeId, random_id
@@ -75,12 +77,14 @@ class Noting:
             raise BusBroken(str(self._failing))
 
 
+CONFIG = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), Roots({}), "run")
+
+
 async def performed(effects, failing=None):
     """The calls that the driver makes for a batch, in order; with whether it broke."""
     bus = MemoryBus(MemoryNetwork(), NodePath())
     noting = Noting(bus, failing)
-    config = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), Roots({}), "run")
-    driver = Driver(noting, config, SystemClock())
+    driver = Driver(noting, CONFIG, SystemClock())
     await bus.start()
     try:
         async with asyncio.TaskGroup() as group:
@@ -135,3 +139,32 @@ async def test_blobs_that_are_kept_again_are_not_dropped():
     drop = fx.DropBlobs((OTHER, ADDRESS))
     assert fx.still_meant([drop, keep]) == [fx.DropBlobs((OTHER,)), keep]
     assert fx.still_meant([keep, drop]) == [keep, drop]
+
+
+async def test_content_that_came_goes_before_all_that_waits():
+    bus, clock = MemoryBus(MemoryNetwork(), NodePath()), SystemClock()
+    driver = Driver(bus, CONFIG, clock)
+    node = Node(CONFIG, await bus.start(), [], clock.now())
+    try:
+        for _ in range(BATCH_MAX + 1):
+            await bus.inbox.put(Tick())
+        async with asyncio.TaskGroup() as group:
+            await driver._perform([fx.LoadBlob(BLOB.reference)], group)
+        batch = await driver._next_batch(node)
+    finally:
+        await bus.close()
+    assert [type(event) for event in batch] == [BlobArrived, *[Tick] * BATCH_MAX]
+
+
+async def test_content_wakes_a_node_that_waits_for_nothing_else():
+    bus, clock = MemoryBus(MemoryNetwork(), NodePath()), SystemClock()
+    driver = Driver(bus, CONFIG, clock)
+    node = Node(CONFIG, await bus.start(), [], clock.now())
+    try:
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(driver._next_batch(node))
+            await asyncio.sleep(0)
+            await driver._perform([fx.LoadBlob(BLOB.reference)], group)
+    finally:
+        await bus.close()
+    assert BlobArrived in map(type, waiting.result())

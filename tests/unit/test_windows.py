@@ -97,11 +97,14 @@ def test_a_backlog_of_mail_puts_a_report_off_but_not_for_longer_than_the_longest
     assert not throttle.put_off(1.0 + GATHER_MAX_SECONDS, BUSY_MAIL)
 
 
-def test_what_was_waited_for_is_said_in_the_midst_of_a_backlog():
+def test_mail_goes_before_what_was_waited_for_too():
     throttle = ReportThrottle()
-    throttle.gather(1.0)
-    throttle.hurry(1.05)
-    assert not throttle.put_off(1.1, BUSY_MAIL)
+    throttle.hurry(1.0)
+    assert throttle.put_off(1.0, BUSY_MAIL)
+    throttle.hurry(1.01)
+    assert throttle.is_over(1.01)
+    assert not throttle.put_off(1.01, BUSY_MAIL - 1)
+    assert not throttle.put_off(1.0 + GATHER_MAX_SECONDS, BUSY_MAIL)
 
 
 def test_one_that_always_has_something_at_work_says_its_progress_in_the_longest_window():

@@ -36,20 +36,16 @@ class ReportThrottle:
 
     def gather(self, now: float) -> None:
         """Something changed: a window begins, unless one has."""
-        if self.ends is None:
-            self._began = now
-        self._end(now + self._gather)
+        self._end(now, now + self._gather)
 
     def tell(self, now: float) -> None:
         """Something changed that goes no further up: a window began when the last one ended."""
-        if self.ends is None:
-            self._began = now
-        self._end(max(now, self._ended_last + self._gather))
+        self._end(now, max(now, self._ended_last + self._gather))
 
     def hurry(self, now: float) -> None:
         """What was waited for is there: the window ends, at most so often as the shortest do."""
         self._hurried = True
-        self._end(max(now, self._hurried_last + GATHER_SECONDS))
+        self._end(now, max(now, self._hurried_last + GATHER_SECONDS))
 
     @property
     def is_waiting(self) -> bool:
@@ -60,11 +56,11 @@ class ReportThrottle:
         return self.ends is not None and self.ends <= now
 
     def put_off(self, now: float, mail: int) -> bool:
-        """Gather on while much mail is on its way, if nothing was waited for; whether it does.
+        """Gather on while much mail is on its way, no longer than the longest window lasts.
 
-        No longer than the longest window lasts.
+        Whether it does: mail goes before reports, and one report then says all that it changed.
         """
-        if mail < BUSY_MAIL or self._hurried or now >= self._began + GATHER_MAX_SECONDS:
+        if mail < BUSY_MAIL or now >= self._began + GATHER_MAX_SECONDS:
             return False
         self.ends = now + GATHER_SECONDS
         return True
@@ -94,12 +90,14 @@ class ReportThrottle:
         if now >= until:
             return False
         self._waiting[key] = None
-        self._end(until)
+        self._end(now, until)
         return True
 
     def check(self) -> None:
         """Assert that whatever waits is reported in the end."""
         assert self.ends is not None or not (self._waiting or self._hurried)
 
-    def _end(self, at: float) -> None:
+    def _end(self, now: float, at: float) -> None:
+        if self.ends is None:
+            self._began = now
         self.ends = at if self.ends is None else min(self.ends, at)
