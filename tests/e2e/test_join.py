@@ -228,6 +228,26 @@ def test_a_relay_joins_and_sites_below_it(tree):
     assert "/region-9/s1 is stopped since" in tree.run("tree")
 
 
+def test_what_a_site_brought_up_does_not_tell_how_its_copy_is_while_it_is_away(tree):
+    path = "/region-1/new-7"
+    site = tree.join(tree.add(path, "--labels", "env=prod"), "new-7")
+    site.until("in session with its parent")
+    clause = {"apiGroup": "", "resources": ["configmaps"], "namespaces": ["shop"], "names": ["*"]}
+    up = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+    spec = {"locationSelectors": [{"matchLabels": {"env": "prod"}}], "upsync": [clause]}
+    tree.run("apply", "-f", "-", stdin=json.dumps({**up, "metadata": {"name": "up"}, "spec": spec}))
+    until(lambda: path in tree.run("get", "cm", "-n", "shop", "--all-edges"))
+    compared = ("render", "cm/settings", "-n", "shop", "--at", path, "--live")
+    assert tree.run(*compared) == ""
+
+    site.end()
+
+    until(lambda: "AS OF" in tree.run("get", "cm", "-n", "shop", "--at", path))
+    assert f"{path} cannot be reached" in tree.run(*compared, code=2)
+    tree.run("delete", "epl", "up")
+    tree.run("node", "remove", path, "--force")
+
+
 def test_a_site_moves_with_the_folder_it_has(tree):
     site = tree.join(tree.add("/region-1/new-4", "--labels", "env=prod"), "new-4")
     site.until("in session with its parent")

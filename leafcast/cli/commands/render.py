@@ -96,11 +96,15 @@ async def _difference(
     session: Session, at: str, meant: Meant, namespace: str, wanted: Mapping[str, Any]
 ) -> list[str]:
     """How the copy at a destination would change to be as it is meant; nothing if it is."""
+    reader = EdgeReader(session, at)
     try:
-        live = await EdgeReader(session, at).get(meant.kind, namespace, meant.names[0])
+        live = await reader.get(meant.kind, namespace, meant.names[0])
     except NotFound:
         before, after = {}, dict(wanted)
     else:
+        # What the edge brought up once does not tell how it is now.
+        for failed in reader.away:
+            raise failed
         before, after = wish_of(live), wish_of(merge_applied(live, {}, wanted))
     name = f"{meant.kind.title(meant.names[0])} at {at}"
     return list(_unified(before, after, name))
