@@ -7,14 +7,14 @@ cannot be carried out ends the node's run: it starts again from what its streams
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey, NodePath
+from schemas.values import Value
+from schemas.wire import replace
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOwn:
+class StoreOwn(Value, frozen=True):
     """Keep a record accepted, byte for byte, with where it was read; None erases the slot.
 
     What follows the sequence is said in headers; `hops` as in `OwnRecord`.
@@ -31,8 +31,7 @@ class StoreOwn:
     hops: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMail:
+class WriteMail(Value, frozen=True):
     """Put a message into a child's mailbox; answered by `MailWritten`.
 
     `expected` is the sequence of the slot's last message (0: none): another writer is noticed.
@@ -51,8 +50,7 @@ class WriteMail:
     carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ClearMail:
+class ClearMail(Value, frozen=True):
     """Take a slot out of a child's mailbox, unless something was written to it after `sequence`."""
 
     child: str
@@ -60,8 +58,7 @@ class ClearMail:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class DropReport:
+class DropReport(Value, frozen=True):
     """Erase what a child put into a report slot, unless it wrote there after `sequence`."""
 
     child: str
@@ -69,22 +66,19 @@ class DropReport:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class AckMail:
+class AckMail(Value, frozen=True):
     """Tell the parent that everything up to `sequence` is kept here."""
 
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResetMail:
+class ResetMail(Value, frozen=True):
     """Read the own mailbox again from `sequence` on."""
 
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoadBlob:
+class LoadBlob(Value, frozen=True):
     """Get a blob from the own store, or else from the parent; answered by `BlobArrived`.
 
     `fresh` passes over the own copy, which was found damaged.
@@ -94,73 +88,63 @@ class LoadBlob:
     fresh: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KeepBlob:
+class KeepBlob(Value, frozen=True):
     """Keep a stored value whose hash was checked, for the node itself and its children."""
 
     address: ContentHash
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class DropBlobs:
+class DropBlobs(Value, frozen=True):
     """Erase stored values that no record leads to any more."""
 
     addresses: tuple[ContentHash, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SendReport:
+class SendReport(Value, frozen=True):
     """Put a report part into a slot at the parent."""
 
     key: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SendHello:
+class SendHello(Value, frozen=True):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SendWelcome:
+class SendWelcome(Value, frozen=True):
     """Answer a child's hello, or tell it that this node is new."""
 
     child: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AddChild:
+class AddChild(Value, frozen=True):
     """Open the server to a child: its account, with this public nkey, and its mail consumer."""
 
     path: NodePath
     nkey: str
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveChild:
+class RemoveChild(Value, frozen=True):
     """Close the server to a child, and erase its mailbox and reports here."""
 
     path: NodePath
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCopies:
+class OpenCopies(Value, frozen=True):
     """Have room for what a child brings up; once it is there, opening it again does nothing."""
 
     child: str
 
 
-@dataclass(frozen=True, slots=True)
-class CountChanged:
+class CountChanged(Value, frozen=True):
     """At the centre: what is counted of a placement is another, or is exact now."""
 
     key: MailKey
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotShown:
+class SnapshotShown(Value, frozen=True):
     """At the centre: a child showed a snapshot of this tree, newer than its own or of another term.
 
     `term` is who signed it, in hex, at `time_ms`.
@@ -171,13 +155,11 @@ class SnapshotShown:
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class WantsChanged:
+class WantsChanged(Value, frozen=True):
     """At an edge: what the syncer should make so is another, or may be pruned now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Value, frozen=True):
     """Something an operator should be able to see: a refusal, a stale view, a session lost."""
 
     reason: str

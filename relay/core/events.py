@@ -10,6 +10,7 @@ from schemas.identity import ContentHash, MailKey
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
 from schemas.reports import Health
+from schemas.values import Value
 
 
 class Instant(NamedTuple):
@@ -19,8 +20,7 @@ class Instant(NamedTuple):
     wall_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRecord:
+class OwnRecord(Value, frozen=True):
     """A record kept in OWN, with the place in the parent's stream where it was read.
 
     `hops` are the times (ms since 1970) at which it was issued and written on its way here.
@@ -33,8 +33,7 @@ class OwnRecord:
     hops: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MailSlot:
+class MailSlot(Value, frozen=True):
     """The headers of the last message in a child's slot: what the child was sent.
 
     `has_body` says that the slot holds content: a delta with body, or another record.
@@ -48,8 +47,7 @@ class MailSlot:
     has_body: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Value, frozen=True):
     """What a node's own streams hold when it starts; of the children in `heard` a hello."""
 
     own: tuple[OwnRecord, ...] = ()
@@ -58,8 +56,7 @@ class Remembered:
     heard: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class MailArrived:
+class MailArrived(Value, frozen=True):
     """A message of the node's mailbox; `pending` more are on their way, by its metadata.
 
     `reading` numbers the bus's resets: what an earlier reading delivered is passed over. `carried`
@@ -75,22 +72,19 @@ class MailArrived:
     carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Welcomed:
+class Welcomed(Value, frozen=True):
     """The parent's answer to a hello, or its word that it is new."""
 
     message: Welcome
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChanged:
+class LinkChanged(Value, frozen=True):
     """The way to the parent opened or was lost."""
 
     up: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BlobArrived:
+class BlobArrived(Value, frozen=True):
     """The answer to `LoadBlob`: the stored value, or None if there is none to be had now.
 
     `local` says that it came out of the node's own store; `parts` holds the part values of a value
@@ -115,16 +109,14 @@ class ReportArrived:
     sequence: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class HelloArrived:
+class HelloArrived(Value, frozen=True):
     """A child's `_node.self` changed."""
 
     child: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Value, frozen=True):
     """At the centre: a record that is in the ledger already, to be sent where it is meant.
 
     `blobs` are kept since the record before; `carried` are the small ones of them.
@@ -136,8 +128,7 @@ class Issued:
     carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotIssued:
+class SnapshotIssued(Value, frozen=True):
     """At the centre: a snapshot that is in the ledger already, and what it lists no more."""
 
     data: bytes
@@ -145,8 +136,7 @@ class SnapshotIssued:
     blobs: frozenset[ContentHash] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryKept:
+class HistoryKept(Value, frozen=True):
     """At the centre: former contents of a placement that stay in the store; in OWN already."""
 
     key: MailKey
@@ -154,8 +144,7 @@ class HistoryKept:
     blobs: frozenset[ContentHash] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class MailWritten:
+class MailWritten(Value, frozen=True):
     """The parent's stream took a message; `sequence` is where."""
 
     child: str
@@ -164,8 +153,7 @@ class MailWritten:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectObserved:
+class ObjectObserved(Value, frozen=True):
     """The syncer's last word on one object.
 
     `address` is the content applied ("" if none is), `error` why the wanted one could not be;
@@ -184,16 +172,14 @@ class ObjectObserved:
     waits: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UpsyncFault:
+class UpsyncFault(Value, frozen=True):
     """An object that is to come up and does not, and why."""
 
     key: ObjectKey
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnservedKind:
+class UnservedKind(Value, frozen=True):
     """A kind that is to come up, and of which the space tells nothing."""
 
     group: str
@@ -205,8 +191,7 @@ class UnservedKind:
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-@dataclass(frozen=True, slots=True)
-class UpsyncObserved:
+class UpsyncObserved(Value, frozen=True):
     """How the copies at the parent stand to the space.
 
     `stated` says that all were said in this run; then they are as the space was at the monotonic
@@ -219,8 +204,7 @@ class UpsyncObserved:
     unserved: tuple[UnservedKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CopyObserved:
+class CopyObserved(Value, frozen=True):
     """What of an object lies at the parent now: a copy's bytes, None for nothing.
 
     It is told of objects that a collector's source names (`relay.core.view`).
@@ -230,13 +214,11 @@ class CopyObserved:
     copy: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Value, frozen=True):
     """Time passed; sent when `Node.deadline` is reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Value, frozen=True):
     """The node's run is about to end in good order: the last event it is told."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from relay.core.destination.judging import REASON_MAX_CHARACTERS
@@ -16,6 +16,7 @@ from relay.syncer.wish import MANAGER
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
+from schemas.wire import replace
 
 END_CHARACTERS = 56
 _LEFT_OUT = " … "

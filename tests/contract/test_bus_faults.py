@@ -1,7 +1,5 @@
 """What a message bus still keeps when links break, servers die and nodes come and go."""
 
-from dataclasses import replace
-
 import pytest
 
 from relay.adapters.jetstream import mailbox as jetstream_mailbox
@@ -9,6 +7,7 @@ from relay.adapters.jetstream.delivery import place_of
 from relay.core.effects import ClearMail, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived
 from relay.ports import BusBroken
+from schemas.wire import replace
 from tests.contract.buses import TREES, NatsTree, key, letter, links, mails, of
 
 

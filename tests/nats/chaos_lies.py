@@ -53,7 +53,7 @@ def lie(while_there: Path) -> None:
         said, now = [], ways()
         for it in mail:
             data = _said(it, now, first)
-            said.append(it if data == it.data else replace(it, data=data, carried=()))
+            said.append(it if data == it.data else wire.replace(it, data=data, carried=()))
         return await honest_write(bus, blobs=blobs, own=own, mail=said)
 
     async def send_welcome(bus: JetStreamBus, child: str, data: bytes) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailArrived, MailSlot
+from schemas.wire import replace
 
 
 @dataclass(frozen=True, slots=True)

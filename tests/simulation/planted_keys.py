@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +26,7 @@ class NoForerunners(Ports):
         if not isinstance(effect, WriteMail) or effect.key != KEYS_KEY:
             return [effect]
         data = bare_keys(decode_envelope(effect.data)).encode()
-        return [dataclasses.replace(effect, data=data)]
+        return [replace(effect, data=data)]
 
 
 class OwnRootsAlone(Ports):
@@ -51,7 +50,7 @@ def _signed(effect: Effect, *, former: bool) -> Effect:
     whole = decode_envelope(effect.data)
     parts = [_one_sided(part, former=former) for part in (*forerunners_of(whole), whole)]
     said = keys_envelope(whole.payload, signatures_of(parts[-1]), parts[:-1])
-    return dataclasses.replace(effect, data=said.encode())
+    return replace(effect, data=said.encode())
 
 
 def _one_sided(envelope: Envelope, *, former: bool) -> Envelope:

@@ -123,7 +123,7 @@ class Cells(Ports):
         if not isinstance(report, Report) or not report.summary.cells:
             return [effect]
         changed = replace(report, summary=self.summary(host, report.key, report.summary))
-        return [dataclasses.replace(effect, data=encode(changed))]
+        return [replace(effect, data=encode(changed))]
 
     def summary(self, _host: Host, _key: MailKey, honest: Summary) -> Summary:
         """What is reported."""

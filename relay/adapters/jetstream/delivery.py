@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from schemas.values import Value
 
 _DIGITS_MAX = 19
 NO_COUNT = -1
@@ -16,8 +17,7 @@ _PLACE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value, frozen=True):
     """The stream's sequence, the consumer's own count of deliveries, and what is yet to come."""
 
     sequence: int

@@ -16,7 +16,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -40,6 +39,7 @@ from relay.ports import Clock
 from schemas import subjects
 from schemas.content.carried import without_carried
 from schemas.identity import MailKey, NodePath
+from schemas.wire import replace
 
 RESET_SECONDS = 5.0
 BEGIN_SECONDS = 2.0

@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -26,6 +25,7 @@ from relay.adapters.jetstream.connection import (
 )
 from relay.adapters.jetstream.reconnecting_client import command
 from relay.ports import BusBroken, MailConflict
+from schemas.values import Value
 
 WINDOW_MESSAGES = 512
 WINDOW_BYTES = 1024 * 1024
@@ -51,8 +51,7 @@ _WRONG_SEQUENCE = 10071
 _SEQUENCE = re.compile(rb'"seq": ?(\d{1,19})\b')
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Value, frozen=True):
     """A message for a stream."""
 
     subject: str
@@ -67,12 +66,14 @@ class Outgoing:
 
 
 def header_lines(headers: Mapping[str, str]) -> str:
-    """Headers as they go over the wire; what could end one too early is left out."""
-    return "".join(f"{name}: {_printable(value)}\r\n" for name, value in headers.items())
+    """Headers as they go over the wire."""
+    return "".join(header_line(name, value) for name, value in headers.items())
 
 
-def _printable(value: str) -> str:
-    return value if value.isprintable() else "".join(filter(str.isprintable, value))
+def header_line(name: str, value: str) -> str:
+    """One header; what could end it too early is left out."""
+    printable = value if value.isprintable() else "".join(filter(str.isprintable, value))
+    return f"{name}: {printable}\r\n"
 
 
 class _Window:

@@ -6,7 +6,13 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 
 from relay.adapters.jetstream.delivery import count_of
-from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACES, Outgoing, header_lines
+from relay.adapters.jetstream.publish import (
+    EXPECTED_SEQUENCE,
+    REPLACES,
+    Outgoing,
+    header_line,
+    header_lines,
+)
 from relay.adapters.jetstream.reading import Stored
 from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
@@ -28,9 +34,10 @@ logger = logging.getLogger(__name__)
 
 def outgoing_own(path: NodePath, write: StoreOwn) -> Outgoing:
     """A record for OWN."""
-    read = f"{_told(write)}{_REPLACES}{subjects.HEADER_SEQUENCE}: {write.sequence}\r\n"
-    incarnation = _line(subjects.HEADER_INCARNATION, write.incarnation)
-    return Outgoing(subjects.own(path, write.key), write.data or b"", read + incarnation)
+    headers = f"{_told(write)}{_REPLACES}{subjects.HEADER_SEQUENCE}: {write.sequence}\r\n"
+    if write.incarnation:
+        headers += header_line(subjects.HEADER_INCARNATION, write.incarnation)
+    return Outgoing(subjects.own(path, write.key), write.data or b"", headers)
 
 
 def outgoing_done(path: NodePath, key: str, done: Done) -> Outgoing:
@@ -71,16 +78,13 @@ def _told(write: StoreOwn | WriteMail) -> str:
         if hops
         else ""
     )
+    trace = header_line(subjects.HEADER_TRACE, write.trace) if write.trace else ""
     return (
         f"{subjects.HEADER_GENERATION}: {write.generation}\r\n"
         f"{subjects.HEADER_HASH}: {write.payload_hash.hex()}\r\n"
         f"{subjects.HEADER_HAS_BODY}: {_YES if write.has_body else _NO}\r\n"
-        f"{_line(subjects.HEADER_TRACE, write.trace)}{timed}"
+        f"{trace}{timed}"
     )
-
-
-def _line(name: str, value: str) -> str:
-    return header_lines({name: value}) if value else ""
 
 
 def hops_of(headers: Mapping[str, str]) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from relay.core.events import MailArrived
@@ -17,24 +16,22 @@ from schemas.records import NodeRecord, Record
 from schemas.refusals import CodecError, RecordRefused
 from schemas.signing import Envelope, decode_envelope
 from schemas.snapshots import read_snapshot, snapshot_source
+from schemas.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Value, frozen=True):
     """Believed, and in force instead of what is held."""
 
     accepted: Accepted
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Value, frozen=True):
     """Believed, and held already: the mailbox shows it, in full or as a head."""
 
     accepted: Accepted
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(Value, frozen=True):
     """Believed, and in force no more: honest mail that is late."""
 
 
@@ -45,16 +42,14 @@ class Lack(Enum):
     SNAPSHOT = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Park:
+class Park(Value, frozen=True):
     """Not to be judged yet."""
 
     lack: Lack
     accepted: Accepted | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(Value, frozen=True):
     """Never to be acted on."""
 
     reason: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from relay.core.effects import StoreOwn
@@ -22,10 +21,10 @@ from schemas.records import (
 from schemas.refusals import BodyAltered, RecordRefused
 from schemas.signing import Envelope, decode_envelope
 from schemas.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
+from schemas.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Value, frozen=True):
     """A record that a node believes."""
 
     key: MailKey

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from relay.core.records.snapshot import Listed, Listing, NotListed, SnapshotView, Unread
 from schemas.snapshots import EntryKey, SnapshotRecord, Term
+from schemas.values import Value
 
 
 class Standing(Enum):
@@ -34,8 +34,7 @@ class Admission(Enum):
     UNREAD = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRecord:
+class HeldRecord(Value, frozen=True):
     """What a verdict needs to know of a record."""
 
     key: EntryKey
