@@ -1,7 +1,8 @@
 """Placements by name, whichever kind says them.
 
 An EdgePlacement goes by its own name, a BindingPolicy by `bindingpolicy/NAME`: one name in both
-kinds is two placements.
+kinds is two placements. People may say a name alone of either kind; who means the EdgePlacement
+and nothing else says `edgeplacement/NAME`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ class PlacementKind:
     def named(self, name: str) -> str:
         """The placement of this kind whose metadata.name it is."""
         return f"{self.prefix}{name}"
+
+    def said(self, name: str) -> str:
+        """That placement as someone says it who means no other kind; see `meant`."""
+        return f"{self.kind.lower()}/{name}"
 
 
 EDGE_PLACEMENTS = PlacementKind(
@@ -58,7 +63,7 @@ def kind_of(placement: str) -> PlacementKind:
 
 def bare_name(placement: str) -> str:
     """Its metadata.name."""
-    return placement.removeprefix(kind_of(placement).prefix)
+    return placement.removeprefix(kind_of(placement).said(""))
 
 
 def title(placement: str) -> str:
@@ -122,15 +127,17 @@ def placement_kind(group: str, resource: str) -> PlacementKind | None:
 
 
 def said_placement(said: str) -> str:
-    """The placement that a text like `bp/shop` names; a name alone stays as it is."""
+    """A text like `bp/shop` as `meant` takes it; a name alone stays as it is."""
     word, slash, name = said.partition("/")
     for kind in KINDS if slash else ():
         if word.lower() in (kind.short, kind.kind.lower(), kind.resource):
-            return kind.named(name)
+            return kind.said(name)
     return said
 
 
 def meant(name: str, known: Container[str]) -> str:
-    """The placement of these that a name means: an EdgePlacement, else a BindingPolicy."""
+    """The placement of these that someone means: by name alone an EdgePlacement, else a policy."""
+    if name.startswith(EDGE_PLACEMENTS.said("")):
+        return bare_name(name)
     policy = BINDING_POLICIES.named(name)
     return policy if name not in known and policy in known else name

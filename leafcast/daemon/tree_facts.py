@@ -22,14 +22,16 @@ from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
 from schemas.placements import placement_of as placement_named
-from schemas.placements import title
+from schemas.placements import short_title, title
 from schemas.records import CENTRE, NodeRecord
 from schemas.reports import NEVER_JOINED, Count
+from schemas.wording import some_of
 
 Form = dict[str, Any]
 NOTHING = Count(EMPTY, exact=True)
 
 UNREACHABLE_NAMED_MAX = 20
+PLACEMENTS_NAMED_MAX = 8
 REVOKED = "revoked"
 """The state of a node whose key is void, whatever its parent says of it."""
 
@@ -81,6 +83,11 @@ def placement_names(tree: LocalTree) -> list[str]:
         return []
     translator = tree.controllers.translator
     return sorted(translator.workloads.objects.keys() | translator.placements.held.keys())
+
+
+def listed(placements: Iterable[str]) -> str:
+    """Some of these placements, as commands take them."""
+    return some_of([short_title(name) for name in sorted(placements)], PLACEMENTS_NAMED_MAX)
 
 
 def placement_of(tree: LocalTree, key: str) -> str:

@@ -132,6 +132,8 @@ def test_a_policy_goes_where_labels_of_sync_targets_say_and_its_binding_says_so(
     clause = f"{{objectSelectors: [{{matchLabels: {{app: {name}}}}}], createOnly: true}}"
     apply(APP, POLICY, where=f"{{matchLabels: {{{name}: in}}}}", clause=clause)
     met = did(tree, "wait", "--for", "synced", f"bp/{name}").stdout
+    for other in (("wait", "--for", "synced", f"epl/{name}"), ("status", f"epl/{name}")):
+        assert "; there are: bp/" in did(tree, *other, code=1).stderr
     assert met == f"bindingpolicy.control.kubestellar.io/{name} condition met\n"
     assert is_there(tree, HERE, "cm", "settings", "-n", name)
     assert not is_there(tree, THERE, "cm", "settings", "-n", name)

@@ -14,6 +14,7 @@ from leafcast.cli import session_calls
 from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.main import _COMMANDS, main
 from leafcast.cli.printing import table_console
+from schemas.placements import bare_name, meant, said_placement
 
 
 @pytest.fixture
@@ -138,11 +139,31 @@ def test_tables_are_never_squeezed_below_what_they_need(monkeypatch, columns, wi
 
 @pytest.mark.parametrize(
     "words",
-    [("shop", "other"), ("epl", "shop", "other"), ("epl/shop", "edgeplacement/other", "shop")],
+    [("epl", "shop", "other"), ("epl/shop", "edgeplacement/other", "edgeplacements/shop")],
 )
 def test_placements_to_wait_for_are_named_as_kubectl_names_objects(words):
-    assert placements_named(words) == ["shop", "other"]
+    assert placements_named(words) == ["edgeplacement/shop", "edgeplacement/other"]
+    assert placements_named(("bp", "shop")) == ["bindingpolicy/shop"]
+    assert placements_named(("shop", "other")) == ["shop", "other"]
     assert placements_named(("epl",)) == ["epl"]
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("shop", "bindingpolicy/shop"),
+        ("both", "both"),
+        ("bp/both", "bindingpolicy/both"),
+        ("epl/both", "both"),
+        ("epl/shop", "shop"),
+        ("bp/alone", "bindingpolicy/alone"),
+    ],
+)
+def test_a_kind_that_is_said_is_the_one_that_is_meant(said, found):
+    known = ("bindingpolicy/shop", "bindingpolicy/both", "both", "alone")
+    for named in (said_placement(said), *placements_named((said,))):
+        assert meant(named, known) == found
+        assert bare_name(named) == bare_name(found)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def accept(
     found = _call(
         data_dir, "accept", placement=named, inventory=inventory, ledger=ledger, space=space
     )
-    what = title(named) if named else "the ledger" if ledger else "the inventory"
+    what = title(found["placement"]) if named else "the ledger" if ledger else "the inventory"
     what = f"space {space}" if space else what
     click.echo(f"{what}: accepted, it goes now ({found['accepted'].partition(';')[0]})")
 

@@ -25,6 +25,7 @@ from leafcast.show.object_tables import laid_out
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.identity import KeyId, TreeId, random_id
+from schemas.placements import said_placement
 from schemas.records import KeysRecord
 from schemas.signing import Signer
 from schemas.wording import many
@@ -224,7 +225,7 @@ def _rotate_content(data_dir: Path | None, name: str | None) -> None:
         _call(data_dir, "keys-rotate-fleet")
         click.echo(f"The fleet key is rotated, and all content is sealed anew. {BACKUP}")
     else:
-        found = _call(data_dir, "keys-rotate-placement", placement=name)
+        found = _call(data_dir, "keys-rotate-placement", placement=said_placement(name))
         click.echo(f"The key of {found['placement']} is rotated. {BACKUP}")
 
 

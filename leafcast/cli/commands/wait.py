@@ -19,7 +19,6 @@ from relay.adapters.clock import SystemClock
 from schemas.durations import BadDuration, read_duration
 from schemas.placements import (
     BINDING_POLICIES,
-    EDGE_PLACEMENTS,
     PlacementKind,
     kind_of,
     long_title,
@@ -173,7 +172,7 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
 
 def _short(name: str) -> str:
     """A name as commands take it."""
-    return name if kind_of(name) is EDGE_PLACEMENTS else short_title(name)
+    return short_title(name) if "/" in name else name
 
 
 def _placement(state: Mapping[str, Any]) -> str:
@@ -209,7 +208,7 @@ def _figures(state: Mapping[str, Any]) -> str:
 def placements_named(placements: Sequence[str]) -> list[str]:
     """Names alone, or as kubectl would have them: `epl/shop`, `epl shop`, `bp/shop`.
 
-    What comes back are the names of `schemas.placements`.
+    What comes back is for `schemas.placements.meant`.
     """
     names = []
     kinds = ResourceKinds()
@@ -226,7 +225,7 @@ def placements_named(placements: Sequence[str]) -> list[str]:
                 named = "name an EdgePlacement or a BindingPolicy"
                 raise click.UsageError(f'"{said}": {named}, not a {resolved.kind}')
         bare = name if slash else said
-        names.append(kind.named(bare) if kind else bare)
+        names.append(kind.said(bare) if kind else bare)
     return list(dict.fromkeys(names))
 
 

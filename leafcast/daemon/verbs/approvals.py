@@ -48,7 +48,10 @@ class Approvals:
     async def accept(
         self, placement: str = "", *, inventory: bool = False, ledger: bool = False, space: str = ""
     ) -> Json:
-        """Let what is held now go: `{accepted: what was held}`; raises ApiError if nothing is."""
+        """Let what is held now go: `{accepted: what was held}`; raises ApiError if nothing is.
+
+        Of a placement the answer says in `placement` which one was meant.
+        """
         controllers = self._controllers()
         await _settle(controllers)
         if inventory:
@@ -64,7 +67,7 @@ class Approvals:
             raise _nothing_held(f'{kind_of(placement).kind} "{bare_name(placement)}"')
         controllers.translator.accept_removals(placement)
         await _settle(controllers)
-        return {"accepted": why}
+        return {"accepted": why, "placement": placement}
 
     async def begin_apply(self, name: str) -> Json:
         """Objects come one after the other: nothing is issued until `end_apply`.

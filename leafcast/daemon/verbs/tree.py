@@ -15,6 +15,7 @@ from leafcast.daemon.tree_facts import (
     answers_here,
     destination_forms,
     edges_not_here,
+    listed,
     placement_form,
     placement_names,
     relays_not_here,
@@ -91,7 +92,7 @@ class TreeVerbs:
         names = placement_names(self._tree)
         if (found := meant(placement, names)) in names:
             return found
-        remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
+        remedy = f"there are: {listed(names)}" if names else "there are none yet: apply one"
         raise ApiError(
             "NotFound", f'there is no {kind_of(placement).kind} "{bare_name(placement)}"', remedy
         )

@@ -17,7 +17,7 @@ from controllers.core.status.status import UNCOUNTED
 from controllers.core.workloads.missing import UNKNOWN_KIND, UNREADABLE, Lack
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
-from leafcast.daemon.tree_facts import count_form
+from leafcast.daemon.tree_facts import count_form, listed
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.local.tree import LocalTree
 from relay.core.node import Node
@@ -102,7 +102,7 @@ class _Waiting:
         self._check_lacks(placements)
         if condition == ROLLED_OUT:
             self._check_rollouts(placements)
-        await controllers.written(placements)
+        await controllers.written(map(self._meant, placements))
 
     async def _served(self, placements: list[str]) -> None:
         """Wait while a kind that is lacked is defined, and its server does not serve it yet."""
@@ -140,7 +140,7 @@ class _Waiting:
 
     def _met(self, name: str, condition: str) -> bool:
         if condition == DELETE:
-            return name not in self._known()
+            return self._meant(name) not in self._known()
         if title(self._meant(name)) in self._controllers().errors or self._lack(name):
             return False
         if condition == ROLLED_OUT:
@@ -217,7 +217,7 @@ class _Waiting:
             if self._meant(name) not in known:
                 kind = kind_of(name)
                 said = f'{kind.resource}.{kind.group} "{bare_name(name)}" not found'
-                remedy = f"there are: {', '.join(sorted(known))}" if known else "apply one first"
+                remedy = f"there are: {listed(known)}" if known else "apply one first"
                 raise ApiError("NotFound", said, remedy)
 
     def _known(self) -> Collection[str]:
