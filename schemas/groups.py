@@ -12,3 +12,5 @@ CONTROL_GROUPS = frozenset({CONTROL_GROUP, GROUP})
 DENATURED_GROUP = "leafcast.io"
 PATH_ANNOTATION = "leafcast.io/path"
 """Where in the tree a SyncTarget hangs."""
+NOTE = "leafcast.io/note"
+"""Of an object that we make: what it leaves out, and where that is told."""

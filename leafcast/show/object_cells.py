@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leafcast.show.durations import UNKNOWN, moment_seconds, span_text
 from schemas.faults import Faulty
+from schemas.groups import NOTE
 from schemas.selectors import LabelSelector
 
 NONE = "<none>"
@@ -192,6 +194,13 @@ def entries(obj: Fields, *fields: str) -> str:
     """How many keys these mappings or lists have together."""
     sizes = (at(obj, field) for field in fields)
     return str(sum(len(one) for one in sizes if isinstance(one, (Mapping, list, tuple))))
+
+
+def bounded(obj: Fields, what: str, counted: str) -> str:
+    """How many an object lists; `>1000` of what it says there are too many of to be listed."""
+    note = str(at(obj, "metadata", "annotations", NOTE) or "")
+    more = re.search(rf"more than (\d+) {what}:", note)
+    return f">{more[1]}" if more else counted
 
 
 def modes(names: Iterable[object]) -> str:

@@ -249,11 +249,18 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (CONTROL_GROUP, "bindings"): (
         _said(
             "OBJECTS",
-            lambda obj: cell.entries(
-                at(obj, "spec", "workload") or {}, "clusterScope", "namespaceScope"
+            lambda obj: cell.bounded(
+                obj,
+                "objects",
+                cell.entries(at(obj, "spec", "workload") or {}, "clusterScope", "namespaceScope"),
             ),
         ),
-        _said("DESTINATIONS", lambda obj: cell.entries(at(obj, "spec") or {}, "destinations")),
+        _said(
+            "DESTINATIONS",
+            lambda obj: cell.bounded(
+                obj, "destinations", cell.entries(at(obj, "spec") or {}, "destinations")
+            ),
+        ),
         AGE,
     ),
     (CONTROL_GROUP, "customtransforms"): (
@@ -274,7 +281,10 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _said("LABELS", lambda obj: cell.labels_text(at(obj, "metadata", "labels")), wide=True),
     ),
     (GROUP, "singleplacementslices"): (
-        _said("DESTINATIONS", lambda obj: cell.entries(obj, "destinations")),
+        _said(
+            "DESTINATIONS",
+            lambda obj: cell.bounded(obj, "destinations", cell.entries(obj, "destinations")),
+        ),
         AGE,
     ),
     (CONTROL_GROUP, "combinedstatuses"): (

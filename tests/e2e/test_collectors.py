@@ -142,6 +142,8 @@ def test_destinations_are_told_of_which_an_expression_is_true(tree, apply):
     assert listed(tree, first) == (["/region-1/site-1", "/region-2/site-1"], False)
     assert listed(tree, first, "--limit", "1") == (["/region-1/site-1"], True)
     assert listed(tree, 'state != "synced" || !complete || object.size() > 9') == ([], False)
+    alone = did(tree, "status", "shop", "--destinations", "--limit", "1", code=2).stderr
+    assert "--limit goes with --filter; 'true' takes every destination" in " ".join(alone.split())
     wrong = did(tree, "status", "shop", "--destinations", "--filter", "helth", code=2).stderr
     assert 'unknown variable "helth"; there are path, state, health, wave, complete' in wrong
 

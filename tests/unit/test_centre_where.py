@@ -2,8 +2,9 @@
 
 import pytest
 
-from controllers.core.inventory.where import DESTINATIONS_MAX, NOTE, Inventory
+from controllers.core.inventory.where import DESTINATIONS_MAX, Inventory
 from schemas.api import parse_kind
+from schemas.groups import NOTE
 from schemas.objects import ObjectKey
 from schemas.placements import result_key
 from schemas.selectors import LabelSelector

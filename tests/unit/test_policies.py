@@ -1,12 +1,17 @@
 """BindingPolicies, EdgePlacements of v1alpha1 and CustomTransforms at a centre, with its ledger."""
 
+from itertools import islice
+
 import pytest
 
-from controllers.core.inventory.where import DESTINATIONS_MAX, NOTE, OBJECTS_MAX, binding_of
+from controllers.core.inventory.where import DESTINATIONS_MAX, OBJECTS_MAX, binding_of
+from leafcast.ask.resource_names import ResourceKinds
+from leafcast.show.object_output import Group, TableStyle, table_lines
 from schemas.api import parse_kind, parse_wish
 from schemas.codec import unpack
 from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.faults import InvalidObject
+from schemas.groups import NOTE
 from schemas.objects import ObjectKey
 from schemas.placements import BINDING_POLICIES, placement_key, placement_of, result_key, title
 from schemas.records import OVER_SYNC_TARGET, DeltaHead
@@ -176,6 +181,12 @@ def test_over_the_limits_a_binding_counts(centre):
     assert f"more than {DESTINATIONS_MAX} destinations" in note
     assert "`leafcast status bp/shop --destinations`" in note
     assert f"more than {OBJECTS_MAX} objects" in note
+    group = Group(ResourceKinds().of(over), [over])
+    assert next(islice(table_lines([group], TableStyle(), 0), 1, None)).split()[:3] == [
+        "shop",
+        f">{OBJECTS_MAX}",
+        f">{DESTINATIONS_MAX}",
+    ]
     flags = CREATE_ONLY | WANT_SINGLETON
     one = {it.key: it for it in [entry("a", flags)]}
     [bound] = binding_of(policy(), one, {}, [])["spec"]["workload"]["namespaceScope"]

@@ -21,13 +21,13 @@ from schemas.api import (
     SyncTarget,
 )
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.groups import NOTE
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS
 from schemas.selectors import IN, LabelSelector
 
 DESTINATIONS_MAX = 1000
 OBJECTS_MAX = 1000
-NOTE = "leafcast.io/note"
 SLICE, BINDING = "SinglePlacementSlice", "Binding"
 _MODULATIONS = (
     (CREATE_ONLY, "createOnly"),

@@ -22,6 +22,8 @@ from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import show, watch
 from leafcast.show.tree_tables import placement_view, placements_view, worst_first
 
+LIMIT = 1000
+
 
 @click.command()
 @click.argument(
@@ -44,9 +46,7 @@ from leafcast.show.tree_tables import placement_view, placements_view, worst_fir
 @click.option(
     "--limit",
     type=click.IntRange(1, LISTED_MAX),
-    default=1000,
-    show_default=True,
-    help="With --filter, so many at most.",
+    help=f"With --filter, so many at most.  [default: {LIMIT}]",
 )
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
@@ -91,7 +91,7 @@ class Asked:
     by_node: bool
     destinations: bool
     where: str
-    limit: int
+    limit: int | None
 
     def check(self) -> None:
         """Refuse what does not go together, or is no expression; raises UsageError."""
@@ -99,6 +99,8 @@ class Asked:
             raise click.UsageError("name a placement; `leafcast status` lists them")
         if self.by_node and self.destinations:
             raise click.UsageError("--tree or --destinations, not both")
+        if self.limit and not self.where:
+            raise click.UsageError("--limit goes with --filter; 'true' takes every destination")
         if self.where:
             _check(self.where, destinations=self.destinations)
 
@@ -114,7 +116,7 @@ class Asked:
         found = await session.call("destinations", placement=placement, seconds=60)
         if self.where:
             listed, silent, more = await destinations_where(
-                session, found["key"], self.where, self.limit
+                session, found["key"], self.where, self.limit or LIMIT
             )
             return form | {"destinationList": listed, "elsewhere": silent, "more": more}
         below, silent = await destinations_below(session, found["key"], found["elsewhere"])
