@@ -123,7 +123,7 @@ class Daemon:
             asks,
             self._clock,
             lambda: [*certificates(place), *self._admission.expiries()],
-            lambda: troubles(place),
+            lambda: troubles(place, self._clock.now().wall_ms),
         )
 
     def _changes_authority(self, centre: RunningCentre, asks: CentreAsks) -> AuthorityChange:

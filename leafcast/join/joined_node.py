@@ -10,6 +10,7 @@ from dataclasses import replace
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
 from leafcast.local.credentials.node_certificate import NodeCertificate
+from leafcast.local.credentials.own_certificate import OwnCertificate, renew_in_time
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.listening import Listening
@@ -65,6 +66,7 @@ class JoinedNode:
         self.bundle = bundle
         self._proxy = proxy
         self._listens = listens
+        self._own = OwnCertificate(listens) if listens and listens.own_files else None
         self._store_key = store_key
         self._place = place
         self._clock = clock
@@ -99,6 +101,8 @@ class JoinedNode:
                     group.create_task(runtime.run(), name=str(bundle.path))
                     group.create_task(self._watch(runtime), name="watch")
                     group.create_task(give_back_freed(self._clock), name="memory")
+                    if self._own is not None:
+                        group.create_task(self._renew(runtime, self._own), name="certificate")
                     if (health := self._health) is not None:
                         endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
                         group.create_task(endpoint.run(), name="health")
@@ -126,6 +130,12 @@ class JoinedNode:
             "reach": said.reach(0, NodePath(), certificate.files),
             "certificate": certificate,
         }
+
+    async def _renew(self, runtime: NodeRuntime, own: OwnCertificate) -> None:
+        """Take up the certificates that the user puts in the place of the one before."""
+        await runtime.running()
+        servers, now = {self.bundle.path: runtime.server}, self._clock.now
+        await renew_in_time(lambda: own.renew_now(servers, now().wall_ms), self._clock)
 
     async def _arrive(self, runtime: NodeRuntime) -> None:
         """Carry over what the streams of a node keep that was moved here; raises BusBroken."""

@@ -1,6 +1,7 @@
 """Certificates are renewed in time: here, and over the tree; the clock is moved, nobody waits."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from leafcast.local.credentials.certificates import (
     NameTaken,
     NodeCertificate,
 )
+from leafcast.local.credentials.own_certificate import OwnCertificate
 from leafcast.local.listening import (
     Listening,
     ListenRefused,
@@ -22,6 +24,7 @@ from leafcast.local.listening import (
     listening,
 )
 from relay.adapters.tls.authority import (
+    Authority,
     new_key,
     renewal_due,
     requested_names,
@@ -87,21 +90,58 @@ async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(
     assert not renewal_due(reach.tls.certificate.read_text(), clock.wall_ms)
 
 
+@dataclass
+class Own:
+    """Files of the user's own, in a folder."""
+
+    folder: Path
+    clock: MovedClock
+
+    def __post_init__(self):
+        self.authority = Authority.make("own", self.clock.wall_ms)
+        self.key = self.folder / "key.pem"
+        self.key.write_text(new_key())
+        self.file = self.folder / "certificate.pem"
+        self.put("centre.example")
+        (self.folder / "ca.pem").write_text(self.authority.certificate)
+
+    def put(self, name):
+        request = signing_request(self.key.read_text(), [name])
+        self.file.write_text(self.authority.issue(request, self.clock.wall_ms))
+
+    def said(self):
+        files = map(str, (self.file, self.key, self.folder / "ca.pem"))
+        return listening(["centre.example"], *files)
+
+
 async def test_what_the_user_renews_is_taken_up(tmp_path):
     clock, server = MovedClock(), Server()
-    authority = load_or_make_authorities(tmp_path, TREE, clock.wall_ms).signing
-    key = tmp_path / "key.pem"
-    key.write_text(new_key())
-    file = tmp_path / "certificate.pem"
-    request = signing_request(key.read_text(), ["centre.example"])
-    file.write_text(authority.issue(request, clock.wall_ms))
-    (tmp_path / "ca.pem").write_text(authority.certificate)
-    said = listening(["centre.example"], str(file), str(key), str(tmp_path / "ca.pem"))
-    here = local(tmp_path, clock, said)
-    assert here.reach(CENTRE).tls.certificate == file
+    own = Own(tmp_path, clock)
+    here = local(tmp_path, clock, own.said())
+    assert here.reach(CENTRE).tls.certificate == own.file
     assert await here.renew_now({CENTRE: server}) == []
-    file.write_text(authority.issue(request, clock.wall_ms + DAY_MS))
+    own.put("centre.example")
     assert await here.renew_now({CENTRE: server}) == [CENTRE]
+    assert server.reloads == 1
+
+
+async def test_what_children_would_not_take_is_not_taken_up(tmp_path):
+    clock, server = MovedClock(), Server()
+    own = Own(tmp_path, clock)
+    shown = OwnCertificate(own.said())
+    for put, said in [
+        (lambda: own.put("other.example"), "not for centre.example"),
+        (lambda: own.key.write_text(new_key()), "another certificate's"),
+        (lambda: own.file.write_bytes(b"\x30\x82\xff"), "holds no certificate"),
+    ]:
+        put()
+        with pytest.raises(CertificateUnusable, match=said):
+            await shown.renew_now({CENTRE: server}, clock.wall_ms)
+    own.put("centre.example")
+    with pytest.raises(CertificateUnusable, match="it ended on"):
+        await shown.renew_now({CENTRE: server}, clock.wall_ms + 31 * DAY_MS)
+    assert server.reloads == 0
+    assert await shown.renew_now({CENTRE: server}, clock.wall_ms) == [CENTRE]
     assert server.reloads == 1
 
 
@@ -212,6 +252,14 @@ def test_names_are_free_again_when_their_node_is_gone(tmp_path):
         (["centre.example", "wss://centre.example/leaf"], "of one kind"),
         (["tls://user@centre.example"], "no address"),
         ([f"c{n}.example" for n in range(9)], "8 addresses"),
+        (["0.0.0.0:7422"], "can call"),
+        (["[::]:7422"], "can call"),
+        (["a.example,b.example"], "can call"),
+        (["*.example"], "can call"),
+        (["cent re.example"], "can call"),
+        (["zürich.example"], "can call"),
+        (["wss://centre.example,other.example/leaf"], "can call"),
+        (["centre.example:0"], "port 0"),
     ],
 )
 def test_an_address_that_nobody_could_dial_is_refused(texts, said):
@@ -219,14 +267,25 @@ def test_an_address_that_nobody_could_dial_is_refused(texts, said):
         listening(texts, "", "", "")
 
 
+def test_authorities_of_the_users_own_are_for_a_certificate_of_his_own():
+    with pytest.raises(ListenRefused, match=r"say --tls-cert and --tls-key, too"):
+        listening(["centre.example"], "", "", "/ca.pem")
+    assert listening(["wss://centre.example/leaf"], "", "", "/ca.pem").authorities == "/ca.pem"
+
+
 def test_where_it_listens_is_remembered(tmp_path):
     assert kept_listening(tmp_path) is None
-    said = listening(["centre.example", "[fd00::1]:9000"], "", "", "/ca.pem")
+    said = listening(["centre.example", "[fd00::1]:9000"], "/own.pem", "/own.key", "/ca.pem")
     keep_listening(tmp_path, said)
     assert (
         kept_listening(tmp_path)
         == said
-        == Listening(("tls://centre.example:7422", "tls://[fd00::1]:9000"), authorities="/ca.pem")
+        == Listening(
+            ("tls://centre.example:7422", "tls://[fd00::1]:9000"),
+            "/own.pem",
+            "/own.key",
+            "/ca.pem",
+        )
     )
 
 

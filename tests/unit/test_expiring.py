@@ -67,7 +67,7 @@ def test_an_authority_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
 
 
 def wrong(folder: Path) -> list[tuple[str, str]]:
-    facts = Facts(NOW, str(folder), 10**12, troubles=list(troubles(DataDir(folder))))
+    facts = Facts(NOW, str(folder), 10**12, troubles=list(troubles(DataDir(folder), NOW)))
     found = [check for check in checks(facts) if check.group == "Certificates"]
     return [(check.state, check.remedy.partition(":")[0].partition(" names")[0]) for check in found]
 
@@ -93,3 +93,16 @@ def test_names_that_cannot_be_read_are_nobodys_to_take(tmp_path):
     assert told(tmp_path, NOW) == {}
     file.unlink()
     assert IssuedCertificates(tmp_path).renewals() == {}
+
+
+def test_a_certificate_of_the_users_own_that_no_child_would_take_is_told_of(tmp_path):
+    authority, key = Authority.make("own", NOW), new_key()
+    file, key_file = tmp_path / "own.pem", tmp_path / "own.key"
+    file.write_text(authority.issue(signing_request(key, ["centre.example"]), NOW))
+    key_file.write_text(key)
+    keep_listening(tmp_path, Listening(("tls://centre.example:7422",), str(file), str(key_file)))
+    assert wrong(tmp_path) == []
+    key_file.write_text(new_key())
+    assert wrong(tmp_path) == [("failure", "name the key that the certificate was made with")]
+    key_file.unlink()
+    assert wrong(tmp_path) == [("failure", "put it there again, or name another file")]

@@ -28,8 +28,9 @@ from leafcast.daemon.process import (
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
+from leafcast.local.credentials.own_certificate import check_files
 from leafcast.local.credentials.store_key import keep_file, kept_file
-from leafcast.local.listening import Listening, keep_listening, kept_listening
+from leafcast.local.listening import Listening, ListenRefused, keep_listening, kept_listening
 from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -135,6 +136,7 @@ def up(  # noqa: PLR0913 - its options
     if not running:
         prepare_folder(place)
         _keep(place, spaces, listens, store_key)
+        _check_listening(place)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
         click.echo(_next_steps(place, shape, kube, data_dir))
@@ -265,6 +267,16 @@ def _keep(
         keep_listening(place.folder, listens)
     if spaces is not None:
         place.write_spaces(spaces)
+
+
+def _check_listening(place: DataDir) -> None:
+    """Refuse files named at the last start that are good no more; raises CertificateUnusable."""
+    try:
+        said = kept_listening(place.folder)
+    except ListenRefused as error:
+        raise click.ClickException(str(error)) from error
+    if said is not None:
+        check_files(said, SystemClock().now().wall_ms)
 
 
 def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, running: bool) -> None:

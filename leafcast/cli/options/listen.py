@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from leafcast.local.listening import Listening, ListenRefused, listening
+from leafcast.local.credentials.own_certificate import check_files
+from leafcast.local.listening import ListenRefused, listening
 from relay.adapters.clock import SystemClock
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -46,24 +47,7 @@ def listen_options(command: Callable[..., Any]) -> Callable[..., Any]:
             said = listening(listen, *files)
         except ListenRefused as error:
             raise click.BadParameter(str(error), param_hint="--listen") from error
-        _check(said)
+        check_files(said, SystemClock().now().wall_ms)
         return command(*given, listens=said, **others)
 
     return run
-
-
-def _check(said: Listening) -> None:
-    """Raises CertificateUnusable for files that children would not take."""
-    if not (said.certificate or said.authorities):
-        return
-    # Here, because who brings no files does without the library.
-    from relay.adapters.tls.checking import check_authorities, check_pair  # noqa: PLC0415
-
-    trusted = said.authorities_text()
-    if trusted:
-        check_authorities(trusted, said.authorities)
-    if said.certificate:
-        certificate = Path(said.certificate).read_text(encoding="utf-8")
-        key = Path(said.key).read_text(encoding="utf-8")
-        now_ms = SystemClock().now().wall_ms
-        check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)

@@ -11,8 +11,10 @@ from leafcast.doctor.findings import Expiry, Trouble
 from leafcast.local.credentials.authorities import AUTHORITY_FILE, load_authorities
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
 from leafcast.local.credentials.node_certificate import FOLDER
+from leafcast.local.credentials.own_certificate import check_files
 from leafcast.local.listening import ListenRefused, kept_listening
 from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
+from relay.adapters.tls.refusals import CertificateUnusable
 
 DAY_MS = 86_400_000
 LATE_MS = DAY_MS
@@ -53,8 +55,9 @@ def certificates(place: DataDir) -> Iterator[Expiry]:
         )
 
 
-def troubles(place: DataDir) -> Iterator[Trouble]:
+def troubles(place: DataDir, now_ms: int) -> Iterator[Trouble]:
     """What waits for somebody before certificates are all as they should be."""
+    yield from _own_files(place, now_ms)
     try:
         IssuedCertificates(place.folder)
     except IssuedUnreadable as error:
@@ -67,6 +70,18 @@ def troubles(place: DataDir) -> Iterator[Trouble]:
             "nodes are away that must be told of it, or get a certificate of it, first",
             "leafcast keys rotate authority names them; with --force it waits for nobody",
         )
+
+
+def _own_files(place: DataDir, now_ms: int) -> Iterator[Trouble]:
+    """Files of the user's that no server can show."""
+    cause = "servers go on with what they had, and no start can use it"
+    try:
+        if (said := kept_listening(place.folder)) is not None:
+            check_files(said, now_ms)
+    except ListenRefused:
+        return
+    except CertificateUnusable as error:
+        yield Trouble(f"{error.what}: {error.reason}", cause, error.remedy, fails=True)
 
 
 def _read(file: Path, what: str, cause: str, remedy: str) -> Iterator[Expiry]:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from leafcast.local.credentials.authorities import Authorities
 from leafcast.local.credentials.node_certificate import FOLDER, NodeCertificate
+from leafcast.local.credentials.own_certificate import (
+    OwnCertificate,
+    Reloadable,
+    reload_all,
+    renew_in_time,
+)
 from leafcast.local.listening import Listening
-from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
 from relay.adapters.tls.authority import fingerprint, renewal_ms
 from relay.atomic_file import atomic_write
-from relay.ports import BusBroken, Clock
+from relay.ports import Clock
 from schemas.codec import from_json
 from schemas.identity import NodePath
-
-LOOK_SECONDS = 60.0
-"""So often it is looked whether a certificate is due, or the user put another one in its place."""
-
-log = logging.getLogger("leafcast")
 
 
 class NameTaken(Exception):
@@ -44,12 +42,6 @@ class IssuedUnreadable(ValueError):
         self.reason = f"{file} does not say which names are whose ({error!r})"
         self.remedy = "restore it from a backup, or remove it: who asks first has a name then"
         super().__init__(f"{self.reason}; {self.remedy}")
-
-
-class Reloadable(Protocol):
-    """A server that reads its certificate again."""
-
-    async def reload(self) -> None: ...
 
 
 class IssuedCertificates:
@@ -143,7 +135,7 @@ class LocalListening:
         self._folder_of = folder_of
         self._authorities = authorities
         self._clock = clock
-        self._seen = self._digest()
+        self._own = OwnCertificate(said) if said.own_files is not None else None
 
     def reach(self, path: NodePath) -> Reach | None:
         """How servers of its children dial in; None for a node that has none."""
@@ -159,26 +151,19 @@ class LocalListening:
 
     async def renew(self, servers: Callable[[], Mapping[NodePath, Reloadable]]) -> None:
         """Renew what is due, and take what the user renewed, under open links; without end."""
-        while True:
-            await self._clock.sleep(LOOK_SECONDS)
-            try:
-                await self.renew_now(servers())
-            except (ServerFailed, BusBroken, OSError, ValueError) as error:
-                log.warning("a certificate is not renewed, and will be tried again: %s", error)
+        await renew_in_time(lambda: self.renew_now(servers()), self._clock)
 
     async def renew_now(self, servers: Mapping[NodePath, Reloadable]) -> list[NodePath]:
-        """Do it once; whose certificates were renewed."""
+        """Do it once; whose certificates were renewed.
+
+        Raises CertificateUnusable, ServerFailed, BusBroken, OSError or ValueError.
+        """
         if self._said.behind_proxy:
             return []
-        due = [path for path in self._places if path in servers and self._renewed(path)]
-        digest = self._digest()
-        if digest != self._seen:
-            due = [path for path in self._places if path in servers]
-        for path in due:
-            await servers[path].reload()
-            log.info("the server of %s has a new certificate", path)
-        self._seen = digest
-        return due
+        here = {path: servers[path] for path in self._places if path in servers}
+        if self._own is not None:
+            return await self._own.renew_now(here, self._clock.now().wall_ms)
+        return await reload_all({path: here[path] for path in here if self._renewed(path)})
 
     def _files(self, path: NodePath) -> TlsFiles | None:
         if self._said.behind_proxy:
@@ -189,8 +174,6 @@ class LocalListening:
         return self._certificate(path).files
 
     def _renewed(self, path: NodePath) -> bool:
-        if self._said.own_files is not None:
-            return False
         own, now_ms = self._certificate(path), self._clock.now().wall_ms
         authorities = self._authorities()
         if not own.due(now_ms, authorities.signing.certificate):
@@ -200,11 +183,3 @@ class LocalListening:
 
     def _certificate(self, path: NodePath) -> NodeCertificate:
         return NodeCertificate(self._folder_of(path), self._said.served_names)
-
-    def _digest(self) -> bytes:
-        """Of the user's own files, to see that they were replaced."""
-        own = self._said.own_files
-        if own is None:
-            return b""
-        both = own.certificate.read_bytes() + own.key.read_bytes()
-        return hashlib.sha256(both).digest()

@@ -1,0 +1,98 @@
+"""A certificate of the user's own: judged before a server reads it, and taken up when renewed."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from leafcast.local.listening import Listening
+from relay.adapters.server.process import ServerFailed
+from relay.adapters.tls.refusals import CertificateUnusable
+from relay.ports import BusBroken, Clock
+from schemas.identity import NodePath
+
+LOOK_SECONDS = 60.0
+"""So often it is looked whether a certificate is due, or the user put another one in its place."""
+
+log = logging.getLogger("leafcast")
+
+
+class Reloadable(Protocol):
+    """A server that reads its certificate again."""
+
+    async def reload(self) -> None: ...
+
+
+def check_files(said: Listening, now_ms: int) -> None:
+    """Refuse files of the user's that children would not take; raises CertificateUnusable."""
+    if not (said.certificate or said.authorities):
+        return
+    # Here, because who brings no files does without the library.
+    from relay.adapters.tls.checking import check_authorities, check_pair  # noqa: PLC0415
+
+    trusted = _text(said.authorities) if said.authorities else ""
+    if trusted:
+        check_authorities(trusted, said.authorities)
+    if said.certificate:
+        certificate, key = _text(said.certificate), _text(said.key)
+        check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)
+
+
+async def renew_in_time(renew_now: Callable[[], Awaitable[object]], clock: Clock) -> None:
+    """Renew what is due now and then, without end."""
+    while True:
+        await clock.sleep(LOOK_SECONDS)
+        try:
+            await renew_now()
+        except (CertificateUnusable, ServerFailed, BusBroken, OSError, ValueError) as error:
+            log.warning("a certificate is not renewed, and will be tried again: %s", error)
+
+
+async def reload_all(servers: Mapping[NodePath, Reloadable]) -> list[NodePath]:
+    """Have servers show what is new; raises ServerFailed or BusBroken."""
+    for path, server in servers.items():
+        await server.reload()
+        log.info("the server of %s has a new certificate", path)
+    return list(servers)
+
+
+class OwnCertificate:
+    """Notices that the user put another certificate in the place of the one that servers show.
+
+    They go on with the one before until children would take the new one.
+    """
+
+    def __init__(self, said: Listening) -> None:
+        self._said = said
+        self._shown = self._digest()
+
+    async def renew_now(
+        self, servers: Mapping[NodePath, Reloadable], now_ms: int
+    ) -> list[NodePath]:
+        """Whose servers show another one now.
+
+        Raises CertificateUnusable, ServerFailed, BusBroken or OSError.
+        """
+        digest = self._digest()
+        if digest == self._shown:
+            return []
+        check_files(self._said, now_ms)
+        renewed = await reload_all(servers)
+        self._shown = digest
+        return renewed
+
+    def _digest(self) -> bytes:
+        files = (Path(self._said.certificate), Path(self._said.key))
+        return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
+
+
+def _text(file: str) -> str:
+    try:
+        # What is no text is no certificate either, and is told so by who reads that.
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        remedy = "put it there again, or name another file"
+        raise CertificateUnusable(file, error.strerror or str(error), remedy) from error
