@@ -6,9 +6,11 @@ import ssl
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.ports import free_port
 from relay.adapters.server.reach import Reach, TlsFiles
@@ -140,6 +142,18 @@ async def test_all_addresses_of_a_parent_are_tried(grove, tmp_path):
         urls = (f"tls://127.0.0.1:{dead}", *mine.reach.urls)
         child = await grove.plant("/ea", centre, replace(mine.link, urls=urls))
         await until_said(child, "Leafnode connection created")
+
+
+async def test_who_comes_and_goes_at_a_relay_is_no_trouble_of_its_link_upward(grove):
+    async with grove:
+        region = await grove.plant("/ea", await grove.plant())
+        await until_said(region, "Leafnode connection created for account")
+        at = urlsplit(region.server.leaf_urls[0])
+        _, writer = await asyncio.open_connection(at.hostname, at.port)
+        await until_said(region, f"{writer.get_extra_info('sockname')[1]} - lid")
+        writer.close()
+        await until_said(region, "Leafnode connection closed")
+        assert trouble_of(region.server.log) == ""
 
 
 async def test_who_does_not_begin_with_tls_is_told_nothing(grove, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.adapters.server.link_trouble import cause_of
+from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
 
 TRYING = "[ERR] Error trying to connect as leafnode to remote server"
 FOREIGN = "[ERR] TLS leafnode handshake error: x509: certificate signed by unknown authority"
@@ -35,3 +35,15 @@ CLOSED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: Read Error"
 def test_the_cause_that_tells_most_is_said(log, cause):
     assert cause in cause_of(log)[0]
     assert bool(cause) is bool(cause_of(log)[0])
+
+
+def test_what_children_do_and_say_is_no_trouble_of_the_link_to_the_parent():
+    child = "[INF] 10.0.0.9:4711 - lid:12 -"
+    came, left = f"{child} Leafnode connection created", f"{child} Leafnode connection closed: EOF"
+    lied = f"{child} Leafnode Error 'Authorization Violation'"
+    foreign = f"{child} TLS leafnode handshake error: certificate has expired or is not yet valid"
+    assert trouble_of([OPENED, came, left]) == trouble_of([OPENED, came, lied]) == ""
+    assert trouble_of([OPENED, CLOSED, came]) == "away"
+    assert cause_of([OPENED, CLOSED, came, foreign, REFUSED])[0] == "nobody listens there"
+    own = "[ERR] 10.0.0.1:7422 - lid:9 - Leafnode Error 'Authorization Violation'"
+    assert trouble_of([OPENED, own, came, left]) == NOT_LET_IN

@@ -1,4 +1,7 @@
-"""How the link to the parent is, by what a node's own server says of it in its log."""
+"""How the link to the parent is, by what a node's own server says of it in its log.
+
+The log of a relay's server tells of its children's links, too, and they say there what they like.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Sequence
 
 NOT_LET_IN, AWAY = "authorization violation", "away"
 _OPENED = "leafnode connection created"
+_DIALLED = f"{_OPENED} for account"
+_LINK = re.compile(r" - (lid:\d+) - ")
 NO_WEBSOCKET = "it answers, and does not let a WebSocket through"
 _CAUSES = {
     "signed by unknown authority": (
@@ -66,7 +71,7 @@ _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 def trouble_of(log: Sequence[str]) -> str:
     """What was said last about the link; "" if it is open."""
     trouble = ""
-    for line in reversed(log):
+    for line in reversed(_of_parent(log)):
         said = line.lower()
         if NOT_LET_IN in said:
             return NOT_LET_IN
@@ -79,7 +84,7 @@ def trouble_of(log: Sequence[str]) -> str:
 
 def cause_of(log: Sequence[str]) -> tuple[str, str]:
     """Why the link does not come about, and what to do; ("", "") if there is no special cause."""
-    missing = "", ""
+    missing, log = ("", ""), _of_parent(log)
     for line in reversed(log):
         said = line.lower()
         if _OPENED in said:
@@ -94,3 +99,10 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
             missing = next((why for mark, why in _NOT_THERE.items() if mark in said), missing)
     again_and_again = sum(_CLOSED in line.lower() for line in log[-_LOOKED_AT:]) > 1
     return _ENDED if again_and_again and not missing[0] else missing
+
+
+def _of_parent(log: Sequence[str]) -> list[str]:
+    """What is said of links that this server dialled, and of none that another one did."""
+    links = [(_LINK.search(line), line) for line in log]
+    ours = {link[1] for link, line in links if link and _DIALLED in line.lower()}
+    return [line for link, line in links if not link or link[1] in ours]
