@@ -278,7 +278,7 @@ class Applier:
         except FieldConflict as conflict:
             live = await self._contested(case, intent, wish, conflict)
         except SpaceError as error:
-            if not is_unchangeable(error.reason, error.message) or not may_be_recreated(case.key):
+            if not is_unchangeable(error.reason, error.message):
                 raise
             live = await self._recreate(case, intent, wish, error)
             intent = self._record.held[case.key]
@@ -332,6 +332,8 @@ class Applier:
         self, case: Case, intent: Done, wish: Object, refused: SpaceError
     ) -> Object:
         """Replace an object that cannot be changed, if it asks for that and is ours."""
+        if not may_be_recreated(case.key):
+            raise SpaceError(refused.reason, f"{refused.message}{_NEVER}") from refused
         if not case.policies.recreate:
             raise SpaceError(refused.reason, f"{refused.message}{_REMEDY}") from refused
         if not intent.made or not intent.uid:
@@ -350,6 +352,7 @@ _REFUSED = (
     f"it is there already and not ours: delete it, or annotate the object with {EXISTING}: adopt"
 )
 _OTHERS = f"it is the tree {{}}'s: let only one apply it, or annotate it with {CONFLICTS}: force"
+_NEVER = "; never recreated: undo the change, or delete it there"
 _REMEDY = f"; delete the object, or annotate it with {ON_IMMUTABLE}: recreate"
 
 

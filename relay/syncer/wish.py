@@ -21,6 +21,7 @@ TREE = "leafcast.io/tree"
 OBJECT = "leafcast.io/object"
 ADOPTED = "leafcast.io/adopted"
 
+_DENIED = " denied "
 _UNCHANGEABLE = ("immutable", "Forbidden: updates to", "may not change once set", "is forbidden on")
 
 
@@ -81,8 +82,13 @@ def without_replicas(obj: Object) -> Object:
 
 
 def is_unchangeable(reason: str, message: str) -> bool:
-    """Whether a server refused because a field cannot be changed on an object that exists."""
-    return reason in ("Invalid", "Forbidden") and any(said in message for said in _UNCHANGEABLE)
+    """Whether a server refused because a field cannot be changed on an object that exists.
+
+    What a policy of the cluster denies is none: it may deny a new object just as well.
+    """
+    if reason != "Invalid" or _DENIED in message:
+        return False
+    return any(said in message for said in _UNCHANGEABLE)
 
 
 def paths_said(wish: Mapping[str, Any]) -> Iterator[str]:

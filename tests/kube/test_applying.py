@@ -184,6 +184,26 @@ async def test_a_field_that_cannot_change_is_said_in_the_servers_words(bench, pl
         assert bench.done.of(key).uid != uid
 
 
+async def test_a_claim_is_never_made_anew(bench, server, place):
+    def claim(mode):
+        spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
+        metadata = {"name": "data", "namespace": place}
+        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        return asking({**kind, "metadata": metadata, "spec": spec}, on_immutable="recreate")
+
+    key = ObjectKey("", "persistentvolumeclaims", place, "data")
+    async with bench.running():
+        bench.want(claim("ReadWriteOnce"))
+        await bench.settled()
+        bench.want(claim("ReadWriteMany"))
+        said = await failing(bench, key, "never recreated: undo the change")
+        assert "spec is immutable after creation" in said
+        assert (await bench.space.get(key))["metadata"]["uid"] == bench.done.of(key).uid
+    # No controller runs here that would let it go.
+    unprotected = json.dumps({"metadata": {"finalizers": None}})
+    await kubectl(server, "-n", place, "patch", "pvc", "data", "--type=merge", "-p", unprotected)
+
+
 async def test_a_definition_and_its_objects_come_together(bench, server, place):
     oxen = f"oxen{place[2:6]}"
     made = definition(oxen, f"Ox{place[2:6]}")
@@ -320,8 +340,8 @@ async def test_who_takes_a_field_back_each_time_is_named_and_no_war_is_waged(ben
         await eventually(lambda: _has_image(bench, key, "web:1"), "not applied")
 
 
-async def test_what_admission_refuses_is_said_in_its_words_and_tried_again(bench, server, place):
-    key = settings_key(place)
+async def deny_without_team(server, place, said):
+    """Have the server refuse ConfigMaps of the namespace that name no team."""
     only = {"kubernetes.io/metadata.name": place}
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -339,7 +359,7 @@ async def test_what_admission_refuses_is_said_in_its_words_and_tried_again(bench
                     }
                 ],
             },
-            "validations": [{"expression": "'team' in object.data", "message": "name the team"}],
+            "validations": [{"expression": "'team' in object.data", "message": said}],
         },
     }
     binding = {
@@ -358,6 +378,11 @@ async def test_what_admission_refuses_is_said_in_its_words_and_tried_again(bench
         return code
 
     await eventually(refuses, "the policy does not act", every=0.2)
+
+
+async def test_what_admission_refuses_is_said_in_its_words_and_tried_again(bench, server, place):
+    key = settings_key(place)
+    await deny_without_team(server, place, "name the team")
     async with bench.running():
         bench.want(config_map(namespace=place, a="1"), with_limits(place))
         said = await failing(bench, key, "name the team")
@@ -368,3 +393,15 @@ async def test_what_admission_refuses_is_said_in_its_words_and_tried_again(bench
         await kubectl(server, "delete", "validatingadmissionpolicybinding", place)
         await bench.until(lambda: bench.said[key].address)
         assert bench.said[key].error == ""
+
+
+async def test_what_a_policy_denies_is_never_made_anew_for_it(bench, server, place):
+    key = settings_key(place)
+    await deny_without_team(server, place, "the team is immutable")
+    async with bench.running():
+        bench.want(asking(config_map(namespace=place, team="a"), on_immutable="recreate"))
+        await bench.settled()
+        uid = bench.done.of(key).uid
+        bench.want(asking(config_map(namespace=place, other="a"), on_immutable="recreate"))
+        await failing(bench, key, "the team is immutable")
+        assert (await bench.space.get(key))["metadata"]["uid"] == uid

@@ -82,6 +82,22 @@ def test_a_value_that_is_short_or_has_no_end_is_left_as_it_is(value):
     assert "once set" in refusal(422, {"message": f"{said[:60]}: may not change once set"}).message
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "@@ -1,6 +1,6 @@\n {\n-  1\n }\n",
+        "  core.PersistentVolumeClaimSpec{\n-   AccessModes: {},\n  }\n",
+    ],
+)
+def test_a_refusal_is_one_line_without_the_difference_that_it_shows(shown):
+    said = "spec: Forbidden: spec is immutable after creation except resources.requests"
+    assert refusal(422, {"message": f"{said}\n{shown}"}).message == said
+    webhook = 'admission webhook "a" denied the request:\n\nlabels:\n  check: no team'
+    assert refusal(403, {"message": webhook}).message == (
+        'admission webhook "a" denied the request: labels: check: no team'
+    )
+
+
 def test_a_conflict_of_managers_names_them_by_field():
     cause = {
         "reason": "FieldManagerConflict",

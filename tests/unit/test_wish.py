@@ -64,6 +64,8 @@ def test_what_an_autoscaler_sets_can_be_left_out():
         ("Invalid", "spec: Forbidden: updates to statefulset spec for fields other than", True),
         ("Invalid", "spec.replicas: must be greater than or equal to 0", False),
         ("NotFound", "field is immutable", False),
+        ("Forbidden", 'admission webhook "a" denied the request: tags are immutable', False),
+        ("Invalid", "ValidatingAdmissionPolicy 'a' denied request: tags are immutable", False),
     ],
 )
 def test_what_cannot_be_changed_is_told_from_what_is_wrong(reason, message, unchangeable):

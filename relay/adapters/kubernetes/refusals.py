@@ -43,7 +43,9 @@ _OVER_LIMIT = ("request is too large", "larger than max")
 _LEFT_OUT, _REDACTED = "…", "<redacted>"
 _SECRET_LETTERS_MIN = 3
 _MESSAGE_LETTERS_MAX = 4096
-_VALUE_LETTERS_MAX = 60
+# How a specification differs from what is there, over many lines: of today, and of older servers.
+_DIFFERENCE = re.compile(r"\n\s*(?:@@ |core\.\w+\{).*", re.DOTALL)
+_VALUE_LETTERS_MAX = 40
 _QUOTING = "Invalid value: "
 # What tells where a quoted value ends: it is JSON, or Go's form of a structure on older servers.
 _VALUE_PARTS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|[{\[(]|[}\])]|: ', re.DOTALL)
@@ -55,7 +57,9 @@ def refusal(code: int, status: object, said: str = "") -> SpaceError:
     message = form.get("message")
     if not isinstance(message, str) or not message:
         message = said or f"the server answered with HTTP status {code}"
-    message = _without_long_values(message)[:_MESSAGE_LETTERS_MAX]
+    message = _without_long_values(" ".join(_DIFFERENCE.sub("", message).split()))[
+        :_MESSAGE_LETTERS_MAX
+    ]
     given = form.get("reason")
     reason = given if isinstance(given, str) and given not in ("", "Unknown") else ""
     if code == 500 and message.startswith(_MALFORMED):
