@@ -111,12 +111,20 @@ def test_a_deployment_comes_to_life_and_goes_with_its_namespace(live_cluster):
     assert "NotFound" in live_cluster.kubectl("get", "namespace", "shop", check=False)[2]
 
 
-def test_a_server_that_keeps_house_ends_namespaces_and_runs_nothing(new_server):
+def test_a_server_that_keeps_house_ends_what_is_deleted_and_runs_nothing(new_server):
     server = new_server(workloads=False)
     server.kubectl("create", "namespace", "shop")
     server.kubectl("create", "deployment", "web", "--image=nginx", "-n", "shop")
     assert until(lambda: "default" in server.kubectl("get", "serviceaccounts", "-n", "shop"))
     assert server.kubectl("get", "replicasets", "-n", "shop", "-o", "name") == ""
+    claim = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+    server.kubectl("create", "-f", "-", stdin=claim)
+    server.kubectl("delete", "-n", "shop", "pvc", "data", "--timeout=60s")
     server.kubectl("delete", "namespace", "shop", "--timeout=60s")
 
 

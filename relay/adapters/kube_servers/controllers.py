@@ -26,8 +26,12 @@ HOUSEKEEPING = (
     "garbage-collector-controller",
     "serviceaccount-controller",
     "clusterrole-aggregation-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
 )
-"""What every API server needs, so that namespaces end and what an object owns goes with it."""
+"""What every API server needs, so that what is deleted ends: namespaces, what an object owns, and
+claims and volumes, on which each server sets a finalizer.
+"""
 _NEEDLESS = ("-node-ipam-controller", "-node-route-controller", "-service-lb-controller")
 _SAYS_READY = {
     CONTROLLER_MANAGER: '"Starting"',
