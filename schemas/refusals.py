@@ -30,6 +30,7 @@ class CodecError(WireRefused):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path or '.'}: {reason}")
         self.path = path
+        self.reason = reason
 
 
 class RecordRefused(WireRefused):

@@ -121,12 +121,14 @@ class ResourceKinds:
         self._words: dict[str, tuple[str, str]] = {}
         for word, meant in self._named(listed):
             self._words.setdefault(word, meant)
+        # Kinds that only edges may know, as placements name them.
+        self._raised = dict(_raised(listed))
 
     def resolve(self, word: str, *, guess: bool = False) -> ResourceKind:
         """The kind a word means, whatever its case; raises UnknownKind.
 
         A group may follow, after a version or not: `deployments.apps`, `deployments.v1.apps`. With
-        `guess` a plural with its group need not be known.
+        `guess` a plural need not be known that has its group, or that a placement brings up.
         """
         said = word.lower()
         meant = self._words.get(said)
@@ -134,8 +136,9 @@ class ResourceKinds:
         if meant is None:
             _, _, group = rest.partition(".")
             meant = self._words.get(f"{plain}.{group}") if group else None
-        if meant is None and guess and plain and "." in rest:
-            return ResourceKind(rest, plain, plain, namespaced=True)
+        group = self._raised.get(said, "") if guess and not rest else rest
+        if meant is None and guess and plain and "." in group:
+            return ResourceKind(group, plain, plain, namespaced=True)
         if meant is None:
             raise UnknownKind(word, difflib.get_close_matches(said, sorted(self._words), n=1))
         return self._kinds[meant]
@@ -190,6 +193,18 @@ class ResourceKinds:
                         yield word.lower(), (group, plural)
             case _:
                 return
+
+
+def _raised(objects: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The plurals that clauses of `upsync` name, each with its group."""
+    for obj in objects:
+        match obj:
+            case {"kind": "EdgePlacement", "spec": {"upsync": [*clauses]}}:
+                for clause in clauses:
+                    for plural in clause.get("resources") or ():
+                        yield str(plural), str(clause.get("apiGroup") or "")
+            case _:
+                pass
 
 
 def _qualified(word: str, group: str) -> str:

@@ -301,7 +301,7 @@ class Upsyncer:
         try:
             data = encode_copy(key, brought_up(obj))
         except CodecError as error:
-            reason = f"TooLarge: {error}"
+            reason = f"TooLarge: {error.reason}"
             return lambda: mirror.unfit(key, version, reason, 0, now())
         digest, size = hashlib.sha256(data).digest()[:16], len(data)
         if mirror.is_held(key, digest):

@@ -51,6 +51,17 @@ def test_a_custom_name_never_hides_a_built_in_one():
     assert ResourceKinds([impostor]).resolve("pods").group == ""
 
 
+def test_at_an_edge_a_plural_that_a_placement_brings_up_means_what_its_clause_says():
+    clauses = [{"resources": ["*", "pods"]}, {"apiGroup": "farm.example", "resources": ["oxen"]}]
+    raising = {"kind": "EdgePlacement", "metadata": {"name": "e"}, "spec": {"upsync": clauses}}
+    kinds = ResourceKinds([{"apiVersion": "edge.kubestellar.io/v2alpha1", **raising}])
+    assert kinds.resolve("oxen", guess=True).qualified == "oxen.farm.example"
+    assert kinds.resolve("pods", guess=True).qualified == "pods"
+    for word, guess in (("oxen", False), ("ox", True), ("*", True)):
+        with pytest.raises(UnknownKind):
+            kinds.resolve(word, guess=guess)
+
+
 def test_kinds_without_a_definition_are_learnt_from_objects():
     obj = {"apiVersion": "x.example/v1", "kind": "Box", "metadata": {"name": "b", "namespace": "n"}}
     kind = ResourceKinds([obj]).resolve("boxes")
