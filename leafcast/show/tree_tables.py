@@ -228,14 +228,16 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
-    table = _table("object")
+    table = _table()
+    # Folded, as what an object is called stands at its end.
+    table.add_column("OBJECT", max_width=NAME_WIDTH_MAX, overflow="fold")
     at_work = all(_is_at_work(item) for item in exceptions)
     table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG")
     table.add_column("AT", justify="right", no_wrap=True)
     table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     for item in exceptions:
         table.add_row(
-            Text(item["object"] or "-", overflow="ellipsis"),
+            item["object"] or "-",
             Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
             str(item["count"]),
             item["path"],

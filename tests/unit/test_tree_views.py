@@ -87,6 +87,15 @@ def test_who_never_joined_is_shown_apart_and_with_no_figures():
     assert "3 never joined; nothing to deliver yet" in nobody
 
 
+def test_what_an_object_is_called_is_told_to_its_end_also_where_there_is_little_room():
+    said = "policyreports.wgpolicyk8s.io/scans/cpol-disallow-latest-tag"
+    wrong = [(said, "TooMuch: at most 16 MiB of one edge come up")]
+    text = shown(placement_view(placement("up", failing=1, wrong=wrong), NOW))
+    lines = text[text.index("OBJECT") :].splitlines()[1:]
+    assert "".join(line[:32].split("  ")[0].strip() for line in lines).startswith(said)
+    assert max(map(len, lines)) <= 80
+
+
 def test_children_stand_below_their_parents():
     paths = ["/", "/apac", "/apac/s1", "/emea", "/emea/s1", "/emea/s2"]
     text = shown(tree_view({"nodes": [node(path) for path in paths]}, NOW))
