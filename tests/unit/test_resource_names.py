@@ -6,6 +6,7 @@ from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments
 from leafcast.show.durations import age_text, span_text
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.durations import BadDuration, read_duration
 
 OXEN = {
@@ -44,6 +45,15 @@ OXEN = {
 )
 def test_a_kind_goes_by_all_its_names(word, meant):
     assert ResourceKinds([OXEN]).resolve(word).qualified == meant
+
+
+def test_our_kinds_go_by_the_short_names_of_their_definitions():
+    for definition in custom_resource_definitions():
+        names, group = definition["spec"]["names"], definition["spec"]["group"]
+        # To kubectl, too, `sc` is a StorageClass.
+        for short in {*names["shortNames"]} - {"sc"}:
+            kind = ResourceKinds().resolve(short)
+            assert (kind.group, kind.resource) == (group, names["plural"])
 
 
 def test_a_custom_name_never_hides_a_built_in_one():
