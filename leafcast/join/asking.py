@@ -173,7 +173,7 @@ class Asking:
             elif trouble_of(server.log) == NOT_LET_IN:
                 raise _unknown_tree(self._path, self._at)
             else:
-                why = await cause_at(self._urls, *cause_of(server.log))
+                why = await cause_at(self._urls, *cause_of(server.log), self._proxy)
                 self._tell(
                     _NOT_REACHED,
                     f"the tree is not reached{why or ' at ' + self._at}; trying again",

@@ -204,7 +204,9 @@ class JoinedNode:
         if trouble == _STOPPED:
             return _other_run(self.bundle)
         said = f"its parent {self.bundle.path.parent} is not reached"
-        return f"{said}{await cause_at(self.bundle.parents, cause, remedy)}; trying again"
+        return (
+            f"{said}{await cause_at(self.bundle.parents, cause, remedy, self._proxy)}; trying again"
+        )
 
 
 def _void(bundle: Bundle) -> JoinFailed:

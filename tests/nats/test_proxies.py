@@ -190,6 +190,9 @@ async def test_a_link_goes_out_through_a_connect_proxy(grove: Grove, tmp_path, c
         refused = await grove.plant("/eb", centre, away)
         await until_said(refused, "proxy CONNECT failed")
         assert "403 Forbidden" in cause_of(refused.server.log)[0]
+        # What is behind it says why it lets no WebSocket through, to who asks through it alone.
+        assert await refusal_of(f"wss://localhost:{port}/no", link.proxy) == "404 Not Found"
+        assert await refusal_of(url, link.proxy) == await refusal_of(away.urls[0], link.proxy) == ""
 
 
 def test_a_proxy_in_between_hears_of_each_link_in_time():

@@ -22,6 +22,10 @@ CLOSED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: Read Error"
             "its name cannot be looked up",
         ),
         ([f'{TRYING} "c" (attempt 1): dial tcp 10.0.0.1:443: i/o timeout'], "nothing answers"),
+        (
+            [f'{TRYING} "c": failed to connect to proxy: dial tcp: connect: connection refused'],
+            "the proxy on the way out is not reached: nobody listens there",
+        ),
         ([FOREIGN, REFUSED], "none of the authorities signed"),
         ([REFUSED, FOREIGN], "none of the authorities signed"),
         ([FOREIGN, "[INF] Leafnode connection created", REFUSED], "nobody listens there"),
@@ -42,6 +46,8 @@ def test_what_children_do_and_say_is_no_trouble_of_the_link_to_the_parent():
     came, left = f"{child} Leafnode connection created", f"{child} Leafnode connection closed: EOF"
     lied = f"{child} Leafnode Error 'Authorization Violation'"
     foreign = f"{child} TLS leafnode handshake error: certificate has expired or is not yet valid"
+    web = [line.replace("lid:12", "lid_ws:9") for line in (came, left)]
+    assert trouble_of([OPENED, *web]) == ""
     assert trouble_of([OPENED, came, left]) == trouble_of([OPENED, came, lied]) == ""
     assert trouble_of([OPENED, CLOSED, came]) == "away"
     assert cause_of([OPENED, CLOSED, came, foreign, REFUSED])[0] == "nobody listens there"

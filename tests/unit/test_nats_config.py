@@ -92,6 +92,10 @@ def test_a_websocket_without_a_port_goes_where_the_web_is(named, dialled):
         ({"parent": ParentLink(('nats://x", account: RELAY',), nkey(5)[0])}, BadServerSettings),
         ({"parent": ParentLink(("nats://x",), nkey(5)[1])}, BadNkey),
         ({"parent": ParentLink(("wss://x:port",), nkey(5)[0])}, BadServerSettings),
+        (
+            {"parent": ParentLink(("tls://x",), nkey(5)[0], proxy="http://y:3128")},
+            BadServerSettings,
+        ),
     ],
 )
 def test_what_would_break_or_widen_the_file_is_refused(change, refusal):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 NOT_LET_IN, AWAY = "authorization violation", "away"
 _OPENED = "leafnode connection created"
 _DIALLED = f"{_OPENED} for account"
-_LINK = re.compile(r" - (lid:\d+) - ")
+_LINK = re.compile(r" - (lid\w*:\d+) - ")
 NO_WEBSOCKET = "it answers, and does not let a WebSocket through"
 _CAUSES = {
     "signed by unknown authority": (
@@ -65,6 +65,7 @@ _ENDED = (
 _LOOKED_AT = 6
 """So many lines tell what becomes of the last few links."""
 _PROXY = re.compile(r"proxy connect failed: (.*)", re.IGNORECASE)
+_NO_PROXY = "failed to connect to proxy"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
@@ -97,6 +98,9 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
                 return cause
         if _LOST[0] in said and not missing[0]:
             missing = next((why for mark, why in _NOT_THERE.items() if mark in said), missing)
+            if _NO_PROXY in said:
+                remedy = "see whether the proxy runs, and whether its URL is right"
+                missing = f"the proxy on the way out is not reached: {missing[0]}", remedy
     again_and_again = sum(_CLOSED in line.lower() for line in log[-_LOOKED_AT:]) > 1
     return _ENDED if again_and_again and not missing[0] else missing
 

@@ -181,7 +181,7 @@ def _remote(parent: ParentLink | None) -> str:
         urls=", ".join(f'"{_quotable("parent url", _dialled(url))}"' for url in parent.urls),
         seed=parent.seed,
         tls=_remote_tls(parent),
-        proxy=_proxy(parent.proxy),
+        proxy=_proxy(parent),
     )
 
 
@@ -198,11 +198,15 @@ def _dialled(url: str) -> str:
     return parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}").geturl()
 
 
-def _proxy(url: str) -> str:
+def _proxy(parent: ParentLink) -> str:
     """The way out; the server wants name and password apart."""
-    if not url:
+    if not parent.proxy:
         return ""
-    parts = urlsplit(_quotable("proxy", url))
+    if other := next((url for url in parent.urls if urlsplit(url).scheme not in WEB_PORTS), None):
+        # The server would dial it past the proxy, and say nothing of that.
+        rule = f"only WebSockets go through one: leave it out, or dial wss:// and not {other}"
+        raise BadServerSettings("proxy", rule)
+    parts = urlsplit(_quotable("proxy", parent.proxy))
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadServerSettings("proxy", "it is an HTTP proxy, as in http://proxy.example:3128")
     said = [f'url: "{parts.scheme}://{parts.netloc.rpartition("@")[2]}"']

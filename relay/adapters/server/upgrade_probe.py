@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from relay.adapters.server.link_trouble import NO_WEBSOCKET
 
@@ -16,16 +17,19 @@ _UPGRADED = "101"
 _KEY = "bGVhZmNhc3QgaXMgaGVyZQ=="
 
 
-async def cause_at(urls: Sequence[str], cause: str, remedy: str) -> str:
-    """How a cause is said of these addresses, a proxy's own words with it; "" without a cause."""
+async def cause_at(urls: Sequence[str], cause: str, remedy: str, proxy: str = "") -> str:
+    """How a cause is said of these addresses, a proxy's own words with it; "" without a cause.
+
+    `proxy` is the way out to them, if there is one.
+    """
     if not cause:
         return ""
-    status = await refusal_of(urls[0]) if cause == NO_WEBSOCKET else ""
+    status = await refusal_of(urls[0], proxy) if cause == NO_WEBSOCKET else ""
     quoted = f" ({status})" if status else ""
     return f" at {', '.join(urls)}: {cause}{quoted}; {remedy}"
 
 
-async def refusal_of(url: str) -> str:
+async def refusal_of(url: str, proxy: str = "") -> str:
     """The status with which a ws or wss URL refuses to upgrade, as in `404 Not Found`.
 
     "" if it does upgrade, or if nothing can be learnt: who believes in certificates is the server.
@@ -45,9 +49,9 @@ async def refusal_of(url: str) -> str:
         "Sec-WebSocket-Version: 13",
         f"Sec-WebSocket-Key: {_KEY}",
     ]
-    with suppress(OSError, TimeoutError, ValueError):
+    with suppress(OSError, TimeoutError, ValueError, EOFError, asyncio.LimitOverrunError):
         async with asyncio.timeout(PROBE_SECONDS):
-            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context)
+            reader, writer = await _connected(parts.hostname or "", port, context, proxy)
             try:
                 writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
                 said = (await reader.readline())[:LINE_BYTES_MAX].decode(errors="replace")
@@ -56,3 +60,27 @@ async def refusal_of(url: str) -> str:
         status = said.partition(" ")[2].strip()
         return "" if status.startswith(_UPGRADED) else status
     return ""
+
+
+async def _connected(
+    host: str, port: int, context: ssl.SSLContext | None, proxy: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection, through the HTTP proxy if one is named; raises OSError or ValueError."""
+    if not proxy:
+        return await asyncio.open_connection(host, port, ssl=context)
+    way = urlsplit(proxy)
+    secured = way.scheme == "https"
+    at = way.port or (443 if secured else 80)
+    reader, writer = await asyncio.open_connection(way.hostname, at, ssl=secured or None)
+    lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
+    if way.username:
+        known = f"{unquote(way.username)}:{unquote(way.password or '')}".encode()
+        lines.append(f"Proxy-Authorization: Basic {b64encode(known).decode()}")
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+    said = await reader.readuntil(b"\r\n\r\n")
+    if b" 200" not in said.partition(b"\r\n")[0]:
+        writer.transport.abort()
+        raise ConnectionRefusedError
+    if context is not None:
+        await writer.start_tls(context, server_hostname=host)
+    return reader, writer
