@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ class Tree(Protocol):
 
     async def run(self) -> None: ...
 
-    async def apply(self, objects: Sequence[Mapping[str, Any]]) -> list[str]: ...
+    async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None: ...
 
     def view(self) -> TreeView: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,6 @@ from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
 from schemas.enrolment import NO_WAY_UP, plain_answer
 from schemas.identity import NodePath, TreeId
-from schemas.objects import BUILT_IN_KINDS
 from schemas.wording import many
 
 VIEW_SECONDS = 0.1
@@ -122,18 +121,11 @@ class LocalTree:
                 self.up.set()
                 self._touch()
 
-    async def apply(self, objects: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Apply objects to the centre's workload space; says what became of each."""
+    async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Apply objects to the centre's workload space, one after the other."""
         assert self.workloads is not None
-        kinds = BUILT_IN_KINDS.extended_by(objects)
-        said = []
         for obj in objects:
-            key = kinds.key_of(obj)
-            before = await self.workloads.get(key)
-            after = await self.workloads.apply(dict(obj), USER_MANAGER)
-            verb = "created" if before is None else _verb(before, after)
-            said.append(f"{_title(obj)} {verb}")
-        return said
+            await self.workloads.apply(dict(obj), USER_MANAGER)
 
     def view(self) -> TreeView:
         """What is known of the tree now."""
@@ -372,19 +364,3 @@ def streams_of(centre: NodeRuntime) -> CentreServer:
 
 async def _no_one_decides(_request: bytes) -> bytes:
     return plain_answer(NO_WAY_UP)
-
-
-def _title(obj: Mapping[str, Any]) -> str:
-    """`deployment.apps/web`, as kubectl says it."""
-    group = str(obj["apiVersion"]).rpartition("/")[0]
-    kind = str(obj["kind"]).lower()
-    return (
-        f"{kind}.{group}/{obj['metadata']['name']}"
-        if group
-        else f"{kind}/{obj['metadata']['name']}"
-    )
-
-
-def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
-    return "unchanged" if same else "configured"
