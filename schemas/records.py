@@ -84,7 +84,6 @@ class DeltaHead(Record, frozen=True):
     body_hash: bytes
     alternatives: tuple[Alternative, ...]
     last_loss: Natural
-    priority: Natural = 0
     # Under a rollout the generation with which that began: what was reported of it or a later one
     # counts as it says. 0 is no rollout.
     steady: Natural = 0

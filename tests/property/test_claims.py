@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.destination.assignment import Rank
 from relay.core.destination.claims import Claim, ObjectOwnership
 from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
@@ -24,10 +23,7 @@ entries = st.builds(
     flags=st.integers(0, 7),
     name=st.sampled_from(["x", "y"]),
 )
-priorities = {"p1": 0, "p2": 1, "p3": 0}
-claims = st.sampled_from(["p1", "p2", "p3"]).flatmap(
-    lambda p: st.builds(Claim, st.just(p), st.just(Rank(priorities[p])), entries)
-)
+claims = st.builds(Claim, st.sampled_from(["p1", "p2", "p3"]), entries)
 # A placement lists an object once.
 some_claims = st.lists(claims, max_size=8, unique_by=lambda one: (one.placement, one.entry.name))
 
@@ -35,7 +31,6 @@ some_claims = st.lists(claims, max_size=8, unique_by=lambda one: (one.placement,
 steps = st.lists(
     st.tuples(
         st.sampled_from(["p1", "p2", "p3"]),
-        st.integers(0, 2),
         st.lists(entries, max_size=2, unique_by=lambda one: one.name),
         st.booleans(),
     ),
@@ -48,7 +43,8 @@ def put_all(some):
     claims = ObjectOwnership()
     for placement in dict.fromkeys(claim.placement for claim in some):
         mine = [claim for claim in some if claim.placement == placement]
-        claims.put(placement, mine[0].rank, [claim.entry for claim in mine])
+        gated = mine[0].gated
+        claims.put(placement, [claim.entry for claim in mine], gated=gated)
     claims.resolve()
     return claims
 
@@ -81,7 +77,7 @@ def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
     assert chosen.wanted.keys() == {claim.entry.key for claim in some}
     for key, wanted in chosen.wanted.items():
         asking = [claim for claim in some if claim.entry.key == key]
-        first = min(asking, key=lambda claim: (-claim.rank.priority, claim.placement))
+        first = min(asking, key=lambda claim: claim.placement)
         same = [c for c in asking if c.entry.space == first.entry.space]
         others = [c for c in asking if c not in same and c.entry.reference != wanted.reference]
         kept = {claim.placement for claim in asking if claim not in others}
@@ -96,9 +92,9 @@ def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
 @given(steps)
 def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
     claims, now = ObjectOwnership(), {}
-    for placement, priority, listed, resolves in steps:
-        claims.put(placement, Rank(priority), listed)
-        now[placement] = [Claim(placement, Rank(priority), one) for one in listed]
+    for placement, listed, resolves in steps:
+        claims.put(placement, listed)
+        now[placement] = [Claim(placement, one) for one in listed]
         if resolves:
             claims.resolve()
     claims.resolve()
@@ -108,15 +104,15 @@ def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
 @given(steps, steps)
 def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
     claims = ObjectOwnership()
-    for placement, priority, listed, _ in before:
-        claims.put(placement, Rank(priority), listed)
+    for placement, listed, _ in before:
+        claims.put(placement, listed)
     claims.resolve()
     former = {placement: said(claims, [placement])[1:] for placement in ("p1", "p2", "p3")}
     wanted = {key: (want.reference, want.create_only) for key, want in claims.wanted.items()}
     whole = dict(claims.wanted)
     differ = {}
-    for placement, priority, listed, _ in after:
-        differ.setdefault(placement, set()).update(claims.put(placement, Rank(priority), listed))
+    for placement, listed, _ in after:
+        differ.setdefault(placement, set()).update(claims.put(placement, listed))
     moved = claims.resolve()
     assert moved.wants or whole == claims.wanted
     assert set(moved.toggled) == whole.keys() ^ claims.wanted.keys()
@@ -130,8 +126,8 @@ def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
 
 
 def test_a_change_of_one_placement_moves_no_other_that_claims_something_else_or_the_same():
-    claims = put_all([Claim("p1", Rank(0), entry(name="x")), Claim("p2", Rank(0), entry(name="y"))])
-    claims.put("p3", Rank(), [entry(name="y")])
+    claims = put_all([Claim("p1", entry(name="x")), Claim("p2", entry(name="y"))])
+    claims.put("p3", [entry(name="y")])
     moved = claims.resolve()
     assert (moved.told, moved.toggled, moved.wants) == ({}, [], True)
 
@@ -146,35 +142,29 @@ def resolved_one(*some):
 
 def test_of_one_source_the_highest_revision_counts_whoever_wants_it():
     only, losers = resolved_one(
-        Claim("p1", Rank(9), entry(revision=1)),
-        Claim("p2", Rank(0), entry(revision=2, address="b" * 64)),
+        Claim("p1", entry(revision=1)),
+        Claim("p2", entry(revision=2, address="b" * 64)),
     )
     assert (only.reference.address, only.placements) == ("b" * 64, ("p1", "p2"))
     assert not losers
 
 
-def test_of_two_sources_the_higher_priority_wins_and_the_other_is_told():
-    other = Claim("p1", Rank(0), entry("t", address="b" * 64))
-    only, losers = resolved_one(other, Claim("p2", Rank(1), entry()))
-    assert only.placements == ("p2",)
-    assert losers == {"p1": "p2"}
+def test_of_two_sources_the_first_placement_key_wins_and_the_other_is_told():
+    other = Claim("p1", entry("t", address="b" * 64))
+    only, losers = resolved_one(Claim("p2", entry()), other)
+    assert only.placements == ("p1",)
+    assert losers == {"p2": "p1"}
 
 
 def test_two_sources_that_say_the_same_of_an_object_both_have_it():
-    only, losers = resolved_one(Claim("p1", Rank(0), entry("t")), Claim("p2", Rank(1), entry()))
+    only, losers = resolved_one(Claim("p1", entry("t")), Claim("p2", entry()))
     assert (only.placements, losers) == (("p1", "p2"), {})
-
-
-def test_of_equal_priority_the_first_placement_key_wins():
-    other = Claim("p1", Rank(1), entry("t", address="b" * 64))
-    only, _ = resolved_one(Claim("p2", Rank(1), entry()), other)
-    assert only.placements == ("p1",)
 
 
 def test_create_only_holds_only_if_all_say_so_and_what_is_wanted_back_adds_up():
     create, back = (
-        Claim("p1", Rank(0), entry(flags=CREATE_ONLY)),
-        Claim("p2", Rank(0), entry(flags=2)),
+        Claim("p1", entry(flags=CREATE_ONLY)),
+        Claim("p2", entry(flags=2)),
     )
     assert resolved_one(create)[0].create_only
     both, _ = resolved_one(create, back)
@@ -183,10 +173,10 @@ def test_create_only_holds_only_if_all_say_so_and_what_is_wanted_back_adds_up():
 
 
 def test_what_is_under_a_rollout_goes_no_further_than_its_gates_whoever_has_something_newer():
-    gated = Claim("p1", Rank(gated=True), entry(revision=1))
-    newer = Claim("p2", Rank(9), entry(revision=2, address="b" * 64))
+    gated = Claim("p1", entry(revision=1), gated=True)
+    newer = Claim("p2", entry(revision=2, address="b" * 64))
     only, losers = resolved_one(gated, newer)
     assert (only.reference.address, only.placements) == ("a" * 64, ("p1", "p2"))
     assert not losers
-    again = Claim("p3", Rank(gated=True), entry(revision=3, address="b" * 64))
+    again = Claim("p3", entry(revision=3, address="b" * 64), gated=True)
     assert resolved_one(gated, newer, again)[0].reference.address == "b" * 64

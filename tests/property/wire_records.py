@@ -83,7 +83,7 @@ def keys_of(source, generation, term, trace, references, grants, roots, threshol
 
 
 records = {
-    "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers, numbers),
+    "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers),
     "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
     "location": st.builds(LocationRecord, *base, text_maps, text_maps, st.none() | selectors),
     "node": st.builds(NodeRecord, *base, paths, texts),

@@ -49,7 +49,7 @@ def steady_change(one: Run) -> None:
     deleted: float | None = None
     while one.world.now < end:
         at += 1
-        put(one, "p1", replace(placed, salt=f"{at}", priority=at % 2))
+        put(one, "p1", replace(placed, salt=f"{at}"))
         one.world.run(STEADY_EVERY)
         if deleted is None and one.world.now >= gone_at:
             deleted = one.world.now
@@ -177,7 +177,7 @@ def inventory_later(one: Run) -> None:
     lose_ledger(one)
     one.world.run(MINUTE)
     for name, placed in placements.items():
-        one.centre.put_placement(name, replace(placed, priority=1))
+        one.centre.put_placement(name, replace(placed, salt="again"))
     one.world.run(5 * MINUTE)
     for edge in edges_of(one):
         require({A, B, C} <= edge.space.objects.keys(), NO_IGNORANCE, f"{edge.path} let go")
@@ -280,7 +280,7 @@ def later_version(one: Run) -> None:
     select(one, "p2", NOWHERE)
     one.world.run(1.0)
     everywhere(one, "p1", A, D)
-    put(one, "p2", replace(one.centre.model.placements["p2"], priority=1))
+    put(one, "p2", replace(one.centre.model.placements["p2"], salt="again"))
     one.world.run(MINUTE)
     one.world.heal(region.path)
     for key in (B, C):

@@ -126,7 +126,6 @@ class Placed:
     canary: Arm | None = None
     below: int = 0
     salt: str = ""
-    priority: int = 0
     after: tuple[Dependency, ...] = ()
     rungs: tuple[Rung, ...] = ()
     # In which wave they are whom no rung admits; without one it is under no rollout.
@@ -283,6 +282,5 @@ def _head(name: str, placed: Placed, body: bytes, last_loss: int) -> DeltaHead:
         body_hash=hashlib.sha256(body).digest(),
         alternatives=placed.alternatives,
         last_loss=last_loss,
-        priority=placed.priority,
         steady=placed.steady,
     )

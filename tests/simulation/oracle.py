@@ -367,7 +367,7 @@ class Oracle(Watcher):
         )
 
     def _wins(self, path: NodePath, key: ObjectKey, address: str) -> bool:
-        """Whether another placement brings the object there, as newer or by priority."""
+        """Whether another placement brings the object there, as newer or by its key."""
         return prescribed(self.centre).get(path, {}).get(key, address) != address
 
     def _in_flight(self) -> bool:

@@ -106,7 +106,7 @@ class Planned:
         if self._placed.get(name) == placed and key in self._state.placements:
             return self._state.placements[key]
         entries = {at: manifest_entry(at, content) for at, content in placed.arm.contents}
-        return Delivery(name, key, placed.alternatives, entries, placed.priority)
+        return Delivery(name, key, placed.alternatives, entries)
 
 
 def _said(before: State, after: State) -> dict[NodePath, dict[ObjectKey, Action]]:

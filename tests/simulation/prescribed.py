@@ -110,16 +110,16 @@ def _chosen(model: Model) -> dict[str, dict[ObjectKey, Content]]:
 
 def winners(model: Model, target: Target) -> dict[ObjectKey, Content]:
     """What a destination holds: one content per object."""
-    rivals: dict[ObjectKey, list[tuple[int, str, Content, bool]]] = {}
+    rivals: dict[ObjectKey, list[tuple[str, Content, bool]]] = {}
     for name, arm in claims_at(model, target).items():
         for key, content in arm.contents:
             placed = model.placements[name]
-            claim = (-placed.priority, placement_key(name), content, bool(placed.wave))
+            claim = (placement_key(name), content, bool(placed.wave))
             rivals.setdefault(key, []).append(claim)
     chosen = {}
     for key, claims in rivals.items():
-        first = min(claims, key=lambda claim: claim[:2])[2].space
-        same = [(gated, content) for _, _, content, gated in claims if content.space == first]
+        first = min(claims, key=lambda claim: claim[0])[1].space
+        same = [(gated, content) for _, content, gated in claims if content.space == first]
         # What is under a rollout goes no further than its gates.
         chosen[key] = max(same, key=lambda each: (each[0], each[1].revision))[1]
     return chosen

@@ -203,7 +203,6 @@ class Steered:
             self.placed.alternatives,
             self._arm(last),
             salt=self.name,
-            priority=self.placed.priority,
             rungs=rungs,
             wave=last.name or NO_GATE,
         )

@@ -242,7 +242,7 @@ class Workload:
 
     def _placed(self) -> Placed:
         keys = self._random.sample(self._objects, self._random.randint(1, 3))
-        return Placed(self._alternatives(), self._arm(keys), priority=self._random.randint(0, 1))
+        return Placed(self._alternatives(), self._arm(keys))
 
     def _alternatives(self) -> tuple[Alternative, ...]:
         count = self._random.choice((1, 1, 2))

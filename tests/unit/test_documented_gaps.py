@@ -69,7 +69,7 @@ G16: statuses of all kinds are merged, and cleared when switched off
     test_all_copies_return_one_status_and_none_when_it_is_switched_off
 G17: what two sources say otherwise of one object is told
   property/test_claims.py
-    test_of_two_sources_the_higher_priority_wins_and_the_other_is_told
+    test_of_two_sources_the_first_placement_key_wins_and_the_other_is_told
   kube/test_edge_faults.py
     test_of_two_hubs_that_want_one_object_one_has_it_and_the_other_says_so
 G18: who is silent is unreachable, and since when

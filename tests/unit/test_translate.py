@@ -181,7 +181,7 @@ def test_what_takes_the_key_of_a_deleted_placement_may_be_less():
 def test_when_it_was_issued_makes_no_difference():
     first = issued(say(objects(config("a"))), 7).head
     assert same(first, wire.replace(first, generation=8, term="0" * 16, trace="t", last_loss=3))
-    assert not same(first, wire.replace(first, priority=1))
+    assert not same(first, wire.replace(first, steady=1))
     assert not same(first, None)
 
 

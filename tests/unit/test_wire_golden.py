@@ -72,7 +72,7 @@ SYNC_TARGET = Source("edge.kubestellar.io/SyncTarget", "inv", "", "t")
 LOCATION = Source("edge.kubestellar.io/Location", "inv", "", "l")
 HERE = NodePath.parse("/emea/s1")
 RECORDS: dict[RecordKind, Record] = {
-    "delta": DeltaHead(PLACEMENT, 7, TERM, "tr", (), HASHED, WHO, 5, 1, 3),
+    "delta": DeltaHead(PLACEMENT, 7, TERM, "tr", (), HASHED, WHO, 5, 3),
     "profile": Profile(
         SYNC_TARGET, 7, TERM, "", (), DestinationId("inv-mb-u"), HERE, LABELS, {}, {"p": "q"}
     ),
@@ -190,17 +190,17 @@ GOLDEN: dict[str, str] = {
         "a2496e91a470726f64a0"
     ),
     "delta payload": (
-        "9a94d921656467652e6b7562657374656c6c61722e696f2f45646765506c6163656d656e74a37764"
+        "9994d921656467652e6b7562657374656c6c61722e696f2f45646765506c6163656d656e74a37764"
         "73a0a473686f7007b035343635373236643534363537323664a2747290c4204f45c01a1bf2937283"
         "252bee9c3fff63c26153d1d49c4d6fd338ad882ce26ce49193a86c6f636174696f6e9193a3656e76"
-        "a2496e91a470726f64a3696e76050103"
+        "a2496e91a470726f64a3696e760503"
     ),
     "delta signature": (
-        "8d8ef935fb7be6d717b9b8209503d2fe64f2363adb39ffc5aa9fff89187b7e7b163b246ae262006c"
-        "cb997d1aa2b644451ac88bfa48fe961bd82fcda123927602"
+        "746310b6d099cbd739bc60f3dff06e81fc829495102574f93579e0e8db2bb7592550bc074ffa15db"
+        "dacc421e298d1cfc951e8e31473bd04837f482fbbe723001"
     ),
-    "delta message": "b53328623d410b972e41b75408ec65eccf052040faa119721eb83d2a6d6650c0 732",
-    "delta term": "b88667cc87593d109198881897d875a3",
+    "delta message": "28d0e2baec61aea6e275c96ec5813f56d7de92fcd6ef1d97cf970ed716ab0c93 731",
+    "delta term": "313f6361e954c604441fb60eb4d48b40",
     "profile payload": (
         "9c94be656467652e6b7562657374656c6c61722e696f2f53796e63546172676574a3696e76a0a174"
         "07b035343635373236643534363537323664a090a8696e762d6d622d75a82f656d65612f733181a3"

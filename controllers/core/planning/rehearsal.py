@@ -198,7 +198,7 @@ class _Change:
             head = work.draft.record
             assert isinstance(head, DeltaHead)
             entries = work.translation.entries
-            made = Delivery(self.name, self._key, head.alternatives, entries, head.priority)
+            made = Delivery(self.name, self._key, head.alternatives, entries)
             return self._holding(made)
         if self._faults:
             assert self._placement is not None
@@ -248,7 +248,7 @@ def _delivered(issued: Issued) -> Delivery:
     head = issued.head
     name = placement_of(head.source) or head.source.name
     entries = issued.entries or NOTHING
-    return Delivery(name, head.source.key, head.alternatives, entries, head.priority)
+    return Delivery(name, head.source.key, head.alternatives, entries)
 
 
 def _with_inventory(stage: Stage, written: Written, state: State) -> tuple[State, tuple[str, ...]]:

@@ -30,7 +30,6 @@ class Delivery:
     key: MailKey
     alternatives: tuple[Alternative, ...]
     entries: Entries
-    priority: int = 0
     # What can be customized nowhere, by object: as long as it is so the placement stays as it is.
     faults: Mapping[ObjectKey, tuple[Fault, ...]] = field(default_factory=dict)
     # What is not selected any more and stays until a person lets it go, and why.

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 
 from controllers.core.planning.copies import Copies, Copy
 from controllers.core.planning.states import NOTHING, Delivery, State
-from relay.core.destination.assignment import Rank
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customizing import Form
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
@@ -97,7 +96,7 @@ class _Side:
 
     def wanted(self, key: ObjectKey) -> DesiredObject | None:
         claims = [
-            Claim(it.key, Rank(it.priority), entry, self._form(it, entry))
+            Claim(it.key, entry, self._form(it, entry))
             for it in self.holding.values()
             if (entry := it.entries.get(key)) is not None
         ]

@@ -9,16 +9,6 @@ from relay.core.destination.removals import DROPPED
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.content.sealing import SealingKey
-from schemas.records import DeltaHead
-
-
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """How a placement's claims stand to those of others."""
-
-    priority: int = 0
-    # Under a rollout: among claims from one source they go before those that are not.
-    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +17,6 @@ class Assignment:
 
     # None where the destination gets nothing of it, or nothing is known of it yet.
     arm: Reference | None
-    rank: Rank
     # None until the arm's content is here; without an arm to fetch it is withheld.
     entries: tuple[ManifestEntry, ...] | None = None
     # What stays in force until then.
@@ -38,29 +27,26 @@ class Assignment:
     key: SealingKey | None = None
     # The generation of the record by which it is so.
     cause: int = field(default=DROPPED, compare=False)
+    # Under a rollout: among claims from one source its own go before those that are not.
+    gated: bool = False
 
     @property
     def in_force(self) -> tuple[ManifestEntry, ...]:
         return self.former if self.entries is None else self.entries
 
 
-def rank_of(head: DeltaHead) -> Rank:
-    """How the claims of a placement stand to those of others."""
-    return Rank(head.priority, head.is_gated)
-
-
 def following(
-    former: Assignment | None, arm: Reference | None, rank: Rank, cause: int
+    former: Assignment | None, arm: Reference | None, cause: int, *, gated: bool
 ) -> Assignment:
     """What follows for an arm; what was held stays in force until its entries are known."""
     if arm is None:
-        return Assignment(None, rank, (), cause=cause)
+        return Assignment(None, (), cause=cause, gated=gated)
     if former is None:
-        return Assignment(arm, rank, cause=cause)
-    forms, key = former.forms, former.key
-    if former.entries is None:
+        return Assignment(arm, cause=cause, gated=gated)
+    forms, key, entries = former.forms, former.key, former.entries
+    if entries is None:
         # Two records in a row took something, and nothing came of the first yet.
         cause = max(cause, former.cause)
     elif former.arm == arm:
-        return Assignment(arm, rank, former.entries, forms=forms, key=key, cause=cause)
-    return Assignment(arm, rank, former=former.in_force, forms=forms, key=key, cause=cause)
+        return Assignment(arm, entries, (), forms, key, cause, gated)
+    return Assignment(arm, None, former.in_force, forms, key, cause, gated)

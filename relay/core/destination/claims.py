@@ -2,7 +2,7 @@
 
 Of one object wanted by several placements from one source, the highest source revision counts, and
 before it what is under a rollout: that goes no further than its gates. From different sources the
-placement first by (priority, key), and others that say something else of it are told.
+placement with the first key, and others that say something else of it are told.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from relay.core.destination.assignment import Rank
 from relay.core.destination.customizing import Form, Forms
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
@@ -24,14 +23,15 @@ _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A placement in force here asks for an object; a higher priority goes first."""
+    """A placement in force here asks for an object."""
 
     placement: MailKey
-    rank: Rank
     entry: ManifestEntry
     form: Form | None = None
     # If the object is sealed.
     sealed_under: SealingKey | None = None
+    # Under a rollout.
+    gated: bool = False
 
     @property
     def address(self) -> ContentHash:
@@ -118,15 +118,16 @@ class ObjectOwnership:
     def put(
         self,
         placement: MailKey,
-        rank: Rank,
         entries: Iterable[ManifestEntry],
         forms: Forms = MappingProxyType({}),
         sealed_under: SealingKey | None = None,
+        *,
+        gated: bool = False,
     ) -> Iterable[ObjectKey]:
         """Set what a placement claims, instead of what it did; names the objects that differ."""
         former = self._by_placement.pop(placement, {})
         claims = {
-            entry.key: Claim(placement, rank, entry, forms.get(entry.key), sealed_under)
+            entry.key: Claim(placement, entry, forms.get(entry.key), sealed_under, gated)
             for entry in entries
         }
         if claims:
@@ -209,7 +210,7 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
 
     The object is create-only if all that ask for it say so; what they want returned adds up.
     """
-    first = min(claims, key=lambda claim: (-claim.rank.priority, claim.placement, _source(claim)))
+    first = min(claims, key=lambda claim: (claim.placement, _source(claim)))
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
     best = max(same, key=_newness)
@@ -232,7 +233,7 @@ def _newness(claim: Claim) -> tuple[int | str, ...]:
     """Gates, then the revision; the rest only makes the choice the same for all who choose."""
     entry, made = claim.entry, claim.form.address if claim.form is not None else ""
     return (
-        claim.rank.gated,
+        claim.gated,
         entry.revision,
         entry.address,
         made,

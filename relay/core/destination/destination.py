@@ -15,7 +15,7 @@ from typing import NamedTuple
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.opening import Opening
 from relay.core.destination.admissions import Admissions, in_wave
-from relay.core.destination.assignment import Assignment, Rank, following, rank_of
+from relay.core.destination.assignment import Assignment, following
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
 from relay.core.destination.customizing import (
@@ -164,7 +164,7 @@ class Destination:
         self._order.put(key, head, body.after)
         self._order.held.pop(key, None)
         arm = self._admit(key, body, now)
-        assignment = following(former, arm, rank_of(head), cause)
+        assignment = following(former, arm, cause, gated=head.is_gated)
         if arm is None:
             self.upsync.put(key, ())
         if not self._customizing.is_current(assignment.forms):
@@ -198,7 +198,7 @@ class Destination:
             self.admissions.end(key)
             self._awaiting.pop(key, None)
             self._tallies.pop(key, None)
-            self._ownership.put(key, Rank(), ())
+            self._ownership.put(key, ())
             self._causes.lost(self._history.objects(key), cause)
             self._changed[key] = None
         elif self.profile is not None:
@@ -483,7 +483,11 @@ class Destination:
         if assignment.entries is None:
             self._awaiting[key] = None
         differ = self._ownership.put(
-            key, assignment.rank, assignment.in_force, assignment.forms, assignment.key
+            key,
+            assignment.in_force,
+            assignment.forms,
+            assignment.key,
+            gated=assignment.gated,
         )
         claimed = self._ownership.of(key)
         self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
@@ -518,7 +522,7 @@ class Destination:
         if self._withheld.begin(key, now):
             self._changed[key] = None
         if former is None:
-            self._assign(key, Assignment(None, rank_of(head)))
+            self._assign(key, Assignment(None, gated=head.is_gated))
 
     def _admit(self, key: MailKey, body: DeltaBody, now: Instant) -> Reference | None:
         """The arm that the gates give this destination now."""
@@ -535,7 +539,7 @@ class Destination:
         assignment = self._assigned.get(key)
         if assignment is None or not summary.states or self.profile is None:
             return summary
-        return in_wave(summary, self.admissions.of(key), self.profile, gated=assignment.rank.gated)
+        return in_wave(summary, self.admissions.of(key), self.profile, gated=assignment.gated)
 
     def _tally(self, key: MailKey) -> Tally:
         """The placement's objects as they are now."""
