@@ -22,7 +22,15 @@ OBJECT = "leafcast.io/object"
 ADOPTED = "leafcast.io/adopted"
 
 _DENIED = " denied "
-_UNCHANGEABLE = ("immutable", "Forbidden: updates to", "may not change once set", "is forbidden on")
+_UNCHANGEABLE = (
+    "immutable",
+    "Forbidden: updates to",
+    "may not change once set",
+    "may not be changed in an update",
+    "may not change fields other than",
+    "cannot change roleRef",
+    "is forbidden on",
+)
 
 
 def marked(obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool) -> Object:

@@ -184,6 +184,42 @@ async def test_a_field_that_cannot_change_is_said_in_the_servers_words(bench, pl
         assert bench.done.of(key).uid != uid
 
 
+def role_binding(place, role):
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "mine", "namespace": place},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "me"}],
+    }
+
+
+def priority_class(place, name):
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**kind, "metadata": {"name": place}, "value": {"one": 1, "other": 2}[name]}
+
+
+def settings_for_ever(place, value):
+    return {**config_map(namespace=place, value=value), "immutable": True}
+
+
+@pytest.mark.parametrize("made", [role_binding, priority_class, settings_for_ever])
+async def test_in_whatever_words_a_field_cannot_change_it_is_made_anew_on_request(
+    bench, place, made
+):
+    async with bench.running():
+        bench.want(made(place, "one"))
+        (key,) = bench.wanted
+        await bench.settled()
+        uid = bench.done.of(key).uid
+        bench.want(made(place, "other"))
+        await failing(bench, key, "leafcast.io/on-immutable: recreate")
+        bench.want(asking(made(place, "other"), on_immutable="recreate"))
+        await bench.settled()
+        assert bench.done.of(key).uid != uid
+
+
 async def test_a_claim_is_never_made_anew(bench, server, place):
     def claim(mode):
         spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}

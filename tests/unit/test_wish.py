@@ -62,6 +62,9 @@ def test_what_an_autoscaler_sets_can_be_left_out():
     [
         ("Invalid", 'Service "a" is invalid: spec.clusterIP: field is immutable', True),
         ("Invalid", "spec: Forbidden: updates to statefulset spec for fields other than", True),
+        ("Invalid", "roleRef: Invalid value: …: cannot change roleRef", True),
+        ("Invalid", "value: Forbidden: may not be changed in an update.", True),
+        ("Invalid", "spec: Forbidden: pod updates may not change fields other than `a`", True),
         ("Invalid", "spec.replicas: must be greater than or equal to 0", False),
         ("NotFound", "field is immutable", False),
         ("Forbidden", 'admission webhook "a" denied the request: tags are immutable', False),
