@@ -174,7 +174,7 @@ class Controllers:
         on with: an edge that lacks a key keeps what it has until the key comes.
         """
         await self.caught_up()
-        if self.keys.sealing.announced is self.keys.sealing.ring:
+        if not self.keys.sealing.changes:
             self.keys.sealing.announce(dice)
         for mailboxes in self.inventories:
             mailboxes.look_at_all()

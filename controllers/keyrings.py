@@ -33,6 +33,11 @@ class CentreKeyring:
         """Whether content is sealed."""
         return bool(self.ring.masters)
 
+    @property
+    def changes(self) -> bool:
+        """Whether content does not follow yet what was announced."""
+        return self.announced.masters != self.ring.masters
+
     def announce(self, dice: Dice) -> None:
         """Make a new master; the first one turns a tree that sealed nothing.
 

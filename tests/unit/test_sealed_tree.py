@@ -77,6 +77,17 @@ async def test_a_new_fleet_key_changes_all_content_and_nothing_that_is_applied(t
         await tree.until("shop", lambda it: it.generation > generation and synced(2)(it))
 
 
+async def test_another_key_of_a_placement_holds_up_no_other_fleet_key(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(SECRET, POLICY)
+        await tree.until("shop", synced(2))
+        sealing = tree.controllers.keys.sealing
+        before = sealing.ring.masters
+        tree.controllers.translator.rotate_key("shop")
+        await tree.controllers.rotate_fleet(tree.dice)
+        assert sealing.ring.masters[1:] == before
+
+
 async def test_no_key_changes_while_a_space_cannot_be_asked(tmp_path, monkeypatch):
     async with memory_tree(tmp_path, PATHS) as tree:
         await tree.apply(SECRET, POLICY)
