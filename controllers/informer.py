@@ -135,7 +135,7 @@ class Informer:
             self._first |= objects
         else:
             await self._believe()
-            kind = (interest.group, interest.resource) if interest else None
+            kind = interest.group_resource if interest else None
             self._handler.listed(objects, kind)
 
     async def _change(self, change: Change) -> None:

@@ -120,7 +120,7 @@ class MailboxController:
 
     def not_served(self, event: Unserved) -> None:
         """Say why a kind cannot be read."""
-        if (event.interest.group, event.interest.resource) == CONFIG_MAPS:
+        if event.interest.group_resource == CONFIG_MAPS:
             self._registry.properties_unread()
         self._registry.errors[f"{event.interest.resource}/Unserved"] = event.message
 

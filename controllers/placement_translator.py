@@ -162,7 +162,7 @@ class PlacementTranslator:
         if not self._issuer.keys.sealing.seals or not isinstance(record, DeltaHead):
             return ()
         selected = self.workloads.resolver.selection(name)
-        if not any((key.group, key.resource) == _SECRETS for key in selected):
+        if not any(key.group_resource == _SECRETS for key in selected):
             return ()
         return self._keyless.of(record.alternatives)
 
@@ -200,9 +200,9 @@ class PlacementTranslator:
         """
         reaches = self.workloads.resolver.reaches | reaches_among(changed)
         wanted = _CONTROL | interests_of(reaches, self._kinds)
-        served = {(kind.group, kind.resource) for kind in self._kinds}
+        served = {kind.group_resource for kind in self._kinds}
         found: dict[ObjectKey, Object] = {}
-        for kind in sorted(served & {(item.group, item.resource) for item in wanted}):
+        for kind in sorted(served & {item.group_resource for item in wanted}):
             found |= await listed_objects(self._space, *kind)
         return found
 
@@ -221,12 +221,12 @@ class PlacementTranslator:
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
         self._kinds = kinds
-        names = self.workloads.serve((kind.group, kind.resource) for kind in kinds)
+        names = self.workloads.serve(kind.group_resource for kind in kinds)
         self._look(names, frozenset())
 
     def not_served(self, event: Unserved) -> None:
         """Remember why a kind cannot be read; its objects stay as they were."""
-        kind = (event.interest.group, event.interest.resource)
+        kind = event.interest.group_resource
         if event.reason != NOT_FOUND or self.workloads.resolver.of_kind(kind):
             self.workloads.missing.unreadable[kind] = event.message
         self._look(self.workloads.objects, frozenset())
@@ -234,7 +234,7 @@ class PlacementTranslator:
     def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
         """Whether all that placements among these may select was listed, too."""
         for key, obj in first.items():
-            if (key.group, key.resource) in CONTROL_KINDS:
+            if key.group_resource in CONTROL_KINDS:
                 self.workloads.put(key, obj)
         before = self._interests.wanted
         self._widen()
@@ -258,14 +258,14 @@ class PlacementTranslator:
         if change.kind == "deleted":
             names = self._placements.deleted(change.key)
         else:
-            if (change.key.group, change.key.resource) == ROLLOUTS:
+            if change.key.group_resource == ROLLOUTS:
                 self.workloads.rollouts.came(change.key.name)
             names = self._placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))
         self._queues.collectors.add(collectors_among([change.key]))
         self._look_at_transforms([change.key])
-        if (change.key.group, change.key.resource) == ROLLOUTS:
+        if change.key.group_resource == ROLLOUTS:
             # Its status, and what is asked of it, are nobody else's.
             others = self.workloads.rollouts.objects if names else ()
             self._queues.rollouts.add({change.key.name, *others})
@@ -296,12 +296,12 @@ class PlacementTranslator:
 
     def _look_at_transforms(self, changed: Iterable[ObjectKey]) -> None:
         """Have the statuses of CustomTransforms written if one changed: they name each other."""
-        if any((key.group, key.resource) == TRANSFORMS for key in changed):
+        if any(key.group_resource == TRANSFORMS for key in changed):
             self._queues.transforms.add(self.workloads.transforms.objects)
 
     def _look_at_rollouts(self, changed: Iterable[ObjectKey]) -> None:
         """Have Rollouts looked at if one changed, or is gone: two may be of one placement."""
-        names = {key.name for key in changed if (key.group, key.resource) == ROLLOUTS}
+        names = {key.name for key in changed if key.group_resource == ROLLOUTS}
         if names:
             self._queues.rollouts.add({*names, *self.workloads.rollouts.objects})
 
@@ -311,12 +311,12 @@ class PlacementTranslator:
         if (reaches, self._kinds) != self._reached:
             self._reached = (reaches, self._kinds)
             # That a kind is served no more, perhaps for a moment, says nothing of its objects.
-            self._ever |= {(kind.group, kind.resource): kind for kind in self._kinds}
+            self._ever |= {kind.group_resource: kind for kind in self._kinds}
             self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
-            followed = {(item.group, item.resource) for item in self._interests.wanted or ()}
+            followed = {item.group_resource for item in self._interests.wanted or ()}
             self.workloads.keep_kinds(followed)
             selectable = interests_of([_EVERYTHING], self._ever.values())
-            self.workloads.sees_all = all((i.group, i.resource) in followed for i in selectable)
+            self.workloads.sees_all = all(i.group_resource in followed for i in selectable)
         return self._informer is None or not self._informer.synced
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
@@ -380,7 +380,7 @@ class PlacementTranslator:
         """Read at once what is most of a kind in a namespace."""
         grouped: dict[tuple[KindName, str], set[ObjectKey]] = defaultdict(set)
         for key in {key for name in names for key in self.workloads.partial(name)}:
-            grouped[(key.group, key.resource), key.namespace].add(key)
+            grouped[key.group_resource, key.namespace].add(key)
         for (kind, namespace), keys in grouped.items():
             if len(keys) < LISTED_MIN:
                 continue
@@ -448,7 +448,7 @@ def interests_of(reaches: Iterable[Reach], kinds: Iterable[Kind]) -> frozenset[I
             for reach in reaches
             if reach.covers(kind.group, kind.resource, namespaced=kind.namespaced)
         ]
-        name = (kind.group, kind.resource)
+        name = kind.group_resource
         if may and name not in CONTROL_KINDS and (not kind.verbs or kind.verbs >= _VERBS_NEEDED):
             by_labels = all(reach.by_labels for reach in may)
             found.add(Interest(*name, metadata_only=by_labels))

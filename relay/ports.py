@@ -380,6 +380,11 @@ class Kind:
     verbs: frozenset[str] = frozenset()
     short_names: tuple[str, ...] = ()
 
+    @property
+    def group_resource(self) -> tuple[str, str]:
+        """Its kind, whatever the version."""
+        return self.group, self.resource
+
 
 @dataclass(frozen=True, slots=True)
 class Interest:
@@ -393,6 +398,11 @@ class Interest:
     selector: LabelSelector | None = None
     metadata_only: bool = False
     namespace: str = ""
+
+    @property
+    def group_resource(self) -> tuple[str, str]:
+        """Its kind, whatever the version."""
+        return self.group, self.resource
 
 
 class Interests:

@@ -42,6 +42,11 @@ class ObjectKey(WireRecord, frozen=True, order=True):
     namespace: str
     name: str
 
+    @property
+    def group_resource(self) -> tuple[str, str]:
+        """Its kind, whatever the version."""
+        return self.group, self.resource
+
     def __str__(self) -> str:
         kind = f"{self.resource}.{self.group}" if self.group else self.resource
         return "/".join(part for part in (kind, self.namespace, self.name) if part)
@@ -97,7 +102,7 @@ class KindTable:
 
 def takes_status(key: ObjectKey) -> bool:
     """Whether a status may come back: the centre's own Namespaces and definitions have theirs."""
-    return (key.group, key.resource) not in _NO_STATUS
+    return key.group_resource not in _NO_STATUS
 
 
 def group_of(obj: Mapping[str, Any]) -> str:

@@ -96,13 +96,13 @@ def result_key(placement: str) -> ObjectKey:
 
 def placement_at(key: ObjectKey) -> str | None:
     """The placement that lies there; None of what is no placement."""
-    kind = _BY_RESOURCE.get((key.group, key.resource))
+    kind = _BY_RESOURCE.get(key.group_resource)
     return kind.named(key.name) if kind else None
 
 
 def placement_with_result(key: ObjectKey) -> str | None:
     """The placement of which this object says where it goes; None of what is no such object."""
-    kind = _BY_RESULT.get((key.group, key.resource))
+    kind = _BY_RESULT.get(key.group_resource)
     return kind.named(key.name) if kind else None
 
 

@@ -53,7 +53,7 @@ class Wanted:
     def meets(self, copy: Copy) -> bool:
         key = copy.key
         return (
-            (key.group, key.resource) == (self.group, self.resource)
+            key.group_resource == (self.group, self.resource)
             and self.namespace in ("", key.namespace)
             and self.name in ("", key.name)
         )

@@ -91,6 +91,11 @@ class ResourceKind:
     namespaced: bool
 
     @property
+    def group_resource(self) -> tuple[str, str]:
+        """Its kind, whatever the version."""
+        return self.group, self.resource
+
+    @property
     def qualified(self) -> str:
         """The resource with its group, as errors name it: `deployments.apps`."""
         return _qualified(self.resource, self.group)
@@ -148,9 +153,7 @@ class ResourceKinds:
     def resources(self) -> list[str]:
         """The plural of each kind, with its group where the plural alone means another."""
         return sorted(
-            kind.resource
-            if self._words[kind.resource] == (kind.group, kind.resource)
-            else kind.qualified
+            kind.resource if self._words[kind.resource] == kind.group_resource else kind.qualified
             for kind in self._kinds.values()
         )
 
@@ -167,19 +170,19 @@ class ResourceKinds:
     def of(self, obj: Mapping[str, Any]) -> ResourceKind:
         """The kind of a valid object."""
         key = self.table.key_of(obj)
-        known = self._kinds.get((key.group, key.resource))
+        known = self._kinds.get(key.group_resource)
         return known or ResourceKind(key.group, key.resource, obj["kind"], bool(key.namespace))
 
     def _add(self, kind: ResourceKind) -> None:
-        self._kinds.setdefault((kind.group, kind.resource), kind)
+        self._kinds.setdefault(kind.group_resource, kind)
 
     def _named(self, objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[str, str]]]:
         """Words and what they mean; the first meaning of a word counts."""
-        known = sorted(self._kinds.values(), key=lambda kind: (kind.group, kind.resource) in _LATE)
+        known = sorted(self._kinds.values(), key=lambda kind: kind.group_resource in _LATE)
         for kind in known:
             for word in (kind.resource, kind.kind.lower()):
-                yield f"{word}.{kind.group}", (kind.group, kind.resource)
-                yield word, (kind.group, kind.resource)
+                yield f"{word}.{kind.group}", kind.group_resource
+                yield word, kind.group_resource
         yield from _SHORT_NAMES.items()
         for obj in objects:
             if obj.get("kind") == "CustomResourceDefinition" and group_of(obj) == CRD_GROUP:

@@ -55,14 +55,14 @@ _INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
 
 def is_properties(key: ObjectKey) -> bool:
     """Whether it lies in the namespace of destinations' properties, or is that."""
-    if (key.group, key.resource) == ("", "namespaces"):
+    if key.group_resource == ("", "namespaces"):
         return key.name == PROPERTIES_NAMESPACE
     return key.namespace == PROPERTIES_NAMESPACE and key.resource == "configmaps"
 
 
 def in_inventory(key: ObjectKey) -> bool:
     """Whether an object lies in the inventory: Locations, SyncTargets, and their properties."""
-    return (key.group, key.resource) in _INVENTORY or is_properties(key)
+    return key.group_resource in _INVENTORY or is_properties(key)
 
 
 class NotRunning(Exception):

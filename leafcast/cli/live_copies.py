@@ -66,7 +66,7 @@ class LiveCopies:
         if live is None:
             self.drifted += before is not None
             return "not there" if before is None else "drift: not there"
-        if wanted is None or (key.group, key.resource) == ("", "secrets"):
+        if wanted is None or key.group_resource == ("", "secrets"):
             return "there"
         fields = _drift(live, wanted)
         if before is None:

@@ -16,7 +16,7 @@ from schemas.selectors import LabelSelector
 
 async def with_instances(inventory: Space, group: Group) -> Group:
     """The same objects; Locations with `status.instances`, which no one keeps in the space."""
-    if (group.kind.group, group.kind.resource) != (GROUP, "locations"):
+    if group.kind.group_resource != (GROUP, "locations"):
         return group
     listing = await inventory.list(GROUP, "synctargets")
     labels = [obj["metadata"].get("labels") or {} for obj in listing.objects]

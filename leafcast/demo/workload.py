@@ -147,7 +147,7 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
 def _implied(keys: Iterable[ObjectKey]) -> list[Object]:
     """The Namespaces that these objects need and do not bring."""
     listed = list(keys)
-    there = {key.name for key in listed if (key.group, key.resource) == ("", "namespaces")}
+    there = {key.name for key in listed if key.group_resource == ("", "namespaces")}
     needed = {key.namespace for key in listed} - there - ALWAYS_THERE - {""}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -52,7 +52,7 @@ class Policies:
 
 def may_be_recreated(key: ObjectKey) -> bool:
     """Whether an object can be replaced without losing what it holds."""
-    return (key.group, key.resource) not in _NEVER_RECREATED
+    return key.group_resource not in _NEVER_RECREATED
 
 
 def policies_of(key: ObjectKey, obj: Mapping[str, Any]) -> Policies:

@@ -48,7 +48,7 @@ def merging(key: ObjectKey, status: Any) -> Node:
     """
     if not isinstance(status, Mapping):
         return (SAME, status)
-    rule = _RULES.get((key.group, key.resource))
+    rule = _RULES.get(key.group_resource)
     if rule is None:
         return _generic(status, 0)
     # A number that is missing everywhere is 0, and one that is missing here is ignored.
@@ -66,13 +66,13 @@ def merging(key: ObjectKey, status: Any) -> Node:
 
 def known_numbers(key: ObjectKey) -> frozenset[str]:
     """The numbers that the aggregate of this kind always has: 0 where nobody says one."""
-    rule = _RULES.get((key.group, key.resource))
+    rule = _RULES.get(key.group_resource)
     return rule.least | rule.most if rule is not None else frozenset()
 
 
 def has_conditions(key: ObjectKey) -> bool:
     """Whether the aggregate of this kind always has a list of conditions."""
-    rule = _RULES.get((key.group, key.resource))
+    rule = _RULES.get(key.group_resource)
     return rule is not None and rule.condition is not None
 
 

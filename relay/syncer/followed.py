@@ -32,12 +32,12 @@ class Followed:
     @property
     def synced(self) -> bool:
         """Whether all that is followed was told of, and is within reach."""
-        kinds = {(item.group, item.resource) for item in self.interests.wanted or ()}
+        kinds = {item.group_resource for item in self.interests.wanted or ()}
         return self.begun and kinds <= self._synced and not any(map(self._trouble, kinds))
 
     def serves(self, served: Served) -> set[KindName]:
         """Take what the space serves now; the kinds that came or changed."""
-        now = {(kind.group, kind.resource): kind for kind in served.kinds}
+        now = {kind.group_resource: kind for kind in served.kinds}
         changed = {name for name, kind in now.items() if self._served.get(name) != kind}
         self._served = now
         return changed
@@ -49,7 +49,7 @@ class Followed:
 
     def unserved(self, told: Unserved, now: str) -> KindName:
         """The kind cannot be told of now, for people."""
-        kind = (told.interest.group, told.interest.resource)
+        kind = told.interest.group_resource
         since = self._since.setdefault(kind, now)
         self._unserved[kind] = f"{told.reason}: {told.message}; since {since}"
         return kind
@@ -58,7 +58,7 @@ class Followed:
         """What keeps the space, or a kind of it, from being told of; "" if nothing does."""
         if not self.begun:
             return "it is not read yet"
-        kinds = sorted((item.group, item.resource) for item in self.interests.wanted or ())
+        kinds = sorted(item.group_resource for item in self.interests.wanted or ())
         return next(filter(None, map(self._trouble, kinds)), "")
 
     def lose(self, why: str) -> None:
@@ -67,7 +67,7 @@ class Followed:
 
     def told_all(self, synced: Synced) -> set[KindName]:
         """The kinds that may be acted on from now on."""
-        now = {(item.group, item.resource) for item in synced.wanted or ()}
+        now = {item.group_resource for item in synced.wanted or ()}
         fresh, self._synced = now - self._synced, now
         if self._lost:
             self._lost, fresh = "", now

@@ -95,7 +95,7 @@ class Lasting:
 
     async def _kept_by(self, key: ObjectKey) -> str:
         """What keeps the first of its Pods that something keeps; "" if that is not to be known."""
-        if (key.group, key.resource) not in _WITH_PODS:
+        if key.group_resource not in _WITH_PODS:
             return ""
         try:
             live = await self._space.get(key)

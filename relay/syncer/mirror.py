@@ -122,7 +122,7 @@ class Mirror:
         self, group: str, resource: str, versions: Mapping[ObjectKey, str], now: float
     ) -> None:
         """These objects of a kind are there, and no others."""
-        for key in [key for key in self._seen if (key.group, key.resource) == (group, resource)]:
+        for key in [key for key in self._seen if key.group_resource == (group, resource)]:
             if key not in versions:
                 self.gone(key, now)
         for key, version in versions.items():

@@ -107,7 +107,7 @@ async def _foreign_content(
     space: Space, key: ObjectKey, ours: Collection[ObjectKey]
 ) -> list[ObjectKey]:
     """Some objects inside a Namespace or of a defined kind that the syncer did not apply."""
-    kind = (key.group, key.resource)
+    kind = key.group_resource
     if kind == NAMESPACES and key.name in BUILT_IN_NAMESPACES:
         return [key]
     if kind not in (NAMESPACES, DEFINITIONS):
@@ -148,5 +148,5 @@ def _comes_by_itself(obj: Object) -> bool:
 
 
 def _given(key: ObjectKey) -> bool:
-    kind = (key.group, key.resource)
+    kind = key.group_resource
     return kind in _FLEETING or (*kind, key.name) in _GIVEN

@@ -335,7 +335,7 @@ class Syncer:
             case Change(how, key, obj):
                 await self._changed(how, key, obj)
             case Listed(interest, objects) if interest is not None:
-                await self._take_in((interest.group, interest.resource), objects)
+                await self._take_in(interest.group_resource, objects)
             case Unserved():
                 for key in self._known({self._followed.unserved(event, self._now_text())}):
                     self._reconsider(key)

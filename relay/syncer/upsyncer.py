@@ -162,12 +162,12 @@ class Upsyncer:
         now = self._now()
         match event:
             case Served(kinds):
-                self._served = {(kind.group, kind.resource): kind for kind in kinds}
+                self._served = {kind.group_resource: kind for kind in kinds}
                 self._follow_kinds()
             case Listed(interest, objects) if interest is not None:
-                self._take_in((interest.group, interest.resource), objects)
+                self._take_in(interest.group_resource, objects)
             case Unserved(interest, reason, message):
-                kind = (interest.group, interest.resource)
+                kind = interest.group_resource
                 self._unserved[kind] = f"{reason}: {message}"
                 self._listed.discard(kind)
             case Change(how, key, obj) if self._is_meant(key):
@@ -208,7 +208,7 @@ class Upsyncer:
     def _deaf_to(self) -> list[KindName]:
         """The kinds that are served here, and of which nothing is told."""
         wanted = self._interests.wanted or frozenset()
-        kinds = {(item.group, item.resource) for item in wanted}
+        kinds = {item.group_resource for item in wanted}
         return sorted(kind for kind in kinds - self._listed if kind in self._served)
 
     @property
@@ -345,7 +345,7 @@ class Upsyncer:
 
     def _unserved_kinds(self) -> Iterable[UnservedKind]:
         wanted = self._interests.wanted or frozenset()
-        for kind in sorted({(item.group, item.resource) for item in wanted}):
+        for kind in sorted({item.group_resource for item in wanted}):
             if self._served and kind not in self._served:
                 yield UnservedKind(*kind, NOT_SERVED)
             elif kind in self._unserved:

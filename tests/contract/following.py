@@ -74,7 +74,7 @@ def unserved(told, reason):
 
 
 def _is_of(interest, key):
-    return interest is None or (interest.group, interest.resource) == (key.group, key.resource)
+    return interest is None or interest.group_resource == key.group_resource
 
 
 def _at(event):

@@ -102,10 +102,10 @@ async def on_api_server(kubeconfig, clock, dice, namespaces):
         for key, uid in (await _uids(space)).items():
             if before.get(key) != uid:
                 await space.delete(key)
-        kinds = {(kind.group, kind.resource) for kind in before_kinds}
+        kinds = {kind.group_resource for kind in before_kinds}
 
         async def as_before():
-            return {(kind.group, kind.resource) for kind in await space.kinds()} == kinds
+            return {kind.group_resource for kind in await space.kinds()} == kinds
 
         await eventually(as_before, "what was defined is still served")
     finally:
@@ -187,7 +187,7 @@ async def serve(space, wanted):
     async def served():
         with suppress(SpaceError):
             await space.list(*names)
-            return names in {(kind.group, kind.resource) for kind in await space.kinds()}
+            return names in {kind.group_resource for kind in await space.kinds()}
         return False
 
     await eventually(served, f"{names} is not served")

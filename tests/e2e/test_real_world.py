@@ -69,7 +69,7 @@ async def test_real_manifests_reach_edges_whole_and_in_an_order_that_works(tmp_p
         if obj["kind"] == "CustomResourceDefinition"
     }
     for key, at in first.items():
-        assert at >= made_by.get((key.group, key.resource), -1), key
+        assert at >= made_by.get(key.group_resource, -1), key
         for namespace in (other for other in first if other.resource == "namespaces"):
             assert key.namespace != namespace.name or at > first[namespace], key
 

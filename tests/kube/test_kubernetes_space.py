@@ -38,7 +38,7 @@ async def test_a_kind_begins_with_its_definition_and_ends_with_it(space):
 
 
 async def test_a_group_whose_server_is_away_hides_no_other(space, module_server):
-    before = {(kind.group, kind.resource) for kind in await space.kinds()}
+    before = {kind.group_resource for kind in await space.kinds()}
     async with following(space, CONFIG_MAPS):
         service = {
             "apiVersion": "apiregistration.k8s.io/v1",
@@ -55,7 +55,7 @@ async def test_a_group_whose_server_is_away_hides_no_other(space, module_server)
         }
         await space.apply(service, "me")
         for _ in range(3):
-            assert before <= {(kind.group, kind.resource) for kind in await space.kinds()}
+            assert before <= {kind.group_resource for kind in await space.kinds()}
             assert await space.list("", "configmaps")
 
 

@@ -160,7 +160,7 @@ async def test_a_list_whose_pages_outlive_their_revision_is_whole(api_server, mo
     async with space_of(api_server) as space, space_of(api_server) as others:
         for at in range(5):
             await space.apply(config_map(f"one-{at}", "default"), "me")
-        kind = next(k for k in await space.kinds() if (k.group, k.resource) == ("", "configmaps"))
+        kind = next(k for k in await space.kinds() if k.group_resource == ("", "configmaps"))
         asked, request = [], space._api.request
 
         async def forgotten(method, path, query=(), **how):

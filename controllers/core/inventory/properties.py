@@ -18,7 +18,7 @@ REMEDY = "its last good properties stay in force"
 
 def is_properties(key: ObjectKey) -> bool:
     """Whether an object says properties of a destination, which is the one of its name."""
-    return (key.group, key.resource) == CONFIG_MAPS and key.namespace == PROPERTIES_NAMESPACE
+    return key.group_resource == CONFIG_MAPS and key.namespace == PROPERTIES_NAMESPACE
 
 
 class DestinationProperties:

@@ -111,11 +111,11 @@ class Registry:
         if kind in (None, CONFIG_MAPS):
             touched |= {target_key(name) for name in self._properties.listed(objects)}
         for key in self.objects.keys() - ours.keys():
-            if kind in (None, (key.group, key.resource)):
+            if kind in (None, key.group_resource):
                 touched |= self._forget(key)
         for key, obj in ours.items():
             touched |= self._put(key, obj)
-        listed = {k for k in self._in_ledger() if kind in (None, (k.group, k.resource))}
+        listed = {k for k in self._in_ledger() if kind in (None, k.group_resource)}
         self._unseen = (self._unseen - listed) | (listed - ours.keys())
         self.known = True
         return frozenset(touched | self._unseen)

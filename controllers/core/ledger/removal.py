@@ -56,7 +56,7 @@ def hold_objects(
         return Held(frozenset())
     if len(inferred) > removals_max(len(before)):
         return Held(frozenset(inferred), _too_many(len(inferred), len(before), "objects"))
-    blind = {key for key in inferred if (key.group, key.resource) not in kinds_now}
+    blind = {key for key in inferred if key.group_resource not in kinds_now}
     kinds = {key.resource for key in blind}
     if inferred & shown and NAMESPACES not in kinds_now:
         blind |= inferred & shown

@@ -102,7 +102,7 @@ class _Side:
         ]
         if claims:
             return choose(key, claims).wanted
-        implied = (key.group, key.resource) == NAMESPACES and key.name in self.namespaces()
+        implied = key.group_resource == NAMESPACES and key.name in self.namespaces()
         return implied_namespace(key.name) if implied else None
 
     def namespaces(self) -> AbstractSet[str]:

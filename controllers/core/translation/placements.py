@@ -339,7 +339,7 @@ class Placements:
         if not inferred:
             return frozenset()
         shown = self.workloads.resolver.objects.keys()
-        kinds = {(key.group, key.resource) for key in shown}
+        kinds = {key.group_resource for key in shown}
         held = hold_objects(before.entries.keys(), inferred, kinds, shown)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"

@@ -115,4 +115,4 @@ class Collectors:
 
 def collectors_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
     """The collectors among these objects, by name."""
-    return frozenset(key.name for key in keys if (key.group, key.resource) == COLLECTORS)
+    return frozenset(key.name for key in keys if key.group_resource == COLLECTORS)

@@ -58,7 +58,7 @@ class _Known:
 
 
 def is_customizer(key: ObjectKey) -> bool:
-    return (key.group, key.resource) == CUSTOMIZERS
+    return key.group_resource == CUSTOMIZERS
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ DENATUREDS = (DENATURED_GROUP, "denatureds")
 
 
 def is_denatured(key: ObjectKey) -> bool:
-    return (key.group, key.resource) == DENATUREDS
+    return key.group_resource == DENATUREDS
 
 
 def renature(obj: Object, kinds: KindTable) -> tuple[ObjectKey, Object]:

@@ -189,7 +189,7 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
 
     Such are control objects, what a cluster's own machinery makes, and what would be an identity.
     """
-    if key.group in _GROUPS_KEPT or (key.group, key.resource) in _RESOURCES_KEPT:
+    if key.group in _GROUPS_KEPT or key.group_resource in _RESOURCES_KEPT:
         return True
     metadata = obj.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None

@@ -126,7 +126,7 @@ class Workloads:
         self._accepted.clear()
         there = {key for keys in issued.values() for key in keys}
         plain = {key for key in there if not self.renatured.holds(key)}
-        listed = {key for key in plain if kind in (None, (key.group, key.resource))}
+        listed = {key for key in plain if kind in (None, key.group_resource)}
         self.unseen = (self.unseen - listed) | (listed - objects.keys()) | (plain & gone)
         self.unseen &= there
         if kind in (None, _NAMESPACES):
@@ -347,13 +347,13 @@ class Workloads:
 
     def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         touched = self.resolver.put(key, obj) | self._namespace_of(key)
-        if (key.group, key.resource) == COLLECTORS:
+        if key.group_resource == COLLECTORS:
             touched |= self.collectors.put(key.name, obj)
         return touched
 
     def _gone(self, key: ObjectKey) -> frozenset[str]:
         touched = self.resolver.remove(key) | self._namespace_of(key)
-        if (key.group, key.resource) == COLLECTORS:
+        if key.group_resource == COLLECTORS:
             touched |= self.collectors.remove(key.name)
         return touched
 
@@ -367,7 +367,7 @@ class Workloads:
 
     def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
         """The placements that name the object's Namespace, if that came or went with it."""
-        name = key.name if (key.group, key.resource) == _NAMESPACES else key.namespace
+        name = key.name if key.group_resource == _NAMESPACES else key.namespace
         if not name:
             return frozenset()
         there = ObjectKey(*_NAMESPACES, "", name) in self.resolver.objects
@@ -377,7 +377,7 @@ class Workloads:
 
     def _seen(self, key: ObjectKey) -> None:
         self.unseen.discard(key)
-        if (key.group, key.resource) == _NAMESPACES:
+        if key.group_resource == _NAMESPACES:
             self.unseen_namespaces.discard(key.name)
         if (placement := placement_at(key)) is not None:
             self.unseen_placements.discard(placement)
@@ -395,4 +395,4 @@ class Workloads:
 
 
 def _kind(key: ObjectKey) -> tuple[str, str]:
-    return (key.group, key.resource)
+    return key.group_resource

@@ -84,7 +84,7 @@ class Transforms:
 
     def of(self, key: ObjectKey) -> tuple[Transform, ...]:
         """Those that concern an object, in the order of their names."""
-        return self._of_kind.get((key.group, key.resource), ())
+        return self._of_kind.get(key.group_resource, ())
 
     def status(self, name: str, served: AbstractSet[Kind] | None) -> dict[str, Any]:
         """What the status of one says; `served` are the kinds that there are, if that is known."""

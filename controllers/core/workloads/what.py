@@ -61,7 +61,7 @@ class WhatResolver:
         if key.namespace:
             self._inside[key.namespace].add(key)
         changed = self._evaluate(key)
-        if (key.group, key.resource) == DEFINITIONS:
+        if key.group_resource == DEFINITIONS:
             changed |= self._learn_crd(key, obj)
         if _is_namespace(key) and (before is None or _labels(before) != _labels(obj)):
             changed |= self._evaluate_inside(key.name)
@@ -174,7 +174,7 @@ class WhatResolver:
     def definition_of(self, key: ObjectKey) -> ObjectKey:
         """The definition of an object's kind: the one that is shown, else by how such are named."""
         named = ObjectKey(*DEFINITIONS, "", f"{key.resource}.{key.group}")
-        return self._crds.get((key.group, key.resource), named)
+        return self._crds.get(key.group_resource, named)
 
     def asking(self, key: ObjectKey, flag: int) -> list[str]:
         """The placements that select an object with this flag, in order."""
@@ -272,7 +272,7 @@ class WhatResolver:
         if self._selected[name].pop(key, None) is None:
             return
         self.customizers.unselect(name, key)
-        kind = (key.group, key.resource)
+        kind = key.group_resource
         self._kinds[kind][name] -= 1
         if not self._kinds[kind][name]:
             del self._kinds[kind][name]
@@ -332,7 +332,7 @@ def _defines(crd: Mapping[str, Any]) -> Kind | None:
 
 
 def _is_namespace(key: ObjectKey) -> bool:
-    return (key.group, key.resource) == _NAMESPACES
+    return key.group_resource == _NAMESPACES
 
 
 def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -218,6 +218,6 @@ def _order(wish: Wish) -> tuple[bool, int]:
 
     How far they go is known before they change.
     """
-    first = (wish.key.group, wish.key.resource) == ROLLOUTS
+    first = wish.key.group_resource == ROLLOUTS
     late = wish.key.group == GROUP
     return late, -1 if first else apply_order(wish.key.group, wish.key.resource)

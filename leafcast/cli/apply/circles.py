@@ -17,7 +17,7 @@ async def circles(space: Space, wished: Objects) -> list[tuple[ObjectKey, str]]:
     """Placements among these that would wait for themselves by way of others, and why not."""
     found = []
     for kind in KINDS:
-        ours = {k: obj for k, obj in wished.items() if (k.group, k.resource) == _name(kind)}
+        ours = {k: obj for k, obj in wished.items() if k.group_resource == _name(kind)}
         if any(_waits_for(obj) for obj in ours.values()):
             known = await _known(space, _name(kind)) | ours
             named = {key.name: _waits_for(obj) for key, obj in known.items()}

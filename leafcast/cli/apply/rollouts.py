@@ -16,7 +16,7 @@ async def second_rollouts(
     space: Space, wished: Mapping[ObjectKey, Mapping[str, Any]]
 ) -> list[tuple[ObjectKey, str]]:
     """Rollouts among these of a placement that has another one, and why they are refused."""
-    ours = {key: obj for key, obj in wished.items() if (key.group, key.resource) == ROLLOUTS}
+    ours = {key: obj for key, obj in wished.items() if key.group_resource == ROLLOUTS}
     if not ours:
         return []
     try:

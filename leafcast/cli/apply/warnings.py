@@ -54,7 +54,7 @@ def _of_one(change: Change) -> Iterator[str]:
 
 async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:
     """Who can read what is secret, if content is not sealed."""
-    titles = [it.wish.title for it in made if (it.wish.key.group, it.wish.key.resource) == _SECRETS]
+    titles = [it.wish.title for it in made if it.wish.key.group_resource == _SECRETS]
     if not titles or (await session.call("keys"))["seals"]:
         return []
     return [f"Warning: {some_of(titles, 1)}: {SECRETS_READ_BY}"]
@@ -63,7 +63,7 @@ async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:
 def _miswritten(change: Change) -> Iterator[str]:
     """Expressions and replacements that no destination could follow, each by its field."""
     wish = change.wish
-    if (wish.key.group, wish.key.resource) == _CUSTOMIZERS:
+    if wish.key.group_resource == _CUSTOMIZERS:
         faults = customizer_faults(read_customizer(wish.object))
     else:
         faults = expression_faults(wish.object)
@@ -77,7 +77,7 @@ def _miswritten(change: Change) -> Iterator[str]:
 def _not_honoured(change: Change) -> Iterator[str]:
     """What others do by these fields, and we do not."""
     wish = change.wish
-    if (wish.key.group, wish.key.resource) != _SYNC_TARGETS:
+    if wish.key.group_resource != _SYNC_TARGETS:
         return
     spec = wish.object.get("spec") or {}
     for field in ("unschedulable", "evictAfter"):
@@ -131,7 +131,7 @@ async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
         [key.group, key.resource, key.namespace, key.name]
         for key in (change.wish.key for change in made)
         if key.group not in CONTROL_GROUPS
-        and (key.group, key.resource) not in _OF_CONTROL
+        and key.group_resource not in _OF_CONTROL
         and not is_properties(key)
     ]
     for at in range(0, len(keys), SELECTION_OBJECTS_MAX):

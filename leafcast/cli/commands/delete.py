@@ -203,7 +203,7 @@ async def _inside(session: Session, found: Iterable[Doomed]) -> list[Doomed]:
     known = {doomed.object["metadata"]["uid"] for doomed in listed}
     inside: list[Doomed] = []
     for doomed in listed:
-        if (doomed.kind.group, doomed.kind.resource) == ("", "namespaces"):
+        if doomed.kind.group_resource == ("", "namespaces"):
             held = await session.workloads.list(namespace=doomed.object["metadata"]["name"])
             kinds = await with_kinds(session, lambda kinds: kinds)
             inside += _fresh(kinds, held.objects, known)

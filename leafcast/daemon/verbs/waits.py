@@ -119,7 +119,7 @@ class _Waiting:
         """Whether some definition's kind is still to be told of."""
         space = self._tree.workloads
         listing = await space.list(*DEFINITIONS) if space else Listing((), "")
-        told = {(k.group, k.resource) for k in self._controllers().translator.kinds}
+        told = {k.group_resource for k in self._controllers().translator.kinds}
         specs = (obj["spec"] for obj in listing.objects)
         return any((spec["group"], spec["names"]["plural"]) not in told for spec in specs)
 

@@ -110,7 +110,7 @@ class Discovery:
         moved = kinds != self.kinds or not self.known or self.failure is not None
         self.kinds, self.known, self.failure = kinds, True, None
         self._parts = parts
-        self._resources = {(kind.group, kind.resource): kind for kind in kinds}
+        self._resources = {kind.group_resource: kind for kind in kinds}
         self._types = {
             (served.kind.group, served.kind.version, served.kind.kind): served
             for part in parts.values()

@@ -75,7 +75,7 @@ def preferred(found: Iterable[GroupVersion]) -> tuple[Kind, ...]:
     for part in found:
         for served in part.served or ():
             if served.kind.verbs >= _NEEDED:
-                key = (served.kind.group, served.kind.resource)
+                key = served.kind.group_resource
                 kinds.setdefault(key, served.kind)
                 versions.setdefault(key, []).append(part.version)
     return tuple(replace(kinds[key], versions=tuple(versions[key])) for key in sorted(kinds))

@@ -209,7 +209,7 @@ class EmbeddedSpace:
             with as_space_errors():
                 rules.check_uid(key, found.stored, uid)
             if await self._write(key, found, rules.encode(found.stored), deleted=True):
-                if (key.group, key.resource) == DEFINITIONS:
+                if key.group_resource == DEFINITIONS:
                     await self._learn_kinds()
                 return True
         raise self._contended(key)

@@ -82,7 +82,7 @@ class MemorySpace:
         for key, entry in sorted(self._entries.items()):
             if entry.deleted_at is not None or (namespace and key.namespace != namespace):
                 continue
-            if resource and (key.group, key.resource) != (group, resource):
+            if resource and key.group_resource != (group, resource):
                 continue
             if selector is None or selector.matches(rules.labels_of(entry.stored.object)):
                 found.append(rules.at_revision(entry.stored, entry.revision))
@@ -145,7 +145,7 @@ class MemorySpace:
             rules.check_uid(key, entry.stored, uid)
         self._forget_old_deletions()
         self._put(key, entry.stored, self._clock.now().seconds)
-        if (key.group, key.resource) == DEFINITIONS:
+        if key.group_resource == DEFINITIONS:
             self._serving = Serving().extended_by((await self.list(*DEFINITIONS)).objects)
         return True
 

@@ -127,7 +127,7 @@ class SimulatedCluster:
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""
         gone = await self._space.delete(key, uid)
-        if gone and (key.group, key.resource) == _NAMESPACES:
+        if gone and key.group_resource == _NAMESPACES:
             listing = await self._space.list(namespace=key.name)
             for obj in listing.objects:
                 await self._space.delete(self._kinds.key_of(obj), obj["metadata"]["uid"])

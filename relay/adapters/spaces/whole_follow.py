@@ -204,7 +204,7 @@ def by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
 
 
 def _is_definition(key: ObjectKey) -> bool:
-    return (key.group, key.resource) == _DEFINITIONS
+    return key.group_resource == _DEFINITIONS
 
 
 def _key_in(interest: Interest, obj: Object) -> ObjectKey:
@@ -216,7 +216,7 @@ def _key_in(interest: Interest, obj: Object) -> ObjectKey:
 def _is_of(interest: Interest, key: ObjectKey) -> bool:
     if interest.namespace not in ("", key.namespace):
         return False
-    return (interest.group, interest.resource) == (key.group, key.resource)
+    return interest.group_resource == key.group_resource
 
 
 def _takes(interest: Interest, key: ObjectKey, obj: Object) -> bool:

@@ -43,7 +43,7 @@ class RemovalCauses:
         cause = self._causes.get(key)
         if cause is not None:
             return cause
-        if (key.group, key.resource) != NAMESPACES:
+        if key.group_resource != NAMESPACES:
             return self._unknown
         inside = (c for other, c in self._causes.items() if other.namespace == key.name)
         return max(inside, default=self._unknown)
