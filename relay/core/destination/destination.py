@@ -483,11 +483,7 @@ class Destination:
         if assignment.entries is None:
             self._awaiting[key] = None
         differ = self._ownership.put(
-            key,
-            assignment.in_force,
-            assignment.forms,
-            assignment.key,
-            gated=assignment.gated,
+            key, assignment.in_force, assignment.forms, assignment.key, gated=assignment.gated
         )
         claimed = self._ownership.of(key)
         self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
