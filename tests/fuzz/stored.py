@@ -24,6 +24,7 @@ from relay.adapters.spaces.embedded_space import key_from, path_of
 from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec, subjects
+from schemas.content import blobs
 from schemas.objects import ObjectKey
 from schemas.refusals import BadIdentity, CodecError
 from tests.fuzz.inputs import fields, text_of
@@ -189,8 +190,8 @@ TARGETS = {
     "value": Target(
         value,
         lambda: [
-            bucket_values.pack(b"x"),
-            bucket_values.pack(b"x" * 2000),
+            blobs.compress(b"x"),
+            blobs.compress(b"x" * 2000),
             bucket_values.Parts("k", "t", 3).named(),
         ],
     ),

@@ -37,7 +37,7 @@ class Approvals:
         `{placements: {name: why}, inventory: {synctargets|locations: why}, spaces: {id: what},
         ledger: why or ""}`.
         """
-        controllers = self._controllers()
+        controllers = running(self._tree.controllers)
         return {
             "placements": dict(controllers.translator.placements.held),
             "inventory": held_inventory(controllers),
@@ -52,7 +52,7 @@ class Approvals:
 
         Of a placement the answer says in `placement` which one was meant.
         """
-        controllers = self._controllers()
+        controllers = running(self._tree.controllers)
         await _settle(controllers)
         if inventory:
             return {"accepted": _accept_inventory(controllers)}
@@ -74,17 +74,14 @@ class Approvals:
 
         It is to be said again while they come: the word of a program that died holds for 5 s.
         """
-        self._controllers().hold(name)
+        running(self._tree.controllers).hold(name)
         return {}
 
     async def end_apply(self, name: str) -> Json:
         """All of them came: they are issued as one, and what goes by them may go 2 s later."""
         with suppress(SpaceError, TimeoutError):
-            await self._controllers().release(name)
+            await running(self._tree.controllers).release(name)
         return {}
-
-    def _controllers(self) -> Controllers:
-        return running(self._tree.controllers)
 
 
 def register_approvals(api: Api, tree: LocalTree) -> None:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.centre import Controllers
 from controllers.nodes import enrol_nodes, node_record
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
@@ -102,7 +101,7 @@ class Orphans:
         With `every` each term that nodes report now. Their nodes stay: `nodes` are the paths of
         those that the centre knows again. Raises ApiError.
         """
-        issuer = self._controllers().issuer
+        issuer = running(self._tree.controllers).issuer
         survey = await self._survey()
         reported = sorted({orphan.term for orphan, _ in survey.found.values()})
         if not every and term not in reported:
@@ -121,7 +120,7 @@ class Orphans:
         return {"terms": terms, "nodes": [str(path) for path in sorted(lost)]}
 
     async def _survey(self) -> Survey:
-        self._controllers()
+        running(self._tree.controllers)
         survey, limit = Survey(), asyncio.Semaphore(ASKED_AT_ONCE)
         asked: set[NodePath] = set()
 
@@ -156,9 +155,6 @@ class Orphans:
             pass
         survey.silent.append(path)
         return children
-
-    def _controllers(self) -> Controllers:
-        return running(self._tree.controllers)
 
 
 def register_orphans(api: Api, tree: LocalTree, asks: CentreAsks) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.publish import REPLACED_MAX
@@ -13,6 +13,8 @@ from schemas import subjects
 from schemas.identity import NodePath
 from schemas.reports import PART_MAX_BYTES
 from schemas.upsync import EDGE_MAX_BYTES, EDGE_MAX_OBJECTS
+
+T = TypeVar("T")
 
 MESSAGE_MAX_BYTES = 1024 * 1024
 MAIL_MAX_BYTES = MESSAGE_MAX_BYTES - 4096
@@ -54,8 +56,6 @@ and a child that may replace could erase what others reported.
 
 async def make_streams(connection: Connection, path: NodePath) -> None:
     """Make the node's streams, or give those that are there today's settings."""
-    # Of a version that had one stream for what all children bring up, and put nothing into it.
-    await _delete(connection, "UP")
     for name, captured in subjects.stream_subjects(path).items():
         await make_stream(connection, name, captured)
 
@@ -130,14 +130,6 @@ async def _make(connection: Connection, name: str, config: dict[str, Any]) -> No
         await connection.api(f"STREAM.UPDATE.{name}", **config)
 
 
-async def _delete(connection: Connection, name: str) -> None:
-    try:
-        await connection.api(f"STREAM.DELETE.{name}")
-    except ApiError as error:
-        if error.code != _NO_STREAM:
-            raise
-
-
 async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:
     """Make the child's consumer on MAIL; one that is there goes on where it is."""
     filter_ = subjects.child_mail(path.child(child))
@@ -168,7 +160,11 @@ async def erase_child(connection: Connection, path: NodePath, child: str) -> Non
     await purge(connection, "MAIL", subjects.child_mail(whole))
     await purge(connection, "STAT", subjects.stat(whole, "*"))
     await purge(connection, "STAT", subjects.node_self(whole))
-    await _delete(connection, child)
+    try:
+        await connection.api(f"STREAM.DELETE.{child}")
+    except ApiError as error:
+        if error.code != _NO_STREAM:
+            raise
 
 
 async def purge(connection: Connection, stream: str, subject: str) -> None:
@@ -178,18 +174,7 @@ async def purge(connection: Connection, stream: str, subject: str) -> None:
 
 async def purge_all(connection: Connection, stream: str, slots: Iterable[str]) -> None:
     """Erase what is kept under each of the subjects; raises BusBroken if the server does not."""
-    limit = asyncio.Semaphore(DELETED_AT_ONCE)
-
-    async def erase(subject: str) -> None:
-        async with limit:
-            await purge(connection, stream, subject)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for subject in slots:
-                group.create_task(erase(subject))
-    except* BusBroken as broken:
-        raise first_of(broken) from broken
+    await _each(lambda subject: purge(connection, stream, subject), slots)
 
 
 async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:
@@ -206,16 +191,21 @@ async def delete_message(connection: Connection, stream: str, sequence: int) -> 
 
 async def delete_messages(connection: Connection, stream: str, sequences: Iterable[int]) -> None:
     """Delete messages, those that are still there; raises BusBroken if the server does not."""
+    await _each(lambda sequence: delete_message(connection, stream, sequence), sequences)
+
+
+async def _each(erase: Callable[[T], Awaitable[object]], those: Iterable[T]) -> None:
+    """Erase these, some at once; raises BusBroken."""
     limit = asyncio.Semaphore(DELETED_AT_ONCE)
 
-    async def delete(sequence: int) -> None:
+    async def limited(one: T) -> None:
         async with limit:
-            await delete_message(connection, stream, sequence)
+            await erase(one)
 
     try:
         async with asyncio.TaskGroup() as group:
-            for sequence in sequences:
-                group.create_task(delete(sequence))
+            for one in those:
+                group.create_task(limited(one))
     except* BusBroken as broken:
         raise first_of(broken) from broken
 

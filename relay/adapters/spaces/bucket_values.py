@@ -13,7 +13,6 @@ from relay.ports import SpaceError
 from schemas.content import compression
 from schemas.refusals import CodecError
 
-COMPRESS_FROM_BYTES = 1024
 PART_BYTES = 512 * 1024
 VALUE_MAX_BYTES = 8 * 1024 * 1024
 DIGITS_MAX = 9
@@ -71,17 +70,8 @@ def split(packed: bytes) -> list[bytes]:
     return [packed[at : at + PART_BYTES] for at in range(0, len(packed), PART_BYTES)]
 
 
-def pack(value: bytes) -> bytes:
-    """A value as it is stored, whole: one byte (0 plain, 1 zstd), then the bytes."""
-    if len(value) >= COMPRESS_FROM_BYTES:
-        packed = compression.compress(value)
-        if len(packed) < len(value):
-            return _ZSTD + packed
-    return _PLAIN + value
-
-
 def unpack(stored: bytes) -> bytes:
-    """What `pack` was given; raises SpaceError if it is not that."""
+    """What `blobs.compress` was given; raises SpaceError if it is not that."""
     if stored[:1] != _ZSTD:
         return stored[1:]
     try:

@@ -41,6 +41,7 @@ from relay.ports import (
     SpaceError,
     Tell,
 )
+from schemas.content import blobs
 from schemas.faults import InvalidObject
 from schemas.identity import random_id
 from schemas.kind_check import check_kind
@@ -96,7 +97,7 @@ class EmbeddedSpace:
         entry = await self._bucket.read(_IDENTITY)
         if entry is None:
             fresh = random_id(self._dice.entropy(16)).encode()
-            if await self._bucket.write(_IDENTITY, kv.pack(fresh), 0):
+            if await self._bucket.write(_IDENTITY, blobs.compress(fresh), 0):
                 return fresh.decode()
             entry = await self._bucket.read(_IDENTITY)
         if entry is None:
@@ -273,7 +274,7 @@ class EmbeddedSpace:
         self._seen.forget(path)
         revision = await self._bucket.write(
             path,
-            kv.pack(encoded),
+            blobs.compress(encoded),
             found.revision,
             token=random_id(self._dice.entropy(16)),
             former=found.parts,
