@@ -18,7 +18,6 @@ class Counters:
     mail_bytes: int = 0
     snapshots_written: int = 0
     blobs_kept: int = 0
-    blobs_dropped: int = 0
     noted: Counter[str] = field(default_factory=Counter)
 
     def wrote(self, writes: Sequence[WriteMail]) -> None:

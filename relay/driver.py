@@ -196,7 +196,7 @@ class Driver:
         if acks:
             await bus.ack_mail(acks[-1])
         for drop in sorted_out.of(DropBlobs):
-            await self._drop(drop)
+            await (self._publisher or bus).drop_blobs(drop.addresses)
         for effect in sorted_out.said:
             if isinstance(effect, SendWelcome):
                 await bus.send_welcome(effect.child, effect.data)
@@ -269,13 +269,6 @@ class Driver:
             except ValueError as error:
                 # A record whose key no server takes: the others go on without this child.
                 self._note(Noted("BadChild", str(change.path), str(error)))
-
-    async def _drop(self, drop: DropBlobs) -> None:
-        if self._publisher is not None:
-            self.counters.blobs_dropped += await self._publisher.drop_blobs(drop.addresses)
-        else:
-            self.counters.blobs_dropped += len(drop.addresses)
-            await self._bus.drop_blobs(drop.addresses)
 
     def _note(self, noted: Noted) -> None:
         self.counters.noted[noted.reason] += 1

@@ -135,7 +135,7 @@ class Inbox:
         self.reading += 1
         return self.reading
 
-    def is_current(self, event: Event) -> bool:
+    def _is_current(self, event: Event) -> bool:
         """Whether this is no mail of an earlier reading."""
         return not isinstance(event, MailArrived) or event.reading >= self.reading
 
@@ -155,7 +155,7 @@ class Inbox:
         batch: deque[Event] = deque()
         while events and len(batch) < most:
             event = events.popleft()
-            if self.is_current(event):
+            if self._is_current(event):
                 batch.append(event)
         for child, lane in list(self._lanes.items()):
             if len(batch) >= most:

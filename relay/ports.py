@@ -167,10 +167,6 @@ class EventQueue(Protocol):
         """Have a reader that waits look: something may have come to it another way."""
         ...
 
-    def is_current(self, event: Event) -> bool:
-        """Whether this is no mail of a reading before the last reset."""
-        ...
-
 
 class Bus(Protocol):
     """A node's part of the message bus: its own streams, its link to the parent, its children.
@@ -378,7 +374,6 @@ class Kind:
     namespaced: bool
     versions: tuple[str, ...] = ()
     verbs: frozenset[str] = frozenset()
-    short_names: tuple[str, ...] = ()
 
     @property
     def group_resource(self) -> tuple[str, str]:

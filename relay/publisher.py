@@ -177,13 +177,11 @@ class CentrePublisher:
         if isinstance(event, Issued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
 
-    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> int:
-        """Erase what no record leads to, but not what one names that is on its way; how many."""
+    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
+        """Erase what no record leads to, but not what one names that is on its way."""
         async with self._erasing:
             coming = frozenset[ContentHash]().union(*self._coming)
-            gone = [address for address in addresses if address not in coming]
-            await self._bus.drop_blobs(gone)
-        return len(gone)
+            await self._bus.drop_blobs([it for it in addresses if it not in coming])
 
     async def _keep(
         self, blobs: Mapping[ContentHash, bytes], own: Sequence[StoreOwn], events: Sequence[Event]

@@ -94,7 +94,6 @@ async def test_mail_of_an_earlier_reading_is_dropped_wherever_it_waits():
     new = MailArrived(2, MailKey("k"), b"", 0, inbox.forget_mail())
     await inbox.put(new)
     assert list(await inbox.next_batch(10)) == [new]
-    assert not inbox.is_current(old)
 
 
 async def test_a_reader_waits_as_long_as_it_says_and_hears_at_once_of_what_comes():

@@ -149,7 +149,6 @@ def test_discovery_of_today_gives_each_kind_by_its_preferred_version():
     [kind] = documents.preferred(parts)
     assert (kind.resource, kind.version, kind.versions) == ("carts", "v1", ("v1", "v1beta1"))
     assert kind.namespaced
-    assert kind.short_names == ("ct",)
 
 
 @pytest.mark.parametrize("document", [{}, {"items": None}, {"items": [1, {"versions": [{}]}]}])

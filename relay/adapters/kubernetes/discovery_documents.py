@@ -100,7 +100,6 @@ def _kind(group: str, version: str, resource: str, item: Mapping[str, Any]) -> K
         kind=str(item.get("kind") or ""),
         namespaced=bool(item.get("namespaced")),
         verbs=frozenset(_texts(item.get("verbs"))),
-        short_names=tuple(_texts(item.get("shortNames"))),
     )
 
 
