@@ -63,16 +63,12 @@ def _column(name: str, path: str, kind: str = "integer", *, wide: bool = False) 
     return {**column, "priority": 1} if wide else column
 
 
-def _reason(condition: str) -> str:
-    return f'.status.conditions[?(@.type=="{condition}")].reason'
-
-
 _PLACEMENT_COLUMNS = (
     _column("Objects", ".status.selectedObjects"),
     _column("Destinations", ".status.destinations"),
     _column("Synced", ".status.synced"),
     _column("Healthy", ".status.healthy"),
-    _column("Status", _reason("Synced"), "string"),
+    _column("Status", '.status.conditions[?(@.type=="Synced")].reason', "string"),
     _column("Complete", ".status.complete", "boolean", wide=True),
     _column("Failing", ".status.failing", wide=True),
     _column("Frozen", ".status.frozen", wide=True),

@@ -176,9 +176,9 @@ def counts_in(verb: str, fields: Any, *names: str) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def links_of(message: Msg, kind: str = "leafnodes") -> int:
-    """How many leaf links, or `total_conns`, the server says an account has; raises ApiError."""
-    (links,) = counts_in(message.subject, checked(message.subject, message), kind)
+def links_of(message: Msg) -> int:
+    """How many leaf links the server says an account has; raises ApiError."""
+    (links,) = counts_in(message.subject, checked(message.subject, message), "leafnodes")
     return links
 
 

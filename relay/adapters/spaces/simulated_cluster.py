@@ -159,9 +159,7 @@ class SimulatedCluster:
 
     async def _notice(self, key: ObjectKey, obj: Object) -> None:
         """Begin to bring the object to life, unless it lives or that has begun already."""
-        if not simulated_controllers.is_simulated(obj) or simulated_controllers.is_settled(
-            obj, "", ""
-        ):
+        if not simulated_controllers.is_simulated(obj) or simulated_controllers.is_settled(obj):
             return
         uid, generation = obj["metadata"]["uid"], obj["metadata"].get("generation", 1)
         held = self._due.get(key)
