@@ -16,6 +16,15 @@ def some_of(names: Sequence[str], named_max: int, separator: str = ", ") -> str:
     return separator.join(names[:named_max]) + (f" and {more} more" if more > 0 else "")
 
 
+def namespace_first(object_key: str) -> str:
+    """An object's key as people read it: `shop/deployments.apps/web`."""
+    match object_key.split("/"):
+        case [kind, namespace, name]:
+            return f"{namespace}/{kind}/{name}"
+        case _:
+            return object_key
+
+
 def all_but(counts: Mapping[str, int], well: str) -> str:
     """` (1 failing, 2 pending)`: what those are that are not `well`; "" if there are none."""
     said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]

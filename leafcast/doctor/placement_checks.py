@@ -14,7 +14,7 @@ from leafcast.doctor.findings import (
 )
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
 from schemas.placements import short_title, title
-from schemas.wording import many
+from schemas.wording import many, namespace_first
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
@@ -87,7 +87,7 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "an API server obeys such an object wherever it lies"
         yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
     for stuck in item.stuck:
-        what = ": ".join(filter(None, (stuck.object, stuck.reason)))
+        what = ": ".join(filter(None, (namespace_first(stuck.object), stuck.reason)))
         said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"
         cause, remedy = _why(stuck, see)
         works_not = stuck.severity >= 2

@@ -11,6 +11,7 @@ from relay.core.records.accepted import is_delta
 from schemas.identity import NodePath
 from schemas.placements import placement_of
 from schemas.reports import ExceptionSample
+from schemas.wording import namespace_first
 
 
 def observe_tree(nodes: Mapping[NodePath, NodeRuntime]) -> TreeView:
@@ -29,7 +30,8 @@ def observe_tree(nodes: Mapping[NodePath, NodeRuntime]) -> TreeView:
 def _sample_text(sample: ExceptionSample) -> str:
     """What is wrong, in one line."""
     where = f" ({sample.count}, e.g. {sample.path})"
-    return f"{sample.object}: {sample.reason}{where}" if sample.object else sample.reason + where
+    said = ": ".join(filter(None, (namespace_first(sample.object), sample.reason)))
+    return said + where
 
 
 def _node_view(runtime: NodeRuntime) -> NodeView:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from leafcast.show.durations import span_text
 from schemas.reports import AT_WORK, NEVER_JOINED
-from schemas.wording import some_of
+from schemas.wording import namespace_first, some_of
 
 Form = Mapping[str, Any]
 
@@ -141,7 +141,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     table = _table("destination", *(["wave"] if waves else []), "delivered", "working")
     table.add_column("WHAT IS WRONG")
     for item in sorted(form["destinationList"], key=_destination_rank):
-        wrong = ": ".join(filter(None, (item["object"], item["reason"])))
+        wrong = ": ".join(filter(None, (namespace_first(item["object"]), item["reason"])))
         if item["silent_since_ms"] is not None:
             word = "stopped " if item.get("left") else ""
             wrong = f"{word}since {_since_text(item['silent_since_ms'], now_ms)}"
@@ -229,15 +229,17 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
     table = _table()
-    # Folded, as what an object is called stands at its end.
-    table.add_column("OBJECT", max_width=NAME_WIDTH_MAX, overflow="fold")
+    # Folded, as what an object is called stands at its end; reasons make room for it first.
+    names = [namespace_first(item["object"]) for item in exceptions]
+    width = min(max(map(len, names), default=0), NAME_WIDTH_MAX)
+    table.add_column("OBJECT", min_width=width, max_width=NAME_WIDTH_MAX, overflow="fold")
     at_work = all(_is_at_work(item) for item in exceptions)
     table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG")
     table.add_column("AT", justify="right", no_wrap=True)
     table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
-    for item in exceptions:
+    for name, item in zip(names, exceptions, strict=True):
         table.add_row(
-            item["object"] or "-",
+            name or "-",
             Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
             str(item["count"]),
             item["path"],
@@ -368,7 +370,7 @@ def _worst(form: Form) -> str:
     if not form["exceptions"]:
         return "" if form["destinations"] or not form["complete"] else "selects no destination"
     first = form["exceptions"][0]
-    return ": ".join(filter(None, (first["object"], first["reason"])))
+    return ": ".join(filter(None, (namespace_first(first["object"]), first["reason"])))
 
 
 def _table(*titles: str) -> Table:

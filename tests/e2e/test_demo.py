@@ -183,7 +183,7 @@ def test_a_workload_that_never_works_is_told_with_its_reason(demo):
     found = result_of(ran)
     assert (found["destinations"], found["synced"], found["healthy"]) == (2, 2, 0)
     assert found["seconds"]["apply_to_all_healthy"] is None
-    assert "deployments.apps/default/lamp" in ran.stderr
+    assert "default/deployments.apps/lamp" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 

@@ -207,7 +207,7 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
     [
         (placement(problem="no field tells objects apart"), "failure", "no field", "apply it"),
         (placement(held="10 objects"), "warning", "10 objects", "leafcast accept shop"),
-        (placement(stuck=[stuck()]), "failure", "deployments.apps/shop/web: Denied (at 2", "mend"),
+        (placement(stuck=[stuck()]), "failure", "shop/deployments.apps/web: Denied (at 2", "mend"),
         (
             placement(stuck=[stuck(2, "ImagePullBackOff")]),
             "warning",

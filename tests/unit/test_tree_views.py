@@ -132,9 +132,11 @@ def test_the_worst_comes_first():
 
 
 def test_what_is_wrong_is_named_with_a_place():
-    form = placement("shop", synced=1, failing=1, wrong=[("deployments.apps/web", "Denied")])
-    assert "deployments.apps/web: Denied" in shown(placements_view([form], NOW), 90)
+    wrong = [("deployments.apps/shop/web", "Denied")]
+    form = placement("shop", synced=1, failing=1, wrong=wrong)
+    assert "shop/deployments.apps/web: Denied" in shown(placements_view([form], NOW), 100)
     text = shown(placement_view(form, NOW))
+    assert "shop/deployments.apps/web  Denied" in text
     assert "/emea/s1" in text
 
 

@@ -29,7 +29,7 @@ from schemas.reports import (
     ObjectResult,
     Summary,
 )
-from schemas.wording import all_but, many, some_of
+from schemas.wording import all_but, many, namespace_first, some_of
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -150,7 +150,7 @@ def placement_status(
 
 def error_text(sample: ExceptionSample) -> str:
     """One exception for people: `shop/deployments.apps/web: ImagePullBackOff (…)`."""
-    where = _namespace_first(sample.object)
+    where = namespace_first(sample.object)
     what = f"{where}: {sample.reason}" if where else sample.reason
     return f"{what} ({many(sample.count, 'destination')}, e.g. {sample.path})"
 
@@ -304,7 +304,7 @@ def _wide_text(wide: tuple[int, int]) -> str:
 
 
 def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
-    listed = some_of([_namespace_first(str(key)) for key in keys], OBJECTS_NAMED_MAX)
+    listed = some_of([namespace_first(str(key)) for key in keys], OBJECTS_NAMED_MAX)
     return (
         f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
         "step; say the same in both"
@@ -326,7 +326,7 @@ def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
 def _ambiguous_text(facts: PlacementFacts) -> str:
     """That a status cannot be returned, for which objects (some of them), and what to do."""
     named = [
-        f"{_namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
+        f"{namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
     ]
     return (
         "singleton status is asked for, and not exactly one destination has these objects: "
@@ -410,11 +410,3 @@ def _if_silent(summary: Summary, word: str) -> str:
     missing = summary.joined - summary.states.get("synced", 0)
     working = summary.health.get("progressing", 0)
     return "Unreachable" if silent and silent == missing and not working else word
-
-
-def _namespace_first(text: str) -> str:
-    match text.split("/"):
-        case [kind, namespace, name]:
-            return f"{namespace}/{kind}/{name}"
-        case _:
-            return text

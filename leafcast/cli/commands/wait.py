@@ -25,7 +25,7 @@ from schemas.placements import (
     placement_kind,
     short_title,
 )
-from schemas.wording import all_but, many
+from schemas.wording import all_but, many, namespace_first
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
@@ -164,7 +164,7 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
         yield f"  {state['rollout']}"
     worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
     for one in worst[:ERRORS_MAX]:
-        what = f"{one['object']}: {one['reason']}" if one["object"] else one["reason"]
+        what = ": ".join(filter(None, (namespace_first(one["object"]), one["reason"])))
         yield f"  {what} (at {one['count']}, e.g. {one['path']})"
     look = "rollout status" if condition == ROLLED_OUT else "status"
     yield f"  see: leafcast {look} {_short(name)}"
