@@ -9,6 +9,7 @@ Unknown progressing. Without such a condition it is healthy: no status is expect
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ _Fields = Mapping[str, Any]
 
 _HEALTHY: Assessment = ("healthy", "")
 _CRASHING = "CrashLoopBackOff"
+# The name of a Pod that was refused ends by chance: without that end it is the same everywhere.
+_GENERATED = re.compile(r'(^FailedCreate: pods "[^"]*-)[a-z0-9]{5}(?=")')
 
 
 def assess(obj: Mapping[str, Any]) -> Assessment:
@@ -88,7 +91,7 @@ def _deployment(spec: _Fields, status: _Fields) -> Assessment:
         return "degraded", _why(progressing)
     failure = conditions.get("ReplicaFailure", {})
     if failure.get("status") == "True":
-        return "degraded", _why(failure)
+        return "degraded", _GENERATED.sub(r"\1…", _why(failure))
     if "observedGeneration" not in status:
         return "progressing", "not observed by its controller yet"
     wanted, updated = _count(spec, "replicas", 1), _count(status, "updatedReplicas")
@@ -138,7 +141,7 @@ def _daemon_set(spec: _Fields, status: _Fields) -> Assessment:
 def _replica_set(spec: _Fields, status: _Fields) -> Assessment:
     failure = _conditions(status).get("ReplicaFailure", {})
     if failure.get("status") == "True":
-        return "degraded", _why(failure)
+        return "degraded", _GENERATED.sub(r"\1…", _why(failure))
     wanted, available = _count(spec, "replicas", 1), _count(status, "availableReplicas")
     if available < wanted:
         return "progressing", f"{available} of {wanted} replicas available"

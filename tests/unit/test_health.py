@@ -183,6 +183,17 @@ def test_a_missed_deadline_is_named():
     assert assess(subject) == ("degraded", "ProgressDeadlineExceeded: timed out")
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
+def test_a_pod_that_is_refused_is_said_in_words_that_are_the_same_everywhere(kind):
+    refused = 'pods "web-7866ccff64-cjncx" is forbidden: exceeded quota: limit'
+    failure = condition("ReplicaFailure", "True", "FailedCreate", refused)
+    subject = obj(kind, "apps/v1", {"conditions": [failure], "observedGeneration": 2}, THREE)
+    assert assess(subject) == (
+        "degraded",
+        'FailedCreate: pods "web-7866ccff64-…" is forbidden: exceeded quota: limit',
+    )
+
+
 @pytest.mark.parametrize("status", [[], "x", {"conditions": "x"}, {"conditions": [1, None]}])
 def test_a_malformed_status_is_no_error(status):
     assert assess(obj("Deployment", "apps/v1", status))[0] == "progressing"
