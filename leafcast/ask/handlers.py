@@ -188,8 +188,10 @@ def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
     found: dict[str, list[Count]] = {name: [] for name in node.children()}
     for held in node.records.values():
         if is_delta(held):
+            # Of a destination where no node hangs nothing else is told, either.
             for name, count in children_counts(node, held.key).items():
-                found[name].append(count)
+                if name in found:
+                    found[name].append(count)
     return {
         name: figures_of(
             Count(merge_all(it.summary for it in counts), all(it.exact for it in counts))

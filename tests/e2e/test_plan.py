@@ -200,6 +200,8 @@ def test_live_tells_what_is_at_the_edges(tree, written):
         ("/region-1/nobody", name): "create" for name in ("greeting",)
     }
     did(tree, "apply", "-f", written(*nobody))
+    # Its parent counts it, and tells of its children only.
+    assert "run `leafcast node add /region-1/nobody`" in " ".join(tree.run("doctor").stdout.split())
     plan = planned(tree, "--live", "-f", written(greeting("live", "two")))
     assert list(plan["noAnswer"]) == ["/region-1/nobody"]
     assert why(plan, "/region-1/nobody", "greeting")["live"] == "no answer"
