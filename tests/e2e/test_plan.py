@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from leafcast.cli.commands.plan import NOTES_MAX
 from leafcast.local.node_runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.connection import space_connection
@@ -213,6 +214,16 @@ def test_live_tells_what_is_at_the_edges(tree, written):
     silent = did(tree, "plan", "--live", "-f", written(*lone), code=1)
     assert "No answer: /region-1/nobody" in silent.stderr
     did(tree, "delete", "-f", written(*lone, *nobody))
+
+
+def test_notes_do_not_hide_how_far_a_change_reaches(tree, written):
+    count = NOTES_MAX + 3
+    far = [obj for at in range(count) for obj in nowhere(f"far-{at}", f"/region-1/far-{at}")]
+    for all_of_them in ((), ("--all",)):
+        said = tree.run("plan", "-f", written(*far), *all_of_them).stderr.splitlines()
+        notes = sum(line.startswith("Note: synctarget/far-") for line in said)
+        assert notes == (count if all_of_them else NOTES_MAX)
+        assert ("3 more notes: --all" in said) is not bool(all_of_them)
 
 
 def test_a_removal_that_is_held_is_told_as_such(tmp_path, written):

@@ -27,6 +27,7 @@ from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
 
 ROWS_AT_ONCE = 200
+NOTES_MAX = 10
 _CHANGES = ("delete", "frozen", "create", "update")
 
 Form = dict[str, Any]
@@ -137,8 +138,12 @@ class _Shown:
             click.echo(f"{more:,} more: --all")
         for line in self.intent.warnings:
             click.echo(sanitize(line), err=True)
-        for note in summary["notes"]:
+        notes = summary["notes"]
+        shown = notes if self.every else notes[:NOTES_MAX]
+        for note in shown:
             click.echo(f"Note: {sanitize(note)}", err=True)
+        if len(notes) > len(shown):
+            click.echo(f"{len(notes) - len(shown):,} more notes: --all", err=True)
         for path, why in sorted(self._silent().items()):
             click.echo(f"No answer: {sanitize(f'{path}: {why}')}", err=True)
 
