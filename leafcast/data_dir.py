@@ -41,15 +41,19 @@ def make_private(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_owner(folder)
     found = folder.stat()
-    if found.st_uid == os.geteuid():
-        if found.st_mode & 0o077:
-            folder.chmod(0o700)
-        return
-    # The system's own, as volumes are: it may be lent to a group of ours, and to no one else.
-    ours = found.st_gid in {os.getegid(), *os.getgroups()}
-    if found.st_mode & 0o002 or (found.st_mode & 0o020 and not ours):
+    # A folder may be lent to a group of ours, as volumes are, and to no one else.
+    lent = found.st_gid in {os.getegid(), *os.getgroups()}
+    open_to_others = found.st_mode & 0o002 or (found.st_mode & 0o020 and not lent)
+    mine = found.st_uid == os.geteuid()
+    # What lies in an open folder may be another's, who so could tell us what to run.
+    if open_to_others and mine and any(folder.iterdir()):
+        remedy = f"see that all in it is yours and run chmod go-w {folder}, or name another"
+        raise DataDirUnusable(folder, "other users may write in it", remedy)
+    if open_to_others and not mine:
         remedy = f"run chmod go-w on it, or name a folder in it, such as {folder / 'leafcast'}"
         raise DataDirUnusable(folder, "other users may write in it", remedy)
+    if mine and found.st_mode & 0o077:
+        folder.chmod(0o700)
 
 
 def check_owner(folder: Path) -> None:

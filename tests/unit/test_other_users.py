@@ -70,6 +70,18 @@ def test_a_folder_that_others_could_read_is_closed_to_them(folder):
     assert stat.S_IMODE(place.folder.stat().st_mode) == 0o700
 
 
+def test_a_folder_of_ours_in_which_others_may_have_written_is_refused(folder):
+    place = DataDir(folder / "tree")
+    place.folder.mkdir()
+    place.folder.chmod(0o777)
+    as_stranger(lambda: (place.folder / "spaces.json").write_text("{}"))
+    with pytest.raises(DataDirUnusable, match=r"other users may write in it; see that all in it"):
+        prepare_folder(place)
+    (place.folder / "spaces.json").unlink()
+    prepare_folder(place)
+    assert stat.S_IMODE(place.folder.stat().st_mode) == 0o700
+
+
 def test_another_user_can_neither_ask_nor_stop_a_daemon(folder):
     place = DataDir(folder / "tree")
     prepare_folder(place)
