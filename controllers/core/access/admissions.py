@@ -218,10 +218,15 @@ class Admissions:
     def _known(self, one: HandedOut, known: Requested, request: JoinRequest) -> Verdict:
         path = known.path
         if known.nkey != request.nkey:
+            # It is a node only once it was granted.
+            undo = {
+                PENDING: f"run `leafcast node deny {path}`, and ",
+                GRANTED: f"run `leafcast node revoke {path}`, and ",
+            }
             return _refused(
                 f"the token for {path} was used already, by {known.said or 'another node'}",
-                f"if that was you, join in the folder that it has; else run `leafcast node revoke "
-                f"{path}`, and {_another(path)}",
+                f"if that was you, join in the folder that it has; else "
+                f"{undo.get(known.state, '')}{_another(path)}",
             )
         if known.state == DENIED:
             return Verdict(DENIED, f"the request for {path} was denied", _another(path))
