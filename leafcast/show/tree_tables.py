@@ -6,7 +6,7 @@ They draw the JSON that a daemon answers (leafcast.daemon.tree_facts). Times are
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -228,23 +228,32 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
+    names = [namespace_first(item["object"]) or "-" for item in exceptions]
     table = _table()
-    # Folded, as what an object is called stands at its end; reasons make room for it first.
-    names = [namespace_first(item["object"]) for item in exceptions]
-    width = min(max(map(len, names), default=0), NAME_WIDTH_MAX)
-    table.add_column("OBJECT", min_width=width, max_width=NAME_WIDTH_MAX, overflow="fold")
+    # Folded, as what an object is called stands at its end. Reasons make room first.
+    table.add_column("OBJECT", min_width=_width(names), max_width=NAME_WIDTH_MAX, overflow="fold")
     at_work = all(_is_at_work(item) for item in exceptions)
     table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG")
     table.add_column("AT", justify="right", no_wrap=True)
-    table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
+    table.add_column(
+        "FOR EXAMPLE",
+        no_wrap=True,
+        min_width=_width(item["path"] for item in exceptions),
+        max_width=NAME_WIDTH_MAX,
+        overflow="ellipsis",
+    )
     for name, item in zip(names, exceptions, strict=True):
         table.add_row(
-            name or "-",
+            name,
             Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
             str(item["count"]),
             item["path"],
         )
     return table
+
+
+def _width(texts: Iterable[str]) -> int:
+    return min(max(map(len, texts), default=0), NAME_WIDTH_MAX)
 
 
 def _is_at_work(item: Form) -> bool:
