@@ -139,6 +139,10 @@ async def _created(server, obj):
     return code == 0
 
 
+def _error(bench, key):
+    return bench.said[key].error if key in bench.said else ""
+
+
 async def _gone(bench, key):
     return await bench.space.get(key) is None
 
@@ -186,6 +190,28 @@ async def test_health_follows_what_real_controllers_say(connect, live_cluster):
         assert bench.said[stuck_key].reason.startswith("0 of 2 replicas available: ")
         assert bench.said[claim_key].reason == "not bound to a volume"
         assert not bench.said[WEB].reason
+
+
+async def test_what_a_quota_refuses_is_said_and_comes_once_there_is_room(connect, live_cluster):
+    bench = connect(live_cluster.kubeconfig)
+    names = [ObjectKey("", "configmaps", "shop", name) for name in ("one", "two")]
+    hard = ("--hard=configmaps=2,pods=1", "-n", "shop")
+    await run(live_cluster.kubectl, "create", "namespace", "shop")
+    await run(live_cluster.kubectl, "create", "quota", "limit", *hard)
+    # The cluster's own certificate takes the other place.
+    used = ("quota/limit", "-n", "shop", "--for=jsonpath={.status.used.configmaps}=1")
+    await run(live_cluster.kubectl, "wait", *used, "--timeout=60s")
+    async with bench.running():
+        bench.want(config_map("one"), config_map("two"), deployment())
+        await bench.until(lambda: any(_error(bench, key) for key in names))
+        (refused,) = filter(None, (_error(bench, key) for key in names))
+        assert "exceeded quota: limit" in refused
+        await bench.until(lambda: WEB in bench.said and bench.said[WEB].health == "degraded")
+        assert '-…" is forbidden: exceeded quota: limit' in bench.said[WEB].reason
+        await run(live_cluster.kubectl, "delete", "quota", "limit", "-n", "shop")
+        await bench.settled()
+        assert all(bench.said[key].address and not bench.said[key].error for key in names)
+        await bench.until(lambda: bench.said[WEB].health == "healthy")
 
 
 async def test_what_a_real_autoscaler_sets_is_left_to_it(connect, live_cluster):
