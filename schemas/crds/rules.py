@@ -77,6 +77,8 @@ _NOT_OURS = (
     "&& !self.apiVersion.startsWith('leafcast.io/')"
 )
 
+_NAMED = "has(self.metadata) && has(self.metadata.name) && size(self.metadata.name) > 0"
+
 
 def _rule(rule: str, message: str) -> Form:
     return _rules((rule, message))
@@ -241,7 +243,10 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         "template": {
             "x-kubernetes-embedded-resource": True,
             "x-kubernetes-preserve-unknown-fields": True,
-            **_rule(_NOT_OURS, "Leafcast's own objects stay at the centre; name another kind"),
+            **_rules(
+                (_NOT_OURS, "Leafcast's own objects stay at the centre; name another kind"),
+                (_NAMED, "metadata.name is missing: give the object a name"),
+            ),
         },
     },
 }

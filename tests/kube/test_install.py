@@ -120,6 +120,9 @@ def test_a_denatured_role_is_an_object_and_gives_nobody_a_right(hub):
     assert code
     inner = {**denatured, "spec": {"template": denatured}}
     assert "stay at the centre" in apply(hub, inner)[1]
+    for metadata in ({}, {"labels": {"a": "b"}}):
+        nameless = {**denatured, "spec": {"template": {**ROLE, "metadata": metadata}}}
+        assert "metadata.name is missing" in apply(hub, nameless)[1]
 
 
 @pytest.mark.parametrize(
