@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
+from relay.adapters.tls.names import is_host
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
 from schemas.identity import NodePath
@@ -26,10 +25,6 @@ NAME_ONE = (
     "name a host as in centre.example or centre.example:7422, or what a proxy serves, as in "
     "wss://centre.example/leaf"
 )
-
-
-_LABEL = r"[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?"
-_DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\Z")
 
 
 class ListenRefused(ValueError):
@@ -147,21 +142,13 @@ def _url(text: str) -> str:
     said = whole.strip() != whole or '"' in whole or parts.query or parts.fragment or parts.username
     if not host or said or (parts.scheme == "tls" and parts.path not in ("", "/")):
         raise ListenRefused(text, "it is no address")
-    if not _callable(host):
+    if not is_host(host):
         raise ListenRefused(text, f"{host!r} is no name or address that a node elsewhere can call")
     if port == 0:
         raise ListenRefused(text, "nothing listens on port 0")
     if parts.scheme == "wss":
         return whole
     return f"tls://{_host(host)}:{port or LEAF_PORT}"
-
-
-def _callable(host: str) -> bool:
-    """Whether it is a DNS name, or the address of one machine."""
-    try:
-        return not ip_address(host).is_unspecified
-    except ValueError:
-        return bool(_DNS_NAME.match(host))
 
 
 def _host(name: str) -> str:

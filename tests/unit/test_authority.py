@@ -91,8 +91,14 @@ def test_what_children_would_refuse_is_refused_before(
     assert refused.value.remedy
 
 
+@pytest.mark.parametrize("name", ["*.example", "CENTRE.example", "centre.example.", "::"])
+def test_a_request_for_what_could_be_anothers_name_is_refused(name):
+    with pytest.raises(RequestRefused, match="names no single host"):
+        requested_names(signing_request(KEY, ["mine.example", name]))
+
+
 def test_a_wildcard_serves_one_label_below():
-    made = TREE.issue(signing_request(KEY, ["*.stores.example"]), NOW_MS)
+    made = TREE.issue(signing_request(KEY, NAMES), NOW_MS, names=["*.stores.example"])
     check_pair(made, KEY, TREE.certificate, ["seven.stores.example"], NOW_MS, "it")
     with pytest.raises(CertificateUnusable):
         check_pair(made, KEY, TREE.certificate, ["a.seven.stores.example"], NOW_MS, "it")

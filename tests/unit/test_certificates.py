@@ -237,9 +237,18 @@ def test_names_are_free_again_when_their_node_is_gone(tmp_path):
         authority.certificate,
     )
     with pytest.raises(NameTaken):
-        issued.check(APAC, ["a.example"])
+        issued.check(APAC, ["a.example"], ())
     IssuedCertificates(tmp_path).forget_others({"/"})
-    IssuedCertificates(tmp_path).check(APAC, ["a.example"])
+    IssuedCertificates(tmp_path).check(APAC, ["a.example"], ())
+
+
+async def test_nobody_elsewhere_gets_a_certificate_for_a_name_of_the_centre(
+    certifying, elsewhere, tmp_path
+):
+    keep_listening(tmp_path / "centre", listening(["emea.example"], "", "", ""))
+    with pytest.raises(ApiError, match=r"for emea.example, which is the centre's"):
+        await certifying.first(EMEA, elsewhere.own.request())
+    assert not elsewhere.own.there
 
 
 @pytest.mark.parametrize(

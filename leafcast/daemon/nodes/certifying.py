@@ -16,6 +16,7 @@ from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
 from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
+from leafcast.local.listening import kept_listening
 from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
@@ -92,7 +93,8 @@ class Certifying:
         issued = IssuedCertificates(self._place.folder)
         if not request or issued.names_of(path) == (names := requested_names(request)):
             return ""
-        issued.check(path, names)
+        here = kept_listening(self._place.folder)
+        issued.check(path, names, here.hosts if here is not None else ())
         found = self._authorities()
         made = found.signing.issue(request, self._clock.now().wall_ms)
         await self._hand_over(path, made, found.believed)

@@ -28,10 +28,12 @@ from schemas.identity import NodePath
 class NameTaken(Exception):
     """A name that belongs to another node; with it one could pass for that."""
 
-    def __init__(self, name: str, holder: str, path: NodePath) -> None:
+    def __init__(self, name: str, holder: NodePath, path: NodePath) -> None:
+        whose = "the centre" if holder.is_root else holder
+        other = "" if holder.is_root else f", or remove {holder} first"
         super().__init__(
-            f"{path} asks for a certificate for {name}, which is {holder}'s; let it listen at a "
-            f"name of its own, or remove {holder} first"
+            f"{path} asks for a certificate for {name}, which is {whose}'s; let it listen at a "
+            f"name of its own{other}"
         )
 
 
@@ -78,12 +80,13 @@ class IssuedCertificates:
         """By path, when each is to be renewed."""
         return {path: it.due_ms for path, it in self._issued.items()}
 
-    def check(self, path: NodePath, names: Iterable[str]) -> None:
-        """Refuse names of another node; raises NameTaken."""
-        for holder, issued in self._issued.items():
-            for name in set(names) & set(issued.names) - {LOOPBACK}:
+    def check(self, path: NodePath, names: Iterable[str], centre: Iterable[str]) -> None:
+        """Refuse names of another node, and those of the centre; raises NameTaken."""
+        held = {holder: issued.names for holder, issued in self._issued.items()}
+        for holder, theirs in {**held, str(NodePath()): centre}.items():
+            for name in set(names) & set(theirs) - {LOOPBACK}:
                 if holder != str(path):
-                    raise NameTaken(name, holder, path)
+                    raise NameTaken(name, NodePath.parse(holder), path)
 
     def keep(self, path: NodePath, names: Iterable[str], certificate: str, authority: str) -> None:
         """Write down what was signed, and by whom."""

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from relay.adapters.tls.names import is_host
+
 CERTIFICATE_DAYS = 30
 AUTHORITY_DAYS = 3650
 EARLIER = timedelta(hours=1)
@@ -65,6 +67,9 @@ def requested_names(request: str) -> tuple[str, ...]:
         raise RequestRefused("its signature is not by its own key")
     if len(names) > NAMES_MAX or any(len(name) > NAME_CHARACTERS_MAX for name in names):
         raise RequestRefused(f"it asks for more than {NAMES_MAX} names, or for too long ones")
+    # A wildcard, or capitals, would be another's name by the rules of those who check it.
+    if other := next((name for name in names if not is_host(name)), None):
+        raise RequestRefused(f"it asks for {other!r}, which names no single host in lower case")
     return names
 
 
