@@ -44,7 +44,7 @@ _LEFT_OUT, _REDACTED = "…", "<redacted>"
 _SECRET_LETTERS_MIN = 3
 _MESSAGE_LETTERS_MAX = 4096
 # How a specification differs from what is there, over many lines: of today, and of older servers.
-_DIFFERENCE = re.compile(r"\n\s*(?:@@ |core\.\w+\{).*", re.DOTALL)
+_DIFFERENCE = re.compile(r"\n[ \t\xa0]*(?:@@ |core\.\w+\{).*", re.DOTALL)
 _VALUE_LETTERS_MAX = 40
 _QUOTING = "Invalid value: "
 # What tells where a quoted value ends: it is JSON, or Go's form of a structure on older servers.
