@@ -17,9 +17,9 @@ LIVE_HEADER = "LIVE"
 _WORDS = {
     "delete": ("deletion", "deletions"),
     "held": ("held removal", "held removals"),
-    "frozen": ("frozen", "frozen"),
     "create": ("creation", "creations"),
     "update": ("update", "updates"),
+    "frozen": ("frozen", "frozen"),
 }
 
 Form = Mapping[str, Any]

@@ -123,7 +123,7 @@ def test_what_was_planned_is_what_is_done(tree, written):
     one = [config_map("plain", "shop", at="2"), greeting("shop", "till {{ .till }}")]
     shown = did(tree, "plan", "-f", written(*one), code=1).stdout.splitlines()
     assert shown[:2] == [
-        "1 placement, 2 destinations: 2 frozen, 2 updates",
+        "1 placement, 2 destinations: 2 updates, 2 frozen",
         "at the centre: 2 configured",
     ]
     assert [" ".join(line.split()) for line in shown[3:]] == [
