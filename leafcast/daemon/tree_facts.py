@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from controllers.core.status.status import UNCOUNTED
+from controllers.nodes import node_record
 from controllers.nodes import nodes as node_records
 from leafcast.ask.handlers import children_counts, figures_of
 from leafcast.ask.remote import standing_of
@@ -23,7 +24,7 @@ from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
 from schemas.placements import placement_of as placement_named
 from schemas.placements import short_title, title
-from schemas.records import CENTRE, NodeRecord
+from schemas.records import CENTRE
 from schemas.reports import NEVER_JOINED, Count
 from schemas.wording import some_of
 
@@ -45,7 +46,6 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
     counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
     relays = _relays(paths)
     forms = [_node_form(tree, path, counts.get(path, NOTHING), relays) for path in paths]
-    revoked = {str(record.path) for record in _records(tree) if not record.nkey}
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
     for form in forms:
         path = NodePath.parse(form["path"])
@@ -55,8 +55,7 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
             form.update(_told(above["children"].get(path.name)))
         if (asked := elsewhere.get(path)) is not None and not form["here"]:
             form["objects_applied"] = asked.get("objectsApplied")
-        if form["path"] in revoked:
-            form["state"] = REVOKED
+        form["state"] = _word(tree, path, form["state"])
     return {"up": tree.up.is_set(), "nodes": forms}
 
 
@@ -276,7 +275,15 @@ def _state(tree: LocalTree, path: NodePath) -> Form:
         ready = node is not None and node.ready and word != NEVER_JOINED
         stale = node is not None and node.own_state()["stale"]
         word = "connecting" if not ready else "stale" if stale else word
-    return {"state": word, "silent_since_ms": standing.silent_since_ms if standing else None}
+    since_ms = standing.silent_since_ms if standing else None
+    return {"state": _word(tree, path, word), "silent_since_ms": since_ms}
+
+
+def _word(tree: LocalTree, path: NodePath, word: str) -> str:
+    """The word for a node's state, unless its key is void."""
+    issuer = tree.controllers.issuer if tree.controllers is not None else None
+    record = node_record(issuer, path) if issuer is not None else None
+    return REVOKED if record is not None and not record.nkey else word
 
 
 def _role(tree: LocalTree, path: NodePath, relays: Collection[NodePath]) -> str:
@@ -381,12 +388,9 @@ def _paths(tree: LocalTree) -> list[NodePath]:
 
 def _known(tree: LocalTree) -> Iterator[NodePath]:
     yield from tree.nodes
-    for record in _records(tree):
-        yield record.path
-
-
-def _records(tree: LocalTree) -> list[NodeRecord]:
-    return node_records(tree.controllers.issuer) if tree.controllers is not None else []
+    if tree.controllers is not None:
+        for record in node_records(tree.controllers.issuer):
+            yield record.path
 
 
 def _node(tree: LocalTree, path: NodePath) -> Node | None:
