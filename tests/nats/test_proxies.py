@@ -191,7 +191,9 @@ async def test_a_link_goes_out_through_a_connect_proxy(grove: Grove, tmp_path, c
         await until_said(refused, "proxy CONNECT failed")
         assert "403 Forbidden" in cause_of(refused.server.log)[0]
         # What is behind it says why it lets no WebSocket through, to who asks through it alone.
-        assert await refusal_of(f"wss://localhost:{port}/no", link.proxy) == "404 Not Found"
+        # Which words depends on whether nginx may look into the folder of the test.
+        words = await refusal_of(f"wss://localhost:{port}/no", link.proxy)
+        assert words in ("404 Not Found", "403 Forbidden")
         assert await refusal_of(url, link.proxy) == await refusal_of(away.urls[0], link.proxy) == ""
 
 
