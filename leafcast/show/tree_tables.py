@@ -6,7 +6,7 @@ They draw the JSON that a daemon answers (leafcast.daemon.tree_facts). Times are
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -228,32 +228,19 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
-    names = [namespace_first(item["object"]) or "-" for item in exceptions]
-    table = _table()
-    # Folded, as what an object is called stands at its end. Reasons make room first.
-    table.add_column("OBJECT", min_width=_width(names), max_width=NAME_WIDTH_MAX, overflow="fold")
+    table = _table("object")
     at_work = all(_is_at_work(item) for item in exceptions)
     table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG")
     table.add_column("AT", justify="right", no_wrap=True)
-    table.add_column(
-        "FOR EXAMPLE",
-        no_wrap=True,
-        min_width=_width(item["path"] for item in exceptions),
-        max_width=NAME_WIDTH_MAX,
-        overflow="ellipsis",
-    )
-    for name, item in zip(names, exceptions, strict=True):
+    table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
+    for item in exceptions:
         table.add_row(
-            name,
+            Text(_folded(namespace_first(item["object"]) or "-")),
             Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
             str(item["count"]),
             item["path"],
         )
     return table
-
-
-def _width(texts: Iterable[str]) -> int:
-    return min(max(map(len, texts), default=0), NAME_WIDTH_MAX)
 
 
 def _is_at_work(item: Form) -> bool:
@@ -387,6 +374,12 @@ def _table(*titles: str) -> Table:
     for title in titles:
         table.add_column(title.upper(), no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     return table
+
+
+def _folded(name: str) -> str:
+    """On as many lines as it takes: what an object is called stands at its end."""
+    starts = range(0, len(name), NAME_WIDTH_MAX)
+    return "\n".join(name[at : at + NAME_WIDTH_MAX] for at in starts)
 
 
 def _cut(text: str) -> Text:

@@ -6,11 +6,11 @@ from tests.e2e.test_up import SMALL, Program
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
 
-KNOWN = "known-plain-text-at-rest"
+KNOWN, NAME = "known-plain-text-at-rest", "a-known-name-at-rest"
 OBJECT = f"""
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: kept, namespace: default}}
+metadata: {{name: {NAME}, namespace: default}}
 data: {{word: {KNOWN}}}
 """
 
@@ -28,16 +28,17 @@ def test_a_store_is_encrypted_from_the_start_with_its_key_on_and_refused_without
         assert program.run("up", *SMALL).returncode == 0
         assert program.run("apply", "-f", str(objects)).returncode == 0
         program.run("down")
-        # The embedded space keeps each object as it was written: this is what the key is for.
-        assert holders(program.place.folder, KNOWN)
+        # The embedded space keeps each object under its name: this is what the key is for.
+        assert holders(program.place.folder, NAME)
 
         key.write_text("a-key-of-the-user-of-this-tree-00000001\n")
         begun = program.run("up", "--store-key-file", str(key))
         assert begun.returncode == 0, begun.stderr
-        assert KNOWN in program.run("get", "configmap", "kept", "-o", "yaml").stdout
+        assert KNOWN in program.run("get", "configmap", NAME, "-o", "yaml").stdout
         assert holders(program.place.folder, KNOWN) == []
         assert holders(program.place.folder, key.read_text().strip()) == []
         program.run("down")
+        assert holders(program.place.folder, NAME) == []
 
         other = tmp_path / "other"
         other.write_text("another-key-of-the-user-of-this-tree-02\n")
@@ -53,7 +54,7 @@ def test_a_store_is_encrypted_from_the_start_with_its_key_on_and_refused_without
 
         again = program.run("up")
         assert again.returncode == 0, again.stderr
-        assert KNOWN in program.run("get", "configmap", "kept", "-o", "yaml").stdout
+        assert KNOWN in program.run("get", "configmap", NAME, "-o", "yaml").stdout
         joins_with_its_key_alone(program, tmp_path, key)
     finally:
         program.run("down")

@@ -14,7 +14,7 @@ from pathlib import Path
 from relay.atomic_file import atomic_write
 
 VARIABLE = "LEAFCAST_STORE_KEY"
-CHECK_FILE = "store-key-check"
+CHECK_FILE, INDEX_FILE = "store-key-check", "index.db"
 CHARACTERS_MIN, CHARACTERS_MAX = 32, 512
 _CHECK_BYTES = 16
 _MAKE = "make one with `openssl rand -base64 32`"
@@ -84,6 +84,10 @@ def admit_key(folder: Path, key: StoreKey | None) -> None:
     """
     check_key(folder, key)
     if key is not None and not _kept(folder):
+        # An index names what is stored, and stays in clear until that changes. The server makes one
+        # that is missing anew.
+        for index in folder.rglob(INDEX_FILE):
+            index.unlink(missing_ok=True)
         # Before the first byte is: who ends in between goes on with the same key.
         atomic_write(folder / CHECK_FILE, key.check + "\n")
 
