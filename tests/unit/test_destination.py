@@ -250,6 +250,15 @@ def test_nothing_goes_of_a_placement_whose_content_is_still_to_come():
     assert [bench.edge.may_prune(X.key, settled) for settled in (49, 50)] == [False, True]
 
 
+def test_what_somebody_took_away_is_not_given_up_while_the_content_is_still_to_come():
+    bench = Bench([done("x", 0)], last_loss=40)
+    bench.put(0, 50, names="x", serve=False)
+    bench.gone(X.key)
+    assert not bench.edge.may_prune(X.key, 99)
+    bench.serve()
+    assert X.key in bench.edge.wanted
+
+
 def test_an_implied_namespace_waits_for_what_it_held():
     bench = Bench(last_loss=5)
     namespace = ObjectKey("", "namespaces", "", "shop")

@@ -338,15 +338,14 @@ class Destination:
 
         Not while a placement that claimed it has its content still to come: it may want it.
         """
-        if key in self.wanted:
-            return False
-        unknown = (self._awaiting, self._withheld, self._frozen, self._order.held)
         claimers = self._history.placements(key)
-        if any(p in each for p in claimers for each in unknown):
-            return False
-        if any(self._is_needed(p, claimers) for p in claimers):
-            return False
-        return self._causes.of(key) <= settled
+        may_want = any(self._is_unknown(p) or self._is_needed(p, claimers) for p in claimers)
+        return key not in self.wanted and not may_want and self._causes.of(key) <= settled
+
+    def _is_unknown(self, placement: MailKey) -> bool:
+        """Whether what it wants here is not known, or not to be carried out yet."""
+        parts = (self._awaiting, self._withheld, self._frozen, self._order.held)
+        return any(placement in each for each in parts)
 
     def observe(self, event: ObjectObserved) -> list[MailKey]:
         """Take the syncer's word on an object; names the placements whose report changes."""
@@ -361,8 +360,9 @@ class Destination:
             # Said before, too, perhaps: but then the object was wanted, and only not there yet.
             self._observed.pop(key, None)
             self._causes.forget(key)
+            # Whose content is still to come may want it: somebody took it away, and not we.
             for placement in claimers:
-                if placement not in self._ownership.on(key):
+                if placement not in self._ownership.on(key) and not self._is_unknown(placement):
                     self._history.remove(placement, key)
         self._look_at_left(key)
         self._order.observed(claimers, gone=not stays)
