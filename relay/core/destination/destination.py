@@ -39,13 +39,7 @@ from schemas.identity import MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.placements import source_title
 from schemas.properties import properties_of
-from schemas.records import (
-    HINTED,
-    DeltaBody,
-    DeltaHead,
-    Dependency,
-    Profile,
-)
+from schemas.records import HINTED, DeltaBody, DeltaHead, Dependency, Profile
 from schemas.refusals import WireRefused
 from schemas.reports import (
     ARM_NOTHING,
@@ -291,11 +285,8 @@ class Destination:
 
     def _needs(self, key: MailKey, other: MailKey, dependency: Dependency) -> bool:
         assignment = self._assigned.get(key)
-        if self._history.left(key):
-            return True
-        if assignment is None:
-            self._order.forget(key)
-            return False
+        if assignment is None or self._history.left(key):
+            return not self.is_clean(key)
         assert self.profile is not None
         who = Candidate(self.profile, self._inventory.locations)
         behind = assignment.entries is None or other not in self._assigned
@@ -318,9 +309,15 @@ class Destination:
                 self._release(key, [object_key])
             self._look_at_left(object_key)
         news, self.upsync.is_news = self.upsync.is_news, False
+        self._forget_order(touched)
         # Whether what is left may go now can change though nothing else is wanted.
         left = any(self._history.left(key) for key in touched)
         return Resolution(touched, delta.wants or news or left)
+
+    def _forget_order(self, placements: Iterable[MailKey]) -> None:
+        for key in placements:
+            if self.is_clean(key):
+                self._order.forget(key)
 
     # What follows for the syncer.
 
@@ -339,8 +336,8 @@ class Destination:
         Not while a placement that claimed it has its content still to come: it may want it.
         """
         claimers = self._history.placements(key)
-        may_want = any(self._is_unknown(p) or self._is_needed(p, claimers) for p in claimers)
-        return key not in self.wanted and not may_want and self._causes.of(key) <= settled
+        kept = any(self._is_unknown(p) or self._is_needed(p, claimers) for p in claimers)
+        return not kept and key not in self.wanted and self._causes.of(key) <= settled
 
     def _is_unknown(self, placement: MailKey) -> bool:
         """Whether what it wants here is not known, or not to be carried out yet."""
@@ -366,6 +363,7 @@ class Destination:
                     self._history.remove(placement, key)
         self._look_at_left(key)
         self._order.observed(claimers, gone=not stays)
+        self._forget_order(claimers)
         for placement in self._ownership.on(key):
             self._tallies[placement].stale((key,))
         return claimers

@@ -93,7 +93,7 @@ class Order:
 
     def needed_by(self, key: MailKey) -> Iterator[tuple[MailKey, Dependency]]:
         """The placements that wait for this one, or did when they were in force."""
-        for other in list(self._needed_by.get(key, ())):
+        for other in self._needed_by.get(key, ()):
             yield other, self._after[other][key]
 
     def is_new(self, ready: Assignment, claims: Mapping[ObjectKey, Claim]) -> bool:
