@@ -21,6 +21,7 @@ from tests.unit.stub_api_server import (
     silent,
     space_on,
     stub_server,
+    write_kubeconfig,
 )
 
 KUBE_SYSTEM = "/api/v1/namespaces/kube-system"
@@ -112,6 +113,29 @@ async def test_who_a_server_is_is_asked_again_only_where_another_may_answer(spac
             for _ in range(5):
                 group.create_task(space.list("", "configmaps"))
         assert asked() == 2
+
+
+async def test_what_came_of_asking_by_a_former_way_in_says_nothing_of_the_one_read_since(
+    space, stub, tmp_path
+):
+    ended = asyncio.Event()
+
+    async def nothing_useful():
+        await ended.wait()
+        yield b"<html>"
+
+    stub.answers[KUBE_SYSTEM] = lambda _: nothing_useful()
+    async with stub_server() as other:
+        former = asyncio.create_task(space.identity())
+        await eventually(lambda: stub.paths(KUBE_SYSTEM))
+        doubts = space._api.doubts
+        write_kubeconfig(tmp_path, other.url, {"token": "secret"})
+        latter = asyncio.create_task(space.identity())
+        await eventually(lambda: space._api.doubts > doubts)
+        ended.set()
+        with pytest.raises(SpaceError, match="does not speak JSON"):
+            await former
+        assert await latter == "one"
 
 
 async def test_a_server_that_lost_who_it_was_is_not_written_to(space, stub):

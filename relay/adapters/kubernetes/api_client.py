@@ -152,6 +152,7 @@ class ApiClient:
         self._session: _Session | None = None
         self._renewing = asyncio.Lock()
         self._warned = ""
+        self._ways_read = 0
         self.doubts = 0
         """How often something came up after which another space may answer."""
 
@@ -206,9 +207,10 @@ class ApiClient:
         """Another space may answer: a connection broke, another way in was read, things went."""
         self.doubts += 1
 
-    async def read_again(self) -> None:
-        """Read what leads to the server if it changed: then `doubts` is another."""
+    async def read_again(self) -> int:
+        """Read what leads to the server if it changed; how often that was: `doubts` grows, too."""
         await self._current()
+        return self._ways_read
 
     async def close(self) -> None:
         """Give up all connections that nobody uses; the others end with their requests."""
@@ -309,6 +311,7 @@ class ApiClient:
                 return held
             self._warned = ""
             self._session = fresh
+            self._ways_read += 1
             self.doubt()
         if held and not held.users:
             await held.rest.close()

@@ -65,7 +65,8 @@ class KubernetesSpace:
         self._identity = ""
         self._doubts_answered = 0
         self._identifying = asyncio.Lock()
-        self._failure: SpaceError | None = None
+        # What came of asking last who answers, and by which way in that was asked.
+        self._failure: tuple[int, SpaceError] | None = None
         self._followers: list[Follower] = []
 
     async def identity(self) -> str:
@@ -227,20 +228,21 @@ class KubernetesSpace:
 
     async def _same_space(self) -> None:
         """Look who answers if it may be another than before; raises AnotherSpace."""
-        await self._api.read_again()
+        way = await self._api.read_again()
         if not self._is_doubted():
             return
-        failure = self._failure
+        before = self._failure
         async with self._identifying:
             if not self._is_doubted():
                 return
-            if self._failure is not None and self._failure is not failure:
-                # Whoever asked meanwhile asked for all who wait.
-                raise self._failure
+            failed = self._failure
+            if failed is not None and failed is not before and failed[0] == way:
+                # Whoever asked meanwhile, by the same way, asked for all who wait.
+                raise failed[1]
             try:
                 await self._identify()
             except SpaceError as error:
-                self._failure = error
+                self._failure = way, error
                 raise
 
     def _is_doubted(self) -> bool:
