@@ -111,8 +111,7 @@ class Controllers:
                 if queues.finalizers is not None:
                     queues.finalizers.add(names)
 
-        issuer = await open_issuer(relay, keys, clock, dice, ledger_changed)
-        issuer.on_rival = note
+        issuer = await open_issuer(relay, keys, clock, dice, ledger_changed, note)
         if not keys.sealing.seals and _was_sealed(issuer):
             # The masters are lost: what they sealed is issued anew where a person lets it.
             keys.sealing.announce(dice)

@@ -451,7 +451,8 @@ class Upstream:
         if not candidate.restored:
             if not self._has_all_for(candidate, candidate.standings):
                 return False
-            self.has_memory = self._children.may_write = True
+            self.has_memory = True
+            self._children.allow_writing()
         standings = self._judge.reach()
         for key, generation in list(standings.dropped.items()):
             held = self._book.get(key)
@@ -522,6 +523,10 @@ class Upstream:
         return Interest([*keys, *self._wants.places_below()], self._config.path)
 
     # What is said upward.
+
+    def child_progressed(self) -> None:
+        """A child answered more of what followed from the own mailbox."""
+        self.may_advance = True
 
     def say_progress(self) -> None:
         """Say up to where what was reported reflects the own mailbox."""

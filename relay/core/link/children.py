@@ -98,12 +98,12 @@ class Children:
         changed: Callable[[str], None],
     ) -> None:
         self.by_name: dict[str, Child] = {}
-        # Without memory of its own a node writes and erases nothing.
-        self.may_write = False
         self._incarnation = incarnation
         self._target = target
         self._out = out
         self._changed = changed
+        # Whether the node has memory of its own: without it, it writes and erases nothing.
+        self._may_write = False
         self._to_flush: dict[str, None] = {}
         # What the stream holds for children that no record names, as after a lost ledger.
         self._unclaimed: dict[str, list[MailSlot]] = {}
@@ -236,6 +236,10 @@ class Children:
 
     # Mail.
 
+    def allow_writing(self) -> None:
+        """The node has memory: what mailboxes hold follows from what it holds."""
+        self._may_write = True
+
     def restore(self, slot: MailSlot) -> None:
         """Take in what the stream holds for a child, at the start."""
         child = self.by_name.get(slot.child)
@@ -297,7 +301,7 @@ class Children:
 
     def flush(self, now: float) -> None:
         """Write what is to be written."""
-        if not self.may_write:
+        if not self._may_write:
             return
         names, self._to_flush = self._to_flush, {}
         for name in names:
@@ -497,7 +501,7 @@ class Children:
             return Repair.READ
         if self._look_at_mail(child, found):
             return Repair.READ
-        may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self.may_write
+        may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self._may_write
         if found is Comparison.DIFFERENT and may_rewrite:
             self._out.append(Noted("MailDiffers", name, "its mailbox is written again"))
             child.rewritten, child.told_to_read = now, False
