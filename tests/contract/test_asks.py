@@ -139,7 +139,7 @@ def ask_record(path, verb="node", expires_ms=None):
     source = Source(API_ASK, SIGNER.tree, "", ask)
     expires = now_ms + 30_000 if expires_ms is None else now_ms + expires_ms
     where = NodePath.parse(path)
-    return AskRecord(source, now_ms, "", "", (), verb, where, expires, {"q": "1"}, KEY.public)
+    return AskRecord(source, now_ms, "", "", verb, where, expires, {"q": "1"}, KEY.public)
 
 
 class Questions:

@@ -51,7 +51,7 @@ KEY = golden.KEY
 NOW = Instant(0.0, 1_000)
 GRANT = KeyGrant(SIGNER.key_id, SIGNER.public_key, (*SIGNED, "snapshot"))
 KEYS = ROOT.seal(
-    "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, golden.TERM, "", (), (GRANT,)))
+    "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, golden.TERM, "", (GRANT,)))
 ).encode()
 
 PLAIN = {

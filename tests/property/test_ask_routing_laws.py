@@ -42,7 +42,7 @@ def asked(number, path="/emea/s1"):
     ask = random_id(number.to_bytes(16, "big"))
     where = NodePath.parse(path)
     source = Source(API_ASK, SIGNER.tree, "", ask)
-    record = AskRecord(source, 1, "", "", (), "node", where, 10_000, {})
+    record = AskRecord(source, 1, "", "", "node", where, 10_000, {})
     return ask, AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
 
 

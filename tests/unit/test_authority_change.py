@@ -45,7 +45,7 @@ class Nodes:
                 source = Source("leafcast.io/Node", TREE, "", path)
                 where = NodePath.parse(path)
                 nkey = "" if path in self.void else f"U{len(path)}"
-                records[path] = NodeRecord(source, 1, "", "", (), where, nkey)
+                records[path] = NodeRecord(source, 1, "", "", where, nkey)
         return SimpleNamespace(records=records)
 
     async def ask(self, path, verb, arguments):
