@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.decide import begin_run, decide
+from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.state import Change
 from relay.core.events import Instant
