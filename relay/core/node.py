@@ -17,7 +17,7 @@ from relay.core.content.content import Content
 from relay.core.content.opening import Opening
 from relay.core.content.sweeping import Sweeper
 from relay.core.destination.destination import Destination
-from relay.core.destination.given import Inventory, Past
+from relay.core.destination.inputs import Inventory, Past
 from relay.core.downstream import Downstream
 from relay.core.effects import (
     CountChanged,

@@ -172,8 +172,7 @@ class Upstream:
             self._offer(message.snapshot, None)
         if not former:
             self._content.retry_all()
-        if self.link.say_again or not former:
-            self.link.say_again = False
+        if self.link.take_repeat() or not former:
             self._sender.begin(message.incarnation)
             for accepted in self._book.deltas():
                 self._reports.touch(accepted.key)

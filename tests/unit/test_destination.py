@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from relay.core.content.content import Content
 from relay.core.destination import claims
 from relay.core.destination.destination import Destination, placement_of
-from relay.core.destination.given import Inventory, Past
+from relay.core.destination.inputs import Inventory, Past
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
