@@ -43,7 +43,7 @@ def profile(number: int, model: int, children: int) -> Profile:
     source = Source(API_SYNC_TARGET, "inventory", "", f"target-{number:07}")
     path = NodePath((f"r{number % children:03}", f"e{number:07}"))
     who = DestinationId(f"inventory-mb-{number}")
-    return Profile(source, 1, "", "", (), who, path, labels_of(number, model), {}, {})
+    return Profile(source, 1, "", "", who, path, labels_of(number, model), {}, {})
 
 
 def profile_key(number: int) -> MailKey:
@@ -56,7 +56,7 @@ def location(number: int, zone: int) -> LocationRecord:
     selector = _all_of(
         Requirement("model", "In", (f"model-{2 * number:03}", f"model-{2 * number + 1:03}"))
     )
-    return LocationRecord(source, 1, "", "", (), {"zone": f"z{zone}"}, {}, selector)
+    return LocationRecord(source, 1, "", "", {"zone": f"z{zone}"}, {}, selector)
 
 
 def alternatives(number: int) -> tuple[Alternative, ...]:

@@ -262,7 +262,6 @@ class CoreTree:
             Generation(0),
             "",
             "",
-            (),
             body_hash=hashlib.sha256(said).digest(),
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
@@ -398,7 +397,7 @@ class CoreTree:
 
     def _node(self, path: NodePath) -> Draft:
         source = Source(API_NODE, TREE, "", str(path))
-        record = NodeRecord(source, Generation(0), "", "", (), path, f"nkey{path}")
+        record = NodeRecord(source, Generation(0), "", "", path, f"nkey{path}")
         return Draft("node", record)
 
     def _profile(self, path: NodePath) -> Draft:
@@ -406,9 +405,7 @@ class CoreTree:
         source = Source(API_SYNC_TARGET, "inventory", "", name)
         labels = {"region": path.names[0]}
         who = DestinationId(f"inventory-mb-{name}")
-        return Draft(
-            "profile", Profile(source, Generation(0), "", "", (), who, path, labels, {}, {})
-        )
+        return Draft("profile", Profile(source, Generation(0), "", "", who, path, labels, {}, {}))
 
 
 def _run(name: str) -> str:

@@ -21,7 +21,7 @@ EDGES = 1000
 CHANGES, CHANGES_OF_MANY = 5, 3
 GOALS = {1000: 1.0, 8000: 6.0}
 PAUSE_SECONDS, EDGES_A_SECOND = 4.0, 500
-"""After a change each edge sends a heartbeat, 2 s later: the next one waits until that is over."""
+"""So long, and longer with many edges, the next change waits until the last one is over for all."""
 RAW_BYTES = 600
 """About the size of a delta."""
 

@@ -115,7 +115,9 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         centre = NodeRuntime(world, CENTRE, folder / "centre")
         tasks = [group.create_task(centre.run())]
         driver = await centre.running()
-        issuer = await open_issuer(driver.publisher, keys, clock, dice, lambda _: None)
+        issuer = await open_issuer(
+            driver.publisher, keys, clock, dice, lambda _: None, lambda *_: None
+        )
         await issuer.begin()
         tasks.append(group.create_task(issuer.run()))
         made = await add_node(issuer, RELAY, dice.entropy(32), new_user_nkey)
@@ -158,7 +160,6 @@ def _profile() -> Draft:
         0,
         "",
         "",
-        (),
         DestinationId(f"{SPACE}-mb-s0"),
         CHILD,
         labels,
@@ -197,7 +198,6 @@ def _deltas(count: int) -> list[Draft]:
                 0,
                 "",
                 "",
-                (),
                 hashed,
                 who,
                 0,

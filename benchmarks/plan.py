@@ -68,13 +68,13 @@ def inventory(count: int) -> tuple[dict[MailKey, Profile], dict[MailKey, Locatio
         path = NodePath.parse(f"/r-{area % 100}/a-{area}/s-{at}")
         labels = {"area": f"a-{area}", "id": f"s-{at}"}
         profiles[source.key] = Profile(
-            source, at, "", "", (), DestinationId(f"d-{at}"), path, labels, {}, {}
+            source, at, "", "", DestinationId(f"d-{at}"), path, labels, {}, {}
         )
     for area in range((count + PER_LOCATION - 1) // PER_LOCATION):
         source = Source(API_LOCATION, "inv", "", f"a-{area}")
         selector = LabelSelector.from_kubernetes({"matchLabels": {"area": f"a-{area}"}})
         locations[source.key] = LocationRecord(
-            source, area, "", "", (), {"open": "yes", "region": f"r-{area % 100}"}, {}, selector
+            source, area, "", "", {"open": "yes", "region": f"r-{area % 100}"}, {}, selector
         )
     return profiles, locations
 
@@ -130,7 +130,7 @@ def states(count: int) -> tuple[State, dict[Any, bytes], dict[str, State]]:
 
 def replace_labels(location: LocationRecord) -> LocationRecord:
     return LocationRecord(
-        *(location.source, 0, "", "", (), {"open": "no"}, {}, location.instance_selector)
+        *(location.source, 0, "", "", {"open": "no"}, {}, location.instance_selector)
     )
 
 

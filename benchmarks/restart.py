@@ -20,7 +20,7 @@ from tests.memory_tree import config_map, placement
 REGIONS, EDGES, PLACEMENTS, NAMESPACES = 4, 100, 1000, 20
 GOAL_SECONDS = 10.0
 REST_SECONDS = 8.0
-"""Until the index has followed, and heartbeats after the change are over."""
+"""Until what was changed is counted, reported, and listed by a snapshot."""
 SET_UP_SECONDS, AGAIN_SECONDS, SAY_SECONDS = 1500, 1500, 15
 
 

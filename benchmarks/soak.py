@@ -1,9 +1,9 @@
 """A tree of real processes under changes without end: what each node takes stays flat.
 
-`python -m benchmarks.soak [SECONDS]`. Tombstones are kept, and blobs looked for, in seconds instead
-of days and hours: what grows only until then has its time within the run. CPython keeps freed
-tuples, up to 2,000 of a length, until it collects all garbage, which it does every few minutes:
-here it does so before each sample.
+`python -m benchmarks.soak [SECONDS]`. Blobs that nothing leads to are looked for, and who is silent
+is found out, in seconds instead of hours and minutes: what grows only until then has its time
+within the run. CPython keeps freed tuples, up to 2,000 of a length, until it collects all garbage,
+which it does every few minutes: here it does so before each sample.
 
 A server keeps what it wrote last of each stream, in a buffer that grows by leaps up to 8 MB until
 the stream begins its next file. So its memory goes up and down by such buffers and the garbage they

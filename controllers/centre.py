@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from controllers.core.inventory.holding import Holds
+from controllers.core.inventory.holding import HoldIndex
 from controllers.issuing import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController
@@ -66,7 +66,7 @@ class Controllers:
             MailboxController(issuer, space, clock, queue, spaces, slices, statuses)
             for space, queue in inventory
         ]
-        holds = Holds(issuer.records)
+        holds = HoldIndex(issuer.records)
         together = Inventories(self.inventories, holds)
         self.workload_spaces = [
             WorkloadSpace(relay, issuer, clock, space, queues, together, note)
@@ -111,8 +111,7 @@ class Controllers:
                 if queues.finalizers is not None:
                     queues.finalizers.add(names)
 
-        issuer = await open_issuer(relay, keys, clock, dice, ledger_changed)
-        issuer.on_rival = note
+        issuer = await open_issuer(relay, keys, clock, dice, ledger_changed, note)
         if not keys.sealing.seals and _was_sealed(issuer):
             # The masters are lost: what they sealed is issued anew where a person lets it.
             keys.sealing.announce(dice)

@@ -39,6 +39,8 @@ READS_AT_ONCE = 64
 REISSUED_AT_ONCE = 500
 
 OnChange = Callable[[Sequence[Record]], None]
+OnRival = Callable[[str, str, str], None]
+"""Told (reason, about, detail) of a copy of this centre that runs elsewhere."""
 T = TypeVar("T")
 
 
@@ -65,14 +67,14 @@ class Issuer:
         keys: CentreKeys,
         clock: Clock,
         on_change: OnChange,
+        on_rival: OnRival,
     ) -> None:
         self._relay = relay
         self._core = core
         self._keys = keys
         self._clock = clock
         self._listeners = [on_change]
-        self.on_rival: Callable[[str, str, str], None] = lambda *_: None
-        """Told (reason, about, detail) of a copy of this centre that runs elsewhere."""
+        self._on_rival = on_rival
         self._lock = asyncio.Lock()
         # The next snapshot may be due earlier than was thought.
         self._changed = asyncio.Event()
@@ -302,7 +304,7 @@ class Issuer:
                     raise SecondCentre(said.time_ms)
                 case Rival.MUST_END:
                     what = "stop that one: it is a copy of this centre, and began later"
-                    self.on_rival("SecondCentre", said.term, f"{_signed_at(said.time_ms)}; {what}")
+                    self._on_rival("SecondCentre", said.term, f"{_signed_at(said.time_ms)}; {what}")
                 case Rival.NONE:
                     pass
             drafts = self._core.raise_above(said.generation)
@@ -325,13 +327,18 @@ class Issuer:
 
 
 async def open_issuer(
-    relay: CentreRelay, keys: CentreKeys, clock: Clock, dice: Dice, on_change: OnChange
+    relay: CentreRelay,
+    keys: CentreKeys,
+    clock: Clock,
+    dice: Dice,
+    on_change: OnChange,
+    on_rival: OnRival,
 ) -> Issuer:
     """The issuer of a new term over what the relay's ledger holds; raises BusBroken."""
     stored = await read_all(relay, read_stored_ledger(relay.ledger()))
     term = new_term(clock.now().wall_ms, dice.entropy(TERM_BYTES))
     core = stored.begin(term, keys.signing, clock.now())
-    return Issuer(relay, core, keys, clock, on_change)
+    return Issuer(relay, core, keys, clock, on_change, on_rival)
 
 
 def _signed_at(time_ms: int) -> str:

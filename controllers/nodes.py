@@ -66,7 +66,6 @@ async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
                 generation=0,
                 term="",
                 trace="",
-                references=(),
                 path=path,
                 nkey=nkey,
             ),

@@ -12,13 +12,13 @@ from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.rollout import history, layers
-from controllers.core.rollout.decide import Run, begin_run, decide
+from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.messages import OWNED, conditions, with_message
 from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
-from controllers.core.rollout.telling import OWNED, conditions, told
 from controllers.core.translation.placements import read_arm
 from controllers.issuing import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
@@ -126,7 +126,7 @@ class RolloutController:
             known = self._known[name] = _Known(stored, begin_run(stored, now), uid, placement)
         facts = self._facts(name, spec, await self._lost(name, known.state))
         decision = decide(spec, facts, known.state, known.run, now)
-        state = told(spec, facts, decision.state, name)
+        state = with_message(spec, facts, decision.state, name)
         known.state, known.run = state, decision.run
         if decision.wake is not None:
             self._queue.add_later(name, decision.wake)

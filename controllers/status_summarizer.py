@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
-from controllers.core.inventory.holding import Holds
+from controllers.core.inventory.holding import HoldIndex
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.status import PlacementFacts, placement_status, singleton
@@ -41,7 +41,7 @@ class StatusSummarizer:
         queue: WorkQueue[str],
         translator: PlacementTranslator,
         locations: Callable[[], Iterable[Location]],
-        holds: Holds,
+        holds: HoldIndex,
     ) -> None:
         self._relay = relay
         self._space = space

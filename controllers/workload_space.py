@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controllers.core.inventory.holding import Holds
+from controllers.core.inventory.holding import HoldIndex
 from controllers.core.workloads.collectors import COLLECTORS
 from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers
@@ -29,7 +29,7 @@ from schemas.selectors import LabelSelector
 class Inventories:
     """All inventory spaces of a centre, as one who resolves placements sees them."""
 
-    def __init__(self, listed: Sequence[MailboxController], holds: Holds) -> None:
+    def __init__(self, listed: Sequence[MailboxController], holds: HoldIndex) -> None:
         self._listed = tuple(listed)
         self.holds = holds
 

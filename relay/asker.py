@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay.core.asks.answers import BadArguments
-from relay.core.asks.asking import (
+from relay.core.asks.routing import (
     ANSWER_SECONDS,
     AnswerArrived,
     AnswerHere,
     AskArrived,
     AskEffect,
-    Asking,
+    AskRouter,
     PassAsk,
     SendAnswer,
 )
@@ -78,23 +78,23 @@ class Asker:
         self._answerers = dict(answerers)
         self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
         self._waiting: dict[str, _Waiting] = {}
-        self._asking: Asking | None = None
+        self._router: AskRouter | None = None
         self._notes = NoteLog(bus.path, clock)
         self._ended = False
 
     @property
     def refused(self) -> int:
         """How many asks were not believed in this run."""
-        return self._asking.refused if self._asking else 0
+        return self._router.refused if self._router else 0
 
     async def run(self) -> None:
         """Serve until cancelled; the node must have started. Raises BusBroken (in a group)."""
-        self._asking = Asking(self._bus.path, self._node())
+        self._router = AskRouter(self._bus.path, self._node())
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(), name=f"asks {self._bus.path}")
                 while True:
-                    for effect in await self._next(self._asking):
+                    for effect in await self._next(self._router):
                         await self._perform(effect, group)
         finally:
             self._ended = True
@@ -127,22 +127,22 @@ class Asker:
         async for heard in self._bus.asks():
             await self._inbox.put(heard)
 
-    async def _next(self, asking: Asking) -> tuple[AskEffect, ...]:
-        due = asking.deadline()
+    async def _next(self, router: AskRouter) -> tuple[AskEffect, ...]:
+        due = router.deadline()
         wait = None if due is None else max(0.0, due - self._clock.now().seconds)
         try:
             async with asyncio.timeout(wait):
                 heard = await self._inbox.get()
         except TimeoutError:
-            return asking.tick(self._clock.now())
+            return router.tick(self._clock.now())
         now = self._clock.now()
         match heard:
             case AskArrived():
-                return (*asking.tick(now), *asking.ask(heard, now))
+                return (*router.tick(now), *router.ask(heard, now))
             case AnswerArrived():
-                return (*asking.tick(now), *asking.answer(heard, now))
+                return (*router.tick(now), *router.answer(heard, now))
             case _Found(ask, answer):
-                return asking.answered(ask, answer)
+                return router.finish(ask, answer)
 
     async def _perform(self, effect: AskEffect, group: asyncio.TaskGroup) -> None:
         match effect:

@@ -18,7 +18,7 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from relay.core.asks.asking import AnswerArrived, AskArrived
+from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,

@@ -1,6 +1,6 @@
 """The records that travel down, signed: delta, profile, location, node, keys, ask.
 
-The first five fields are the same in all kinds and never change, so that an older relay can pass on
+The first four fields are the same in all kinds and never change, so that an older relay can pass on
 what a newer one says (protocol.md, "Records that are signed").
 """
 
@@ -63,7 +63,6 @@ class Record(WireRecord, frozen=True):
     generation: Natural
     term: str
     trace: str
-    references: tuple[Reference, ...]
 
     def __post_init__(self) -> None:
         if self.term and not _TERM.match(self.term):

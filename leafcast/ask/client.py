@@ -54,7 +54,6 @@ class CentreAsks:
             generation=max(now_ms, keys.ring.since),
             term="",
             trace="",
-            references=(),
             verb=verb,
             path=path,
             expires_ms=now_ms + EXPIRES_MS,

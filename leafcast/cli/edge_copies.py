@@ -10,7 +10,7 @@ from leafcast.ask.object_readers import as_shown
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted, Unreached, copies_of_tree
-from leafcast.cli.resource_arguments import Meant
+from leafcast.cli.resource_arguments import ObjectSelection
 from leafcast.show.object_output import Format, Rows, TableStyle, json_line, yaml_text
 from leafcast.show.sanitize import sanitize
 from relay.ports import Object
@@ -57,7 +57,7 @@ class CopyPrinter:
 
 async def show_all_edges(
     session: Session,
-    meant: Sequence[tuple[Meant, str]],
+    meant: Sequence[tuple[ObjectSelection, str]],
     selector: LabelSelector | None,
     style: TableStyle,
     form: Format,

@@ -18,7 +18,7 @@ class BadArguments(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class ObjectSelection:
     """Objects of one kind: the ones named, or all of them if `names` is empty."""
 
     kind: ResourceKind
@@ -27,7 +27,7 @@ class Meant:
 
 def read_arguments(
     kinds: ResourceKinds, arguments: Sequence[str], *, unknown: bool = False
-) -> list[Meant]:
+) -> list[ObjectSelection]:
     """What the arguments mean, in their order; raises BadArguments, UnknownKind.
 
     With `unknown` there may be kinds that only edges know: they are named as PLURAL.GROUP.
@@ -36,7 +36,9 @@ def read_arguments(
         raise BadArguments("name a kind, such as deployments, or an object, as in deployment/web")
     if not any("/" in argument for argument in arguments):
         names = tuple(dict.fromkeys(arguments[1:]))
-        return [Meant(kind, names) for kind in kinds.resolve_all(arguments[0], guess=unknown)]
+        return [
+            ObjectSelection(kind, names) for kind in kinds.resolve_all(arguments[0], guess=unknown)
+        ]
     found: dict[ResourceKind, list[str]] = {}
     for argument in arguments:
         word, slash, name = argument.partition("/")
@@ -44,7 +46,7 @@ def read_arguments(
             said = f'"{argument}" is not KIND/NAME, as other arguments are'
             raise BadArguments(f"{said}; write all of them so, or KIND NAME...")
         found.setdefault(kinds.resolve(word, guess=unknown), []).append(name)
-    return [Meant(kind, tuple(dict.fromkeys(names))) for kind, names in found.items()]
+    return [ObjectSelection(kind, tuple(dict.fromkeys(names))) for kind, names in found.items()]
 
 
 async def with_kinds(session: Session, read: Callable[[ResourceKinds], T]) -> T:

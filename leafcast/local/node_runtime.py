@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
-from leafcast.local.believed import goes_on
+from leafcast.local.certificate_lists import overlap
 from leafcast.local.credentials.files import CredentialsUnusable
 from leafcast.local.credentials.node_certificate import NodeCertificate
 from leafcast.local.credentials.own_key import OwnKey
@@ -198,7 +198,7 @@ class NodeRuntime:
             if certificate and own is not None:
                 own.take(certificate, authorities, self._world.clock.now().wall_ms)
                 self.authorities, news = authorities, True
-            elif goes_on(self.authorities, authorities):
+            elif overlap(self.authorities, authorities):
                 if own is not None:
                     atomic_write(own.authorities, authorities)
                 self.authorities = authorities
@@ -214,7 +214,7 @@ class NodeRuntime:
         file = self._parent.authorities if self._parent is not None else None
         if file is None or (before := file.read_text(encoding="utf-8")) == authorities:
             return False
-        if not goes_on(before, authorities):
+        if not overlap(before, authorities):
             return False
         self._keep_authorities(authorities)
         atomic_write(file, authorities)

@@ -17,7 +17,7 @@ from relay.core.content.content import Content
 from relay.core.content.opening import Opening
 from relay.core.content.sweeping import Sweeper
 from relay.core.destination.destination import Destination
-from relay.core.destination.given import Inventory, Past
+from relay.core.destination.inputs import Inventory, Past
 from relay.core.downstream import Downstream
 from relay.core.effects import (
     CountChanged,
@@ -332,7 +332,7 @@ class Node(NodeView):
         for key in self._inexact:
             self._reports.touch(key)
         if self._upstream is not None:
-            self._upstream.may_advance = True
+            self._upstream.child_progressed()
 
     def _issued(self, event: Issued) -> None:
         self._content.keep(event.blobs)
@@ -351,7 +351,7 @@ class Node(NodeView):
             return
         for key in event.dropped:
             self._propagation.drop(key)
-        self._judge.reached = verified
+        self._judge.issued(verified)
         self._children.reached(verified, ())
         if self._destination is not None:
             self._out.append(WantsChanged())
@@ -533,7 +533,8 @@ class Node(NodeView):
             if self._children.holding_whole(accepted.key):
                 self._targets.supply(accepted.key)
         upstream = self._upstream
-        self._children.may_write = upstream is None or upstream.has_memory
+        if upstream is None or upstream.has_memory:
+            self._children.allow_writing()
         for own in remembered.own:
             if own.key == SNAPSHOT_KEY:
                 self._restore_snapshot(own.data)
@@ -563,7 +564,7 @@ class Node(NodeView):
         if isinstance(verified, Refuse):
             self._out.append(Noted(verified.reason, "own snapshot", verified.detail))
         elif self._upstream is None:
-            self._judge.reached = verified
+            self._judge.issued(verified)
             self._children.reached(verified, ())
         else:
             self._upstream.restore_snapshot(verified)

@@ -172,8 +172,7 @@ class Upstream:
             self._offer(message.snapshot, None)
         if not former:
             self._content.retry_all()
-        if self.link.say_again or not former:
-            self.link.say_again = False
+        if self.link.take_repeat() or not former:
             self._sender.begin(message.incarnation)
             for accepted in self._book.deltas():
                 self._reports.touch(accepted.key)
@@ -451,7 +450,8 @@ class Upstream:
         if not candidate.restored:
             if not self._has_all_for(candidate, candidate.standings):
                 return False
-            self.has_memory = self._children.may_write = True
+            self.has_memory = True
+            self._children.allow_writing()
         standings = self._judge.reach()
         for key, generation in list(standings.dropped.items()):
             held = self._book.get(key)
@@ -522,6 +522,10 @@ class Upstream:
         return Interest([*keys, *self._wants.places_below()], self._config.path)
 
     # What is said upward.
+
+    def child_progressed(self) -> None:
+        """A child answered more of what followed from the own mailbox."""
+        self.may_advance = True
 
     def say_progress(self) -> None:
         """Say up to where what was reported reflects the own mailbox."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from relay.core.asks.asking import Heard
+from relay.core.asks.routing import Heard
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom, Result
 from relay.core.collecting.raised import Sources

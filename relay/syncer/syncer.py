@@ -35,7 +35,6 @@ from relay.syncer.applying import Applier, Case, ContentMissing, Loader
 from relay.syncer.census import find_ours
 from relay.syncer.drift import Drift
 from relay.syncer.followed import Followed, KindName, kind_of
-from relay.syncer.lasting import Lasting
 from relay.syncer.observed import Observations, look_at
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
@@ -49,6 +48,7 @@ from relay.syncer.plan import (
 )
 from relay.syncer.prune import StillHolds, holders, take_back
 from relay.syncer.record import DoneStore, Record
+from relay.syncer.stalled import StalledObjects
 from relay.syncer.turns import Turns
 from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
@@ -90,7 +90,7 @@ class Syncer:
         self._drift = Drift(self._applier, clock)
         self._errors: dict[ObjectKey, str] = {}
         self._observed = Observations()
-        self._lasting = Lasting(space, clock, self._tell)
+        self._stalled = StalledObjects(space, clock, self._tell)
         self._pending = Pending()
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._turns = Turns(clock, self._tell)
@@ -161,7 +161,7 @@ class Syncer:
             group.create_task(self._follow(), name="syncer:follow")
             group.create_task(self._work(group), name="syncer:work")
             group.create_task(self._look_at_what_is_left(), name="syncer:left")
-            group.create_task(self._lasting.run(), name="syncer:lasting")
+            group.create_task(self._stalled.run(), name="syncer:stalled")
             group.create_task(self._turns.run(), name="syncer:turns")
 
     # What is to be done.
@@ -268,7 +268,7 @@ class Syncer:
             return
         self._drift.applied(key, sight)
         self._observed.see(key, sight)
-        self._lasting.see(key, sight)
+        self._stalled.see(key, sight)
         if kind_of(key) == NAMESPACES:
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
@@ -277,7 +277,7 @@ class Syncer:
         left = await take_back(self._space, done, self._done.keys(), self._tree)
         self._record.erase(done.key)
         self._drift.forget(done.key)
-        self._lasting.see(done.key, None)
+        self._stalled.see(done.key, None)
         for holder in holders(done.key):
             self._pending.hurry(holder)
         if done.key not in self._wanted and done.placements:
@@ -404,7 +404,7 @@ class Syncer:
             return
         sight = look_at(obj) if obj else None
         self._observed.see(key, sight)
-        self._lasting.see(key, sight)
+        self._stalled.see(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
         if done and wanted:
             later = await self._drift.judge(obj, sight, done, wanted)
@@ -422,13 +422,13 @@ class Syncer:
         wanted, done = self._wanted.get(key), self._done.get(key)
         if wanted is None and done is None:
             self._errors.pop(key, None)
-            self._lasting.see(key, None)
+            self._stalled.see(key, None)
             await self._say(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
             error = self._errors.get(key) or self._followed.trouble(key)
             sight = self._observed.sight(key)
-            reason = self._lasting.reason(key, sight) if sight else ""
+            reason = self._stalled.reason(key, sight) if sight else ""
             waits = self._waits(key)
             await self._say(self._observed.news(key, address, error, reason, waits))
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from relay.core.destination.claims import DesiredObject
 from relay.ports import Clock
-from relay.syncer.lasting import LASTING_SECONDS
 from relay.syncer.observed import Sight
 from relay.syncer.plan import is_applied
+from relay.syncer.stalled import STALLED_SECONDS
 from relay.syncer.waves import Standing, Waves
 from schemas.objects import ObjectKey
 from schemas.order import FIRST_WAVE, wave_of
@@ -58,7 +58,7 @@ class Turns:
     def waits_for(self, key: ObjectKey) -> tuple[ObjectKey, str] | None:
         """The object that it waits for, and in words which; None unless that lasts."""
         since = self._since.get(key)
-        if since is None or self._clock.now().seconds - since < LASTING_SECONDS:
+        if since is None or self._clock.now().seconds - since < STALLED_SECONDS:
             return None
         blocker = self._waves.blocker(key)
         if blocker is None:
@@ -72,6 +72,6 @@ class Turns:
             self._begun.clear()
             if not self._since:
                 await self._begun.wait()
-            await self._clock.sleep(LASTING_SECONDS)
+            await self._clock.sleep(STALLED_SECONDS)
             for key in list(self._since):
                 await self._tell(key)

@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker, AskFailed
-from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard
+from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, Heard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
 from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
@@ -139,7 +139,7 @@ def ask_record(path, verb="node", expires_ms=None):
     source = Source(API_ASK, SIGNER.tree, "", ask)
     expires = now_ms + 30_000 if expires_ms is None else now_ms + expires_ms
     where = NodePath.parse(path)
-    return AskRecord(source, now_ms, "", "", (), verb, where, expires, {"q": "1"}, KEY.public)
+    return AskRecord(source, now_ms, "", "", verb, where, expires, {"q": "1"}, KEY.public)
 
 
 class Questions:
@@ -215,13 +215,13 @@ async def test_an_answer_larger_than_a_message_comes_whole(questions):
 
 async def test_a_relay_on_the_way_reads_nothing_of_an_answer(questions, monkeypatch):
     passed = []
-    hear = Asking.answer
+    hear = AskRouter.answer
 
-    def overheard(asking, event, now):
+    def overheard(router, event, now):
         passed.append(event.data)
-        return hear(asking, event, now)
+        return hear(router, event, now)
 
-    monkeypatch.setattr(Asking, "answer", overheard)
+    monkeypatch.setattr(AskRouter, "answer", overheard)
     known = "what only the centre may read"
     questions.answers["/emea/s1"] = {"page": [known] * 30_000}
     assert (await questions.ask("/emea/s1"))["page"][-1] == known

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from relay.ports import SpaceError
-from relay.syncer import lasting
+from relay.syncer import stalled
 from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.wire import replace
@@ -179,7 +179,7 @@ async def test_others_fields_and_status_are_no_drift(bench, space):
 async def test_why_an_object_is_at_work_is_said_once_that_lasts_with_what_keeps_its_pods(
     bench, space, monkeypatch
 ):
-    monkeypatch.setattr(lasting, "LASTING_SECONDS", 0.3)
+    monkeypatch.setattr(stalled, "STALLED_SECONDS", 0.3)
     image = {"reason": "ImagePullBackOff", "message": "no such image"}
     pods = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}
     async with bench.running():

@@ -69,7 +69,6 @@ def delta(name: str, entries: list[ManifestEntry], generation: int) -> tuple[Del
         generation=generation,
         term="0" * 16,
         trace="",
-        references=(),
         body_hash=hashlib.sha256(body).digest(),
         alternatives=(Alternative(OVER_LOCATION, LabelSelector()),),
         last_loss=0,

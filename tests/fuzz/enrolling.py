@@ -14,8 +14,8 @@ from leafcast.daemon.nodes.expiring import certificates
 from leafcast.daemon.nodes.handed_out import HandedOutFiles, handed_out_text, read_handed_out
 from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
-from leafcast.join.asking import Asking, asked_text, read_asked
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
+from leafcast.join.join_request import JoinRequester, read_pending, request_text
 from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.listening import Listening, keep_listening
 from relay.adapters.clock import SystemClock, SystemDice
@@ -120,12 +120,12 @@ def kept(at: Path) -> None:
 
 def asked(data: bytes) -> None:
     with suppress(ValueError, KeyError, TypeError, AttributeError, BadNkey):
-        found = read_asked(data)
-        assert read_asked(asked_text(found).encode()) == found
+        found = read_pending(data)
+        assert read_pending(request_text(found).encode()) == found
 
 
 def remembered(at: Path) -> None:
-    Asking(("nats://x",), TOKEN, PATH, at, SystemClock(), SystemDice(), str).granted_before()
+    JoinRequester(("nats://x",), TOKEN, PATH, at, SystemClock(), SystemDice(), str).granted_before()
 
 
 def next_key(at: Path) -> None:
@@ -185,7 +185,7 @@ TARGETS = {
     "asked": Target(
         asked,
         lambda: [
-            asked_text(read_asked(b'{"format":1,"token":"t","path":"/a","seed":""}')).encode()
+            request_text(read_pending(b'{"format":1,"token":"t","path":"/a","seed":""}')).encode()
         ],
         Form.JSON,
     ),

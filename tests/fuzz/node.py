@@ -10,7 +10,7 @@ from controllers.core.status.status import singleton
 from controllers.core.translation.placements import read_issued
 from leafcast.ask.handlers import orphans_answer
 from relay.core.asks.answers import BadArguments, objects_answer, status_answer
-from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard
+from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, Heard
 from relay.core.config import NodeConfig
 from relay.core.events import (
     BlobArrived,
@@ -51,7 +51,7 @@ KEY = golden.KEY
 NOW = Instant(0.0, 1_000)
 GRANT = KeyGrant(SIGNER.key_id, SIGNER.public_key, (*SIGNED, "snapshot"))
 KEYS = ROOT.seal(
-    "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, golden.TERM, "", (), (GRANT,)))
+    "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, golden.TERM, "", (GRANT,)))
 ).encode()
 
 PLAIN = {
@@ -216,12 +216,12 @@ class Believing:
 
 def ask(data: bytes) -> None:
     """Any series of asks and answers at one node."""
-    asking = Asking(NodePath(), Believing())
+    router = AskRouter(NodePath(), Believing())
     for part in several(data):
-        asking.ask(AskArrived("get", part), NOW)
-        asking.answer(AnswerArrived("s1", part), NOW)
-    asking.tick(NOW._replace(seconds=1000.0))
-    assert asking.deadline() is None
+        router.ask(AskArrived("get", part), NOW)
+        router.answer(AnswerArrived("s1", part), NOW)
+    router.tick(NOW._replace(seconds=1000.0))
+    assert router.deadline() is None
 
 
 def arguments(data: bytes) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.decide import begin_run, decide
+from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rollouts import Rollouts
 from relay.core.events import Instant

@@ -52,7 +52,6 @@ ASK = AskRecord(
     7,
     "",
     "",
-    (),
     "get",
     golden.HERE,
     10_000,

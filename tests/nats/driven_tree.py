@@ -15,6 +15,7 @@ from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.memory_space import MemorySpace
+from relay.asker import Asker
 from relay.core.config import NodeConfig
 from relay.driver import Driver
 from schemas.identity import NodePath, random_id
@@ -28,6 +29,7 @@ class DrivenNode:
 
     server: EmbeddedServer
     seeds: AccountSeeds
+    bus: JetStreamBus
     driver: Driver
 
 
@@ -62,12 +64,29 @@ class DrivenTree:
         at = NodePath.parse(path)
         if attached:
             await self.inventory.apply(target(at.name, path), USER)
-        seed, nkey = new_user_nkey(os.urandom(32))
-        await enrol_node(self._controllers.issuer, at, nkey)
-        link = ParentLink((self.nodes[str(at.parent)].server.leaf_url,), seed)
-        node = await self._start(at, link, attached=attached)
+        node = await self._start(at, await self.enrol(at), attached=attached)
         await node.driver.until(lambda core: core.ready)
         return node
+
+    async def lend(self, path):
+        """Enrol an edge and start its server alone: whoever speaks with its key is its program."""
+        at = NodePath.parse(path)
+        await self.inventory.apply(target(at.name, path), USER)
+        return await self._serve(at, await self.enrol(at), self._folder / "lent")
+
+    async def rekey(self, path):
+        """Give a node another key, as `leafcast node rotate` does, and start an honest edge."""
+        at = NodePath.parse(path)
+        node = await self._start(at, await self.enrol(at), attached=True)
+        await node.driver.until(lambda core: core.ready)
+        return node
+
+    def serve_asks(self, path):
+        """Have a node deal with asks and answers, as a program does."""
+        node = self.nodes[path]
+        asker = Asker(node.bus, lambda: node.driver.node, self.clock, {})
+        self.tasks.append(self._group.create_task(asker.run()))
+        return asker
 
     async def place(self):
         """A placement for all; its mail key."""
@@ -89,17 +108,23 @@ class DrivenTree:
         await self.centre.until(lambda core: core.count(key).exact)
         return there, self.clock.now().seconds - began
 
-    async def _start(self, path, link, *, attached=False):
+    async def enrol(self, path):
+        """A new key for a node, and its way to the parent with it."""
+        seed, nkey = new_user_nkey(os.urandom(32))
+        await enrol_node(self._controllers.issuer, path, nkey)
+        return ParentLink((self.nodes[str(path.parent)].server.leaf_url,), seed)
+
+    async def _serve(self, path, link, folder):
+        """A node's server, and the secrets of its accounts."""
         seeds = AccountSeeds(*(new_user_nkey(os.urandom(32))[0] for _ in range(4)))
         server = EmbeddedServer(
-            self._folder / path.domain,
-            path,
-            seeds,
-            guard=self._guard,
-            clock=self.clock,
-            parent=link,
+            folder / path.domain, path, seeds, guard=self._guard, clock=self.clock, parent=link
         )
         await self._stack.enter_async_context(server)
+        return server, seeds
+
+    async def _start(self, path, link, *, attached=False):
+        server, seeds = await self._serve(path, link, self._folder)
         uplink = None if link is None else seeds.uplink
         address = BusAddress(server.url, seeds.relay, uplink, seeds.system)
         bus = JetStreamBus(path, address, server, clock=self.clock, dice=self.dice)
@@ -109,7 +134,7 @@ class DrivenTree:
         driver = Driver(bus, NodeConfig(path, self._keys.tree, roots, run, attached), self.clock)
         self.tasks.append(self._group.create_task(driver.run()))
         await driver.started.wait()
-        node = self.nodes[str(path)] = DrivenNode(server, seeds, driver)
+        node = self.nodes[str(path)] = DrivenNode(server, seeds, bus, driver)
         return node
 
 

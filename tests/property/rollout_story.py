@@ -7,7 +7,7 @@ tampers with what the decision is told, or with what becomes of it.
 from dataclasses import dataclass, replace
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.decide import Run, begin_run, decide
+from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.state import is_under_way
 from relay.core.events import Instant
 from schemas.records import BUCKETS

@@ -26,12 +26,12 @@ odd_labels = st.sampled_from([{"env=a": "b"}, {"": "inv"}, {"env": "a=b"}, {"env
 def profile(number, space, path, labels):
     source = Source("edge.kubestellar.io/SyncTarget", space, "", f"t{number}")
     who = DestinationId(f"{space}-mb-{number}")
-    return Profile(source, 1, "", "", (), who, path, labels, {}, {})
+    return Profile(source, 1, "", "", who, path, labels, {}, {})
 
 
 def location(number, space, labels, selector):
     source = Source("edge.kubestellar.io/Location", space, "", f"l{number}")
-    return LocationRecord(source, 1, "", "", (), labels, {}, selector)
+    return LocationRecord(source, 1, "", "", labels, {}, selector)
 
 
 # Most that is drawn freely selects nothing, so some select much.

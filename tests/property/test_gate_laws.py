@@ -47,7 +47,7 @@ rings = st.sampled_from([{}, {"ring": "x"}, {"ring": "y"}])
 @st.composite
 def candidates(draw):
     where, number = draw(st.sampled_from(["/a/e", "/b/f"])), draw(st.integers(0, 999))
-    common = (1, "", "", ())
+    common = (1, "", "")
     profile = Profile(
         Source(API_SYNC_TARGET, "i", "", "e"),
         *common,

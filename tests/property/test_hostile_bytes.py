@@ -18,7 +18,7 @@ from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, rep
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.bucket_values import VALUE_MAX_BYTES, parts_named
 from relay.adapters.spaces.bucket_values import unpack as unpack_value
-from relay.core.asks.asking import AnswerArrived, AskArrived, Asking
+from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter
 from relay.core.events import (
     HelloArrived,
     Instant,
@@ -113,11 +113,11 @@ class Nobody:
 @given(st.lists(any_bytes | said_by_children[AnswerPart].map(encode), max_size=6))
 @FEW
 def test_any_bytes_are_an_ask_or_an_answer_or_are_noted(listed):
-    asking = Asking(NodePath(), Nobody())
+    router = AskRouter(NodePath(), Nobody())
     for data in listed:
-        asking.answer(AnswerArrived("s1", data), Instant(0.0, 0))
-        asking.ask(AskArrived("get", data), Instant(0.0, 0))
-    assert asking.deadline() is None
+        router.answer(AnswerArrived("s1", data), Instant(0.0, 0))
+        router.ask(AskArrived("get", data), Instant(0.0, 0))
+    assert router.deadline() is None
 
 
 BUNDLE = Bundle(

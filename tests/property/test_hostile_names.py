@@ -63,7 +63,7 @@ NAMES = [
     "*.*",
     "${name}",
 ]
-ASK = AskRecord(Source(API_ASK, "t" * 26, "", "c" * 26), 1, "", "", (), GET, HERE, 9, {})
+ASK = AskRecord(Source(API_ASK, "t" * 26, "", "c" * 26), 1, "", "", GET, HERE, 9, {})
 pytestmark = pytest.mark.parametrize("name", NAMES)
 
 

@@ -133,7 +133,7 @@ class Centre:
 
     def signed(self, by: Signer, generation: int) -> tuple[Envelope, NodeRecord]:
         record = NodeRecord(
-            Source(API_NODE, TREE, "", "/n"), generation, TERM, "", (), NodePath(("n",)), "U"
+            Source(API_NODE, TREE, "", "/n"), generation, TERM, "", NodePath(("n",)), "U"
         )
         return by.seal("node", encode_payload(record)), record
 

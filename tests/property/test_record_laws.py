@@ -130,8 +130,8 @@ def test_any_bytes_give_a_record_or_a_refusal(kind, data):
 
 HELLO = array_of(Hello("r", "h", "i", 2, b"", 3))
 SOURCE = ("a/B", "s", "", "n")
-HEAD = [SOURCE, 1, "", "", (), b"", (), 0]
-PROFILE = [SOURCE, 1, "", "", (), "d", "/emea", {}, {}, {}]
+HEAD = [SOURCE, 1, "", "", b"", (), 0]
+PROFILE = [SOURCE, 1, "", "", "d", "/emea", {}, {}, {}]
 SELECTOR = [[("location", (("env", "In", ("a",)),))]]
 
 
@@ -156,13 +156,13 @@ def with_field(array, at, value):
         (Summary, [{"a": -1}], "Summary.states[...]: Expected `int` >= 0"),
         (Summary, [{1: 1}], "Summary.states: Expected `str`, got `int`"),
         (Summary, [{}, {}, {}, [[0, "", 1]]], "Summary.exceptions[0]"),
-        (Profile, with_field(PROFILE, 6, "emea"), "Profile.path: 'emea' is not a node path"),
-        (Profile, with_field(PROFILE, 6, 3), "Profile.path: Expected `str`, got `int`"),
+        (Profile, with_field(PROFILE, 5, "emea"), "Profile.path: 'emea' is not a node path"),
+        (Profile, with_field(PROFILE, 5, 3), "Profile.path: Expected `str`, got `int`"),
         (DeltaHead, with_field(HEAD, 0, ("\0", "", "", "")), "DeltaHead.source: a NUL"),
-        (DeltaHead, with_field(HEAD, 4, [["object", "zz", 1]]), "DeltaHead.references[0]: 'zz' is"),
+        (DeltaBody, [[["object", "zz", 1]], ()], "DeltaBody.content[0]: 'zz' is"),
         (
             DeltaHead,
-            with_field(HEAD, 6, [["location", [["env", "In", [], "more"]]]]),
+            with_field(HEAD, 5, [["location", [["env", "In", [], "more"]]]]),
             "DeltaHead.alternatives[0].selector: selector.requirements[0]: Expected `array` of",
         ),
         (

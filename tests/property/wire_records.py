@@ -64,7 +64,7 @@ def several(inner, most=3):
 
 
 terms = st.binary(min_size=8, max_size=8).map(bytes.hex)
-base = (sources, numbers, terms, texts, several(references))
+base = (sources, numbers, terms, texts)
 overs = st.sampled_from(["location", "synctarget"])
 alternatives = st.builds(Alternative, overs, selectors, texts)
 grants = st.builds(
@@ -76,9 +76,9 @@ one_of_each = (lambda root: root.key_id, lambda root: root.public_key)
 rooted = st.lists(root_keys, max_size=3, unique_by=one_of_each).map(tuple)
 
 
-def keys_of(source, generation, term, trace, references, grants, roots, threshold, version):
+def keys_of(source, generation, term, trace, grants, roots, threshold, version):
     """Of roots no more sign than there are."""
-    said = (source, generation, term, trace, references, grants, roots)
+    said = (source, generation, term, trace, grants, roots)
     return KeysRecord(*said, min(threshold, len(roots) or 1), version)
 
 

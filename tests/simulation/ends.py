@@ -61,7 +61,7 @@ class Issuer:
         source = Source(API_PLACEMENT, "space", "", name)
         hashed = hashlib.sha256(body).digest()
         loss = generation if wish is not Wish.FULL else 0
-        head = DeltaHead(source, generation, self._term.hex(), "", (), hashed, (), loss)
+        head = DeltaHead(source, generation, self._term.hex(), "", hashed, (), loss)
         envelope = Envelope("delta", _KEY_ID, encode_payload(head), bytes(64), body)
         _, accepted = read_record(envelope.encode())
         self._issuer.issued(accepted.entry_key, generation, takes_away=True, now=now)

@@ -243,8 +243,8 @@ def programs_of(placed: Placed) -> StoredBlob | None:
     return programs_over({key: content.revision for key, content in placed.arm.contents})
 
 
-def _common(source: Source) -> tuple[Source, int, str, str, tuple[Reference, ...]]:
-    return (source, 0, "", "", ())
+def _common(source: Source) -> tuple[Source, int, str, str]:
+    return (source, 0, "", "")
 
 
 def _gates(placed: Placed) -> tuple[Gate, ...]:

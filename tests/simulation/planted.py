@@ -5,7 +5,6 @@ A fault changes what a node hears, says or is asked; never what is inside of it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 from zlib import crc32
@@ -18,7 +17,6 @@ from relay.core.events import (
     Event,
     MailArrived,
     MailWritten,
-    ObjectObserved,
     ReportArrived,
     Welcomed,
 )
@@ -29,7 +27,6 @@ from schemas.content.blobs import StoredBlob
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.link import Hello, Repair
 from schemas.objects import ObjectKey
-from schemas.reports import Report, Summary, decode_report
 from schemas.snapshots import (
     SNAPSHOT_TERMS,
     BlobPointer,
@@ -42,9 +39,6 @@ from schemas.snapshots import encode as encode_snapshot
 from schemas.wire import decode, encode, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
-
-PROGRESS = "_progress"
-
 
 # What removals wait for.
 
@@ -473,93 +467,6 @@ class NoWelcome(Ports):
 
     def said(self, host: Host, effect: Effect) -> list[Effect]:
         return [] if isinstance(effect, fx.SendWelcome) and not host.path.is_root else [effect]
-
-
-# Reports.
-
-
-class NoProgress(Ports):
-    """A child never says how far its reports reach."""
-
-    def said(self, _host: Host, effect: Effect) -> list[Effect]:
-        return [] if isinstance(effect, fx.SendReport) and effect.key == PROGRESS else [effect]
-
-
-class ProgressUnheard(Ports):
-    """A parent below the centre takes no progress."""
-
-    def heard(self, host: Host, event: Event) -> list[Event]:
-        unheard = isinstance(event, ReportArrived) and event.key == PROGRESS
-        return [] if unheard and not host.path.is_root else [event]
-
-
-class AlwaysExact(Ports):
-    """The centre takes every count for exact: nothing is waited for, no sum is compared."""
-
-    def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
-        return dataclasses.replace(honest, exact=True)
-
-
-class NeverExact(Ports):
-    """No count is ever exact."""
-
-    def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
-        return dataclasses.replace(honest, exact=False)
-
-
-class Retold(Ports):
-    """A report says something else of its states."""
-
-    def states(self, states: dict[str, int]) -> dict[str, int]:
-        raise NotImplementedError
-
-    def said(self, _host: Host, effect: Effect) -> list[Effect]:
-        if isinstance(effect, fx.SendReport) and effect.key[0] != "_" and effect.data:
-            report = decode_report(effect.data)
-            if isinstance(report, Report):
-                states = self.states(dict(report.summary.states))
-                summary: Summary = replace(report.summary, states=states)
-                effect = fx.SendReport(effect.key, encode(replace(report, summary=summary)))
-        return [effect]
-
-
-class SyncedEarly(Retold):
-    """What is pending is reported as synced."""
-
-    def states(self, states: dict[str, int]) -> dict[str, int]:
-        pending = states.pop("pending", 0)
-        return {**states, "synced": states.get("synced", 0) + pending} if pending else states
-
-
-class CountTwice(Retold):
-    """Each destination is counted twice."""
-
-    def states(self, states: dict[str, int]) -> dict[str, int]:
-        return {state: 2 * count for state, count in states.items()}
-
-
-class FailuresUntold(Retold):
-    """What fails is reported as synced."""
-
-    def states(self, states: dict[str, int]) -> dict[str, int]:
-        failing = states.pop("failing", 0)
-        return {**states, "synced": states.get("synced", 0) + failing} if failing else states
-
-
-class ReasonsUntold(Ports):
-    """Why an object was refused is told nobody."""
-
-    def heard(self, _host: Host, event: Event) -> list[Event]:
-        if isinstance(event, ObjectObserved) and event.error:
-            event = ObjectObserved(event.key, event.present, event.address, "", event.health, None)
-        return [event]
-
-
-class NoReports(Ports):
-    """A child reports nothing of placements."""
-
-    def said(self, _host: Host, effect: Effect) -> list[Effect]:
-        return [] if isinstance(effect, fx.SendReport) and effect.key[0] != "_" else [effect]
 
 
 # The cluster.

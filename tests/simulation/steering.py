@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.decide import Run as Known
-from controllers.core.rollout.decide import begin_run, decide
+from controllers.core.rollout.decision import Run as Known
+from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.telling import told
+from controllers.core.rollout.messages import with_message
 from relay.core.events import Instant
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import seconds_of, share_of
@@ -159,7 +159,10 @@ class Steered:
         )
         before = self.state
         decision = decide(self.spec, facts, before, self._known or begin_run(before, now), now)
-        self.state, self._known = told(self.spec, facts, decision.state, self.name), decision.run
+        self.state, self._known = (
+            with_message(self.spec, facts, decision.state, self.name),
+            decision.run,
+        )
         self._wake_at = self.world.now + (1e9 if decision.wake is None else decision.wake)
         asked = self._handled(before)
         given_up = _phase(before) != self.state.phase == "Aborted"

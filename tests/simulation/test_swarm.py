@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controllers.core.rollout import decide, judging, layers
+from controllers.core.rollout import decision, judging, layers
 from tests.simulation import planned, soak
 from tests.simulation import run as runs
 from tests.simulation.assumptions import ASSUMPTIONS
@@ -74,8 +74,8 @@ def at_once(_duration):
     ("where", "name", "wrong", "law"),
     [
         (judging, "shortfall", nothing, WAVES),
-        (decide._Turn, "_is_exact", always, WAVES),
-        (decide, "seconds_of", at_once, WAVES),
+        (decision._Turn, "_is_exact", always, WAVES),
+        (decision, "seconds_of", at_once, WAVES),
         (layers, "_pinned", nothing, KEPT_PLACES),
         (layers, "_frozen", nothing, KEPT_PLACES),
     ],

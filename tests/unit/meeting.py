@@ -82,10 +82,10 @@ class Meeting:
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, grants)
         # What the centre did about all that it was told.
         self.done: list[Effect] = []
-        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, TERM.hex(), "", (), (grant,))
+        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, TERM.hex(), "", (grant,))
         self.issue("keys", keys)
         node = Source(API_NODE, TREE, "", str(PATH))
-        self.issue("node", NodeRecord(node, 2, TERM.hex(), "", (), PATH, NKEY))
+        self.issue("node", NodeRecord(node, 2, TERM.hex(), "", PATH, NKEY))
         self.sign()
 
     def node(self, path: NodePath, run: str, home: str = "", *, attached: bool = False) -> Node:

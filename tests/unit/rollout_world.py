@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.decide import begin_run, decide
+from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.state import Change
 from relay.core.events import Instant
@@ -138,7 +138,7 @@ class Fleet:
         """What a destination makes of the gates at this hour, by what it took before."""
         source = Source("SyncTarget", "inventory", "", str(destination))
         labels, path = self.labels[destination], self.paths[destination]
-        profile = Profile(source, 1, "", "", (), destination, path, labels, {}, {})
+        profile = Profile(source, 1, "", "", destination, path, labels, {}, {})
         taken = self.taken.setdefault(destination, set())
         found = admit(self.gates, Candidate(profile, lambda _: ()), taken, self.wall_ms)
         taken.add(arm_name(found.arm))

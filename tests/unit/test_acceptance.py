@@ -23,7 +23,7 @@ def meeting():
 
 def location(generation, name="l"):
     source = Source("edge.kubestellar.io/Location", "inv", "", name)
-    return LocationRecord(source, generation, TERM.hex(), "", (), {}, {}, None)
+    return LocationRecord(source, generation, TERM.hex(), "", {}, {}, None)
 
 
 def read(meeting, record, *, signer=SIGNER, key="", kind="location"):

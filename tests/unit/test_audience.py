@@ -19,12 +19,12 @@ ROOT = NodePath()
 def profile(path, labels, space="inv"):
     source = Source("edge.kubestellar.io/SyncTarget", space, "", path.replace("/", "."))
     where = NodePath.parse(path)
-    return Profile(source, 1, False, "", (), f"{space}-mb-{path}", where, labels, {}, {})
+    return Profile(source, 1, False, "", f"{space}-mb-{path}", where, labels, {}, {})
 
 
 def location(labels, selector, space="inv"):
     source = Source("edge.kubestellar.io/Location", space, "", "l")
-    return LocationRecord(source, 1, False, "", (), labels, {}, selector)
+    return LocationRecord(source, 1, False, "", labels, {}, selector)
 
 
 def selecting(**labels):

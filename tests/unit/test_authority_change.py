@@ -8,7 +8,7 @@ import pytest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.authority_change import AuthorityChange
 from leafcast.data_dir import DataDir
-from leafcast.local.believed import goes_on
+from leafcast.local.certificate_lists import overlap
 from leafcast.local.credentials.authorities import (
     AUTHORITY_FILES,
     begin_change,
@@ -45,7 +45,7 @@ class Nodes:
                 source = Source("leafcast.io/Node", TREE, "", path)
                 where = NodePath.parse(path)
                 nkey = "" if path in self.void else f"U{len(path)}"
-                records[path] = NodeRecord(source, 1, "", "", (), where, nkey)
+                records[path] = NodeRecord(source, 1, "", "", where, nkey)
         return SimpleNamespace(records=records)
 
     async def ask(self, path, verb, arguments):
@@ -53,7 +53,7 @@ class Nodes:
         if where in self.away:
             raise AskFailed(AskFault("Unreachable", f"{where} is away", where))
         self.asked.append((where, verb))
-        if goes_on(self.believed[where], arguments["authority"]):
+        if overlap(self.believed[where], arguments["authority"]):
             self.believed[where] = arguments["authority"]
         return {"taken": True}
 
@@ -102,7 +102,7 @@ async def test_it_waits_for_who_is_away_and_goes_on_where_it_was(tmp_path, nodes
     assert (done["doing"], done["lacking"]) == ("told", {"/a/b": "/a/b is away"})
     assert load_authorities(tmp_path).signing == former
     coming = load_authorities(tmp_path).coming
-    assert goes_on(nodes.believed["/a"], coming)
+    assert overlap(nodes.believed["/a"], coming)
     assert "/own" not in {path for path, _ in nodes.asked}
     # The program ends; the next one goes on with the same, and asks no one twice.
     later = change_of(tmp_path, nodes)
@@ -121,7 +121,7 @@ async def test_by_force_it_waits_for_nobody(tmp_path, nodes):
     assert (await change_of(tmp_path, nodes).rotate(force=True))["doing"] == "done"
     now = load_authorities(tmp_path)
     assert nodes.believed["/a"] == now.believed
-    assert not goes_on(nodes.believed["/a/b"], now.believed)
+    assert not overlap(nodes.believed["/a/b"], now.believed)
 
 
 async def test_a_tree_without_an_authority_has_none_to_replace(tmp_path, nodes):
@@ -162,4 +162,4 @@ def test_a_switch_that_is_broken_off_at_any_step_ends_the_same(tmp_path):
 
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("", "x"), ("junk", "junk")])
 def test_what_has_no_certificate_goes_on_with_nothing(before, after):
-    assert not goes_on(before, after)
+    assert not overlap(before, after)

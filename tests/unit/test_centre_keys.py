@@ -182,7 +182,7 @@ async def test_a_tree_that_was_made_before_roots_could_change_goes_on(centre):
     assert signed_by(centre) == {controllers.keys.signing.key_id}
 
 
-FIRST_FIELDS = ("source", "generation", "term", "trace", "references", "grants")
+FIRST_FIELDS = ("source", "generation", "term", "trace", "grants")
 
 
 # The verbs.

@@ -170,7 +170,7 @@ class Tree:
         return TREE
 
     def issuer(self):
-        node = NodeRecord(Source("leafcast.io/Node", TREE, "", "/emea"), 1, "", "", (), EMEA, "U")
+        node = NodeRecord(Source("leafcast.io/Node", TREE, "", "/emea"), 1, "", "", EMEA, "U")
 
         return SimpleNamespace(records={"k": node})
 

@@ -167,7 +167,7 @@ def locate(meeting):
     """Have something written to the child that it does not read."""
     at = NodePath.parse(f"{PATH}/s1")
     source = Source("leafcast.io/Node", "", "", str(at))
-    record = NodeRecord(source, meeting.generation + 1, TERM.hex(), "", (), at, NKEY)
+    record = NodeRecord(source, meeting.generation + 1, TERM.hex(), "", at, NKEY)
     return meeting.issue("node", record)
 
 
@@ -228,7 +228,7 @@ def test_a_child_whose_key_was_revoked_is_silent_at_once_until_it_has_another(me
 
     def give(nkey):
         source = Source(API_NODE, TREE, "", path)
-        record = NodeRecord(source, meeting.generation + 1, TERM.hex(), "", (), PATH, nkey)
+        record = NodeRecord(source, meeting.generation + 1, TERM.hex(), "", PATH, nkey)
         meeting.issue("node", record)
 
     give("")
@@ -250,7 +250,7 @@ def test_a_node_without_memory_writes_and_erases_nothing_in_its_childrens_mailbo
     relay = meeting.join("one", "here")
     locate(meeting)
     source = Source("edge.kubestellar.io/Location", "inv", "", "l")
-    location = LocationRecord(source, meeting.generation + 1, TERM.hex(), "", (), {}, {}, None)
+    location = LocationRecord(source, meeting.generation + 1, TERM.hex(), "", {}, {}, None)
     meeting.issue("location", location)
     meeting.wait(relay, 30)
     kept = [OwnRecord(it.key, it.data, "", 0) for it in relay.records.values()]

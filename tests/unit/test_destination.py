@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from relay.core.content.content import Content
 from relay.core.destination import claims
 from relay.core.destination.destination import Destination, placement_of
-from relay.core.destination.given import Inventory, Past
+from relay.core.destination.inputs import Inventory, Past
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
@@ -49,7 +49,7 @@ def listed(number, revision=1, objects=1):
 def mine(generation=1, path=PATH, former=()):
     source = Source(API_SYNC_TARGET, "i", "", "e")
     said = {MOVED_ANNOTATION: ",".join(map(str, former))} if former else {}
-    return Profile(source, generation, "", "", (), DestinationId("d"), path, {"a": "b"}, said, {})
+    return Profile(source, generation, "", "", DestinationId("d"), path, {"a": "b"}, said, {})
 
 
 class Bench:
@@ -75,7 +75,7 @@ class Bench:
 
     def evaluate(self, number, revision, body=None, cause=None, now=0.0):
         key, source = mail_key(number + 1), Source(API_PLACEMENT, "s", "", f"p{number}")
-        head = DeltaHead(source, revision, "", "", (), b"h" * 32, (), 0)
+        head = DeltaHead(source, revision, "", "", b"h" * 32, (), 0)
         self.edge.evaluate(
             key, head, body, cause=revision if cause is None else cause, now=Instant(now, 5)
         )

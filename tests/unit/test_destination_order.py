@@ -48,7 +48,7 @@ class Ordered(Bench):
 
     def look(self, name, generation, body=None, cause=None):
         source = Source(API_PLACEMENT, "s", "", name)
-        head = DeltaHead(source, generation, "", "", (), b"h" * 32, (), generation)
+        head = DeltaHead(source, generation, "", "", b"h" * 32, (), generation)
         self.edge.evaluate(
             source.key, head, body, cause=generation if cause is None else cause, now=Instant(0, 5)
         )

@@ -18,12 +18,12 @@ def profile(labels=None, annotations=None, properties=None):
     source = Source(API_SYNC_TARGET, "i", "", "s-001")
     path = NodePath.parse("/emea/s-001")
     said = (labels or {}, annotations or {}, properties or {})
-    return Profile(source, 1, "", "", (), DestinationId("d"), path, *said)
+    return Profile(source, 1, "", "", DestinationId("d"), path, *said)
 
 
 def location(name, labels=None, annotations=None):
     source = Source(API_LOCATION, "i", "", name)
-    return LocationRecord(source, 1, "", "", (), labels or {}, annotations or {}, None)
+    return LocationRecord(source, 1, "", "", labels or {}, annotations or {}, None)
 
 
 def config_map(**fields):

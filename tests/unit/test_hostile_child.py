@@ -56,7 +56,7 @@ def told_of(meeting, node, sequence, path):
     """What a relay does about a signed record of a child at this path."""
     nkey = new_user_nkey(os.urandom(32))[1]
     source = Source(API_NODE, TREE, "", str(path))
-    record = NodeRecord(source, 2**40, TERM.hex(), "", (), NodePath.parse(path), nkey)
+    record = NodeRecord(source, 2**40, TERM.hex(), "", NodePath.parse(path), nkey)
     data = SIGNER.seal("node", encode_payload(record)).encode()
     key = mail_key(API_NODE, TREE, "", str(path))
     return meeting.tell(node, MailArrived(sequence, key, data, 0))

@@ -5,7 +5,7 @@ import asyncio
 from click.testing import CliRunner
 
 from leafcast.cli.commands.join import join, say_plainly
-from leafcast.join.asking import Asking
+from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinFailed
 from relay.adapters.server.link_trouble import NO_WEBSOCKET
 from relay.adapters.server.upgrade_probe import cause_at
@@ -35,13 +35,13 @@ def test_a_folder_that_is_named_from_here_is_the_same_for_the_server(tmp_path, m
     """nats-server runs in another folder, so each path that it is told has to be whole."""
     told = []
 
-    class Asked(Asking):
+    class Unasked(JoinRequester):
         async def run(self):
             told.append(self._folder)
             raise JoinFailed(PATH, "it was only looked at", "nothing")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("leafcast.cli.commands.join.Asking", Asked)
+    monkeypatch.setattr("leafcast.cli.commands.join.JoinRequester", Unasked)
     token = Token(b"s" * 16, TREE, b"p" * 16, PATH).text
     words = ["tls://localhost:1", "--token", token, "--data-dir", "here"]
     found = CliRunner().invoke(join, words)

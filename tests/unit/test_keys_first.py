@@ -35,12 +35,12 @@ class Target:
 
 def keys(target, generation):
     source = Source(API_KEYS, TREE, "", "keys")
-    return target.hold(ROOT, "keys", KeysRecord(source, generation, TERM.hex(), "", (), ()))
+    return target.hold(ROOT, "keys", KeysRecord(source, generation, TERM.hex(), "", ()))
 
 
 def location(target, generation):
     source = Source("edge.kubestellar.io/Location", "inv", "", f"l{generation}")
-    record = LocationRecord(source, generation, TERM.hex(), "", (), {}, {}, None)
+    record = LocationRecord(source, generation, TERM.hex(), "", {}, {}, None)
     return target.hold(SIGNER, "location", record)
 
 

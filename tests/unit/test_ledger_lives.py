@@ -127,17 +127,17 @@ def kind_of(record):
 
 def location(name, **labels):
     source = Source(API_LOCATION, "space", "", name)
-    return LocationRecord(source, 0, "", "", (), labels, {}, LabelSelector())
+    return LocationRecord(source, 0, "", "", labels, {}, LabelSelector())
 
 
 def profile(name, path, former=""):
     source = Source(API_SYNC_TARGET, "space", "", name)
     said = {MOVED_ANNOTATION: former} if former else {}
-    return Profile(source, 0, "", "", (), f"space-mb-{name}", NodePath.parse(path), {}, said, {})
+    return Profile(source, 0, "", "", f"space-mb-{name}", NodePath.parse(path), {}, said, {})
 
 
 def node(path):
-    return NodeRecord(Source(API_NODE, TREE, "", path), 0, "", "", (), NodePath.parse(path), "N")
+    return NodeRecord(Source(API_NODE, TREE, "", path), 0, "", "", NodePath.parse(path), "N")
 
 
 @pytest.fixture
@@ -366,7 +366,7 @@ def test_over_any_life_only_what_was_deleted_is_dropped(seed):
 
 def test_only_the_first_version_after_a_deletion_takes_away_what_was_before():
     ledger, source = Ledger(TREE, "0" * 16), Source(API_PLACEMENT, "space", "", "p")
-    head = DeltaHead(source, 0, "", "", (), bytes(32), (), 0)
+    head = DeltaHead(source, 0, "", "", bytes(32), (), 0)
     losses = []
     for deleted in (False, True, False):
         if deleted:

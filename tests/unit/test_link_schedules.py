@@ -50,13 +50,13 @@ from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting, hellos
 
 def location(name, generation, selector=None, **labels):
     source = Source(API_LOCATION, "space", "", name)
-    return LocationRecord(source, generation, TERM.hex(), "", (), labels, {}, selector)
+    return LocationRecord(source, generation, TERM.hex(), "", labels, {}, selector)
 
 
 def profile(generation, **labels):
     source = Source(API_SYNC_TARGET, "space", "", "emea")
     who = destination_id("space", "emea")
-    return Profile(source, generation, TERM.hex(), "", (), who, PATH, labels, {}, {})
+    return Profile(source, generation, TERM.hex(), "", who, PATH, labels, {}, {})
 
 
 BODY = DeltaBody((), (Gate(None),)).encode()
@@ -66,7 +66,7 @@ def delta(generation):
     selector = LabelSelector.from_kubernetes({"matchLabels": {"env": "prod"}})
     source, hashed = Source(API_PLACEMENT, "space", "", "p"), hashlib.sha256(BODY).digest()
     chosen = (Alternative(OVER_SYNC_TARGET, selector),)
-    return DeltaHead(source, generation, TERM.hex(), "", (), hashed, chosen, 0)
+    return DeltaHead(source, generation, TERM.hex(), "", hashed, chosen, 0)
 
 
 def test_the_centre_keeps_all_nodes_of_its_snapshot_for_those_who_read_it_later():
@@ -201,7 +201,7 @@ def test_a_want_from_below_is_passed_on_though_its_leaf_was_not_read_before():
     relay = meeting.join("relay", "home")
     nkey, path = new_user_nkey(bytes(32))[1], PATH.child("s1")
     source = Source(API_NODE, TREE, "", str(path))
-    meeting.issue("node", NodeRecord(source, 600, TERM.hex(), "", (), path, nkey))
+    meeting.issue("node", NodeRecord(source, 600, TERM.hex(), "", path, nkey))
     meeting.wait(relay, 1)
     below = Hello("r", "h", relay.config.incarnation, 0, b"", 0, wants=(key, short_key(bytes(20))))
     meeting.talk(relay, HelloArrived("s1", encode(below)))
@@ -215,7 +215,7 @@ def test_a_want_from_below_is_answered_when_the_record_comes():
     relay = meeting.join("relay", "home")
     nkey, path = new_user_nkey(bytes(32))[1], PATH.child("s1")
     source = Source(API_NODE, TREE, "", str(path))
-    meeting.issue("node", NodeRecord(source, 600, TERM.hex(), "", (), path, nkey))
+    meeting.issue("node", NodeRecord(source, 600, TERM.hex(), "", path, nkey))
     meeting.wait(relay, 1)
     below = Hello("r", "h", relay.config.incarnation, 0, b"", 0, wants=(key,))
     meeting.talk(relay, HelloArrived("s1", encode(below)))

@@ -26,11 +26,11 @@ TREE = "t" * 26
 def profile(path, generation=1, former=(), *, name="r1-s1"):
     said = {MOVED_ANNOTATION: ",".join(map(str, former))} if former else {}
     source = Source(API_SYNC_TARGET, "space", "", name)
-    return Profile(source, generation, "", "", (), "space-mb-1", path, {}, said, {})
+    return Profile(source, generation, "", "", "space-mb-1", path, {}, said, {})
 
 
 def node(path):
-    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, "", "", (), path, "KEY")
+    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, "", "", path, "KEY")
 
 
 def ledger(*records):

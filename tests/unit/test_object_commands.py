@@ -17,7 +17,7 @@ from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
 from leafcast.cli.commands.get import NOT_HERE, Asked, show
 from leafcast.cli.commands.wait import last_state, wait
-from leafcast.cli.resource_arguments import BadArguments, Meant
+from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.data_dir import DataDir
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
@@ -267,9 +267,9 @@ async def test_a_description_goes_by_the_start_of_a_name(session, capsys):
     await applied(session, CONFIG % "conf-a", CONFIG % "conf-b")
     capsys.readouterr()
     maps = ResourceKinds().resolve("cm")
-    assert await tell(session, [(Meant(maps, ("conf-",)), "default")], None, None) == 0
+    assert await tell(session, [(ObjectSelection(maps, ("conf-",)), "default")], None, None) == 0
     assert capsys.readouterr().out.count("Kind:         ConfigMap") == 2
-    assert await tell(session, [(Meant(maps, ("x",)), "default")], None, None) == 1
+    assert await tell(session, [(ObjectSelection(maps, ("x",)), "default")], None, None) == 1
 
 
 async def test_what_manifests_name_is_shown_as_it_is_at_the_centre(session, capsys):

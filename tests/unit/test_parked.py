@@ -94,7 +94,7 @@ class Reader:
 def located(at, signer=STRANGER):
     """A Location of the future, so that no snapshot need list it."""
     source = Source("edge.kubestellar.io/Location", "inv", "", f"l{at}")
-    record = LocationRecord(source, 2**50 + at, TERM.hex(), "", (), {}, {}, None)
+    record = LocationRecord(source, 2**50 + at, TERM.hex(), "", {}, {}, None)
     return source.key, signer.seal("location", encode_payload(record)).encode()
 
 
@@ -103,7 +103,7 @@ def keys_with(*signers):
         KeyGrant(signer.key_id, signer.public_key, ("location", "snapshot", "node"))
         for signer in signers
     )
-    record = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 2, TERM.hex(), "", (), grants)
+    record = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 2, TERM.hex(), "", grants)
     return KEYS_KEY, ROOT.seal("keys", encode_payload(record)).encode()
 
 

@@ -34,16 +34,16 @@ def selector(**labels):
 def profile(name, **labels):
     source = Source(API_SYNC_TARGET, SPACE, "", name)
     there = (destination_id(SPACE, name), NodePath((name,)), labels, {}, {})
-    return Profile(source, 1, "", "", (), *there)
+    return Profile(source, 1, "", "", *there)
 
 
 def location(name, chooses, **labels):
     source = Source(API_LOCATION, SPACE, "", name)
-    return LocationRecord(source, 1, "", "", (), labels, {}, chooses)
+    return LocationRecord(source, 1, "", "", labels, {}, chooses)
 
 
 def delta(name, *alternatives):
-    return DeltaHead(Source(API_PLACEMENT, SPACE, "", name), 1, "", "", (), b"", alternatives, 0)
+    return DeltaHead(Source(API_PLACEMENT, SPACE, "", name), 1, "", "", b"", alternatives, 0)
 
 
 EVERY = [profile(f"t{n}", env="prod" if n < 20 else "dev") for n in range(100)]

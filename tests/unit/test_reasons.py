@@ -1,6 +1,6 @@
 """What was delivered and does not work yet says why, up to the placement's condition."""
 
-from relay.syncer import lasting
+from relay.syncer import stalled
 from tests.awaiting import eventually
 from tests.contract.spaces import deployment
 from tests.memory_tree import memory_tree, placement
@@ -8,7 +8,7 @@ from tests.unit.centre_world import placement_key
 
 
 async def test_what_does_not_work_yet_says_why_in_the_placements_condition(tmp_path, monkeypatch):
-    monkeypatch.setattr(lasting, "LASTING_SECONDS", 0.3)
+    monkeypatch.setattr(stalled, "STALLED_SECONDS", 0.3)
     async with memory_tree(tmp_path, ["/emea", "/emea/s1", "/emea/s2"]) as tree:
         await tree.apply(deployment(paused=True), placement("shop", "shop"))
 

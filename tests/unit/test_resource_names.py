@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
-from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments
+from leafcast.cli.resource_arguments import BadArguments, ObjectSelection, read_arguments
 from leafcast.show.durations import age_text, span_text
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.durations import BadDuration, read_duration
@@ -89,11 +89,11 @@ def test_an_unknown_kind_is_told_with_what_it_could_be(word, remedy):
 def test_arguments_mean_kinds_or_objects():
     kinds = ResourceKinds()
     deploy, svc = kinds.resolve("deploy"), kinds.resolve("svc")
-    assert read_arguments(kinds, ["deploy,svc"]) == [Meant(deploy), Meant(svc)]
-    assert read_arguments(kinds, ["deploy", "a", "b"]) == [Meant(deploy, ("a", "b"))]
+    assert read_arguments(kinds, ["deploy,svc"]) == [ObjectSelection(deploy), ObjectSelection(svc)]
+    assert read_arguments(kinds, ["deploy", "a", "b"]) == [ObjectSelection(deploy, ("a", "b"))]
     assert read_arguments(kinds, ["deploy/a", "svc/s", "deploy/b"]) == [
-        Meant(deploy, ("a", "b")),
-        Meant(svc, ("s",)),
+        ObjectSelection(deploy, ("a", "b")),
+        ObjectSelection(svc, ("s",)),
     ]
     assert len(read_arguments(kinds, ["all"])) == 10
 

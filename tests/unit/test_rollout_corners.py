@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.rollout.layers import FREEZES_MAX, PINS_MAX
-from controllers.core.rollout.telling import told
+from controllers.core.rollout.messages import with_message
 from tests.unit.rollout_world import V1, V2, V3, V4, V5, V6, Fleet, rollout
 
 DAY = 24 * 3600
@@ -174,7 +174,7 @@ def test_what_was_given_up_says_why_and_keeps_its_counts():
     state = fleet.want(V2)
     assert (state.phase, fleet.having(V2)) == ("Aborted", set())
     assert (state.waves[0].members, state.waves[0].failing) == (10, 10)
-    said = told(fleet.spec, fleet.known(), state, "shop").message
+    said = with_message(fleet.spec, fleet.known(), state, "shop").message
     assert said == 'revision 2 is aborted: wave "canary" failed: 10 of 10 fail, at most 0 may'
 
 

@@ -81,7 +81,7 @@ class Edge(Bench):
 
     def gates(self, *gates, generation=2, now_ms=OPEN):
         head = DeltaHead(
-            Source(API_PLACEMENT, "s", "", "p0"), generation, "", "", (), b"h" * 32, (), 0, steady=2
+            Source(API_PLACEMENT, "s", "", "p0"), generation, "", "", b"h" * 32, (), 0, steady=2
         )
         body = DeltaBody((), gates)
         now = Instant(now_ms / 1000, now_ms)
@@ -210,7 +210,7 @@ def test_of_several_arms_an_edge_fetches_only_its_own(several):
     old, new = edge.arms
     gates = (Gate(new, selector=ELSEWHERE), Gate(old)) if several else (Gate(old),)
     hint = Reference("object", "9" * 64, 5)
-    head = DeltaHead(Source(API_PLACEMENT, "s", "", "p0"), 1, "", "", (), b"h" * 32, (), 0)
+    head = DeltaHead(Source(API_PLACEMENT, "s", "", "p0"), 1, "", "", b"h" * 32, (), 0)
     body = DeltaBody((old, new, hint), gates)
     edge.edge.evaluate(mail_key(1), head, body, cause=1, now=Instant(0, 0))
     asked = {effect.reference for effect in edge.out}
@@ -222,9 +222,7 @@ def test_one_whose_gates_are_withheld_has_said_nothing_of_the_present_step():
     edge = Edge()
     edge.gates(*two(edge))
     edge.applied()
-    head = DeltaHead(
-        Source(API_PLACEMENT, "s", "", "p0"), 3, "", "", (), b"h" * 32, (), 0, steady=2
-    )
+    head = DeltaHead(Source(API_PLACEMENT, "s", "", "p0"), 3, "", "", b"h" * 32, (), 0, steady=2)
     edge.edge.evaluate(mail_key(1), head, None, cause=3, now=Instant(0, 0))
     assert edge.said().cells == {"former": 1}
     assert edge.revision == 2

@@ -1,5 +1,7 @@
 """The centre's snapshots: the first of a run, what they list, what a start makes of the ledger."""
 
+from collections import deque
+
 import pytest
 
 from controllers.core.ledger.snapshots import (
@@ -192,6 +194,29 @@ def test_two_snapshots_lie_a_second_apart():
     centre.sign(0.0)
     with pytest.raises(AssertionError):
         centre.sign(INTERVAL_SECONDS / 2)
+
+
+def test_in_an_hour_of_steady_change_what_is_taken_away_goes_within_ten_seconds():
+    """Each of 100 changes a second is due two seconds later: none may put the one before it off."""
+    steady, generation, deleted, taken, goes = issuer(), 1000, {}, deque(), []
+    keys = [mail_entry_key(mail_key("api", "space", "", f"k{at}")) for at in range(10)]
+    for step in range(360_000):
+        now, key, generation = step / 100, keys[step % 10], generation + 1
+        if step % 701 == 0 and not deleted:
+            steady.deleted(key, now=now)
+            deleted[key] = now
+        elif key not in deleted:
+            steady.issued(key, generation, takes_away=True, now=now)
+            taken.append((now, generation))
+        if steady.due <= now:
+            generation += 1
+            issued = steady.sign(generation, now=now, now_ms=step * 10)
+            goes += [now - deleted.pop(key) for key in issued.dropped]
+            while taken and taken[0][1] <= issued.record.settled:
+                taken.popleft()
+        assert not taken or now - taken[0][0] < 10
+    assert len(goes) > 500
+    assert max(goes) < 10
 
 
 def test_a_start_judges_its_own_ledger_by_the_last_snapshot():

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from configparser import ConfigParser
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -114,6 +115,17 @@ def test_modules_are_named_for_what_they_hold():
         (name(path) for path in modules(*PACKAGES) if path.stem in EMPTY_NAMES),
         "a module is named for a concept of the domain",
     )
+
+
+def test_every_room_of_the_core_has_a_contract_and_lists_each_room_once():
+    contracts = ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    told = [{k: v.split() for k, v in contracts[name].items()} for name in contracts.sections()]
+    rooms = {f"relay.core.{path.parent.name}" for path in (ROOT / "relay/core").glob("*/*.py")}
+    bound = {it for each in told if "forbidden_modules" in each for it in each["source_modules"]}
+    assert rooms <= bound
+    lists = [each.get(k, []) for each in told for k in ("source_modules", "forbidden_modules")]
+    assert all(len(listed) == len(set(listed)) for listed in lists)
 
 
 def test_the_folder_nats_cannot_be_taken_for_the_library():

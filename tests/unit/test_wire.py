@@ -112,7 +112,7 @@ TERM = "0" * 16
 
 def body_of(*gates):
     data = DeltaBody((), gates).encode()
-    head = DeltaHead(Source("a/B", "s", "", "n"), 1, TERM, "", (), sha(data), (), 0)
+    head = DeltaHead(Source("a/B", "s", "", "n"), 1, TERM, "", sha(data), (), 0)
     return records.decode_body(head, data)
 
 

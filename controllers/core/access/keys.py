@@ -147,7 +147,6 @@ def changed_record(
             generation=stamp.generation,
             term=stamp.term,
             trace="",
-            references=(),
             grants=tuple(_kept(grants, signed_by, stamp.generation)),
             roots=root_keys(roots.keys),
             threshold=roots.threshold,

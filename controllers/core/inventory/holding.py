@@ -118,7 +118,7 @@ class Holding:
                     yield record
 
 
-class Holds:
+class HoldIndex:
     """Which records in force hold who they are of for which placements."""
 
     def __init__(self, records: Mapping[MailKey, Record]) -> None:

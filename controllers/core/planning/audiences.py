@@ -16,7 +16,7 @@ _LATER = "later/"
 Placements = tuple[MailKey, ...]
 
 
-class Meant(NamedTuple):
+class AudienceChange(NamedTuple):
     """The placements that are meant for a destination; whether it and its Locations are as ever."""
 
     before: Placements
@@ -59,18 +59,20 @@ class Audiences:
         self._later = _audience(after, self._after.placements)
         self._moved = _audience(news, {})
 
-    def meant(self, was: Profile | None, now: Profile | None) -> Meant:
+    def meant(self, was: Profile | None, now: Profile | None) -> AudienceChange:
         """What is meant for a destination before and after."""
         found = () if was is None else tuple(self._former.meant_for(was))
         same = was is now and self._is_untouched(was)
         before = tuple(key for key in found if key not in self._later_names)
         if same:
-            return Meant(before, self._as_later(found), same_place=True)
+            return AudienceChange(before, self._as_later(found), same_place=True)
         if now is None:
-            return Meant(before, (), same_place=False)
+            return AudienceChange(before, (), same_place=False)
         if not self._changed:
-            return Meant(before, self._as_later(self._former.meant_for(now)), same_place=False)
-        return Meant(before, tuple(self._later.meant_for(now)), same_place=False)
+            return AudienceChange(
+                before, self._as_later(self._former.meant_for(now)), same_place=False
+            )
+        return AudienceChange(before, tuple(self._later.meant_for(now)), same_place=False)
 
     def located(
         self, was: Profile | None, now: Profile | None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from controllers.core.planning.audiences import Audiences, Meant
+from controllers.core.planning.audiences import AudienceChange, Audiences
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.reasons import Reasons
 from controllers.core.planning.states import Contents, State
@@ -110,7 +110,7 @@ class _Pair(NamedTuple):
         return profile.path
 
 
-class _Told(NamedTuple):
+class _Affected(NamedTuple):
     """A destination where something is to be told, without what is known of it."""
 
     names: tuple[str, ...]
@@ -147,9 +147,9 @@ class _Survey:
         self._judge = Judge(before, after, self._copies, named)
         self._reasons = Reasons(before, after, self._copies)
         self._audiences = Audiences(before, after)
-        self._crowds: dict[Meant, Crowd] = {}
+        self._crowds: dict[AudienceChange, Crowd] = {}
         # Where something is to be told: in the order of paths once all were looked at.
-        self._told: list[_Told] = []
+        self._told: list[_Affected] = []
         self._sets: dict[frozenset[Action], frozenset[Action]] = {}
 
     def plan(self) -> Plan:
@@ -167,7 +167,7 @@ class _Survey:
                 was, now = (None if side is None else side.source.key for side in pair)
                 # Few sets of actions are shared by very many destinations.
                 actions = self._sets.setdefault(actions, actions)
-                self._told.append(_Told(pair.path.names, was, now, actions))
+                self._told.append(_Affected(pair.path.names, was, now, actions))
         self._told.sort(key=lambda told: told.names)
         sample = (self._row(item[2], item[3]) for one in samples.values() for item in one.first())
         return Plan(
@@ -225,7 +225,7 @@ class _Survey:
         for path in leaving.keys() | coming.keys():
             yield _Pair(leaving.get(path), coming.get(path))
 
-    def _pair(self, told: _Told) -> _Pair:
+    def _pair(self, told: _Affected) -> _Pair:
         before, after = self._before.profiles, self._after.profiles
         was = None if told.was is None else before[told.was]
         if before is after:
@@ -251,7 +251,7 @@ class _Survey:
             return self._judge.verdicts(crowd, None)
         return self._judge.verdicts(crowd, self._place(pair, meant))
 
-    def _place(self, pair: _Pair, meant: Meant) -> Place:
+    def _place(self, pair: _Pair, meant: AudienceChange) -> Place:
         were_at, are_at = self._audiences.located(*pair)
         return Place(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
 

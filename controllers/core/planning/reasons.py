@@ -56,8 +56,8 @@ class Reasons:
             return "it was frozen here, and goes on", ()
         if after is not None and verdict.before.address == after.address:
             return "it was left to its cluster, and is kept in step from now on", ()
-        old = self._object(verdict, verdict.before, place.was)
-        new = self._object(verdict, verdict.after, place.now)
+        old = self._object(verdict, verdict.before, place.profile_before)
+        new = self._object(verdict, verdict.after, place.profile_after)
         if old is None or new is None:
             return "its content is another", ()
         return "", differing_fields(old, new)
@@ -76,13 +76,18 @@ class Reasons:
             return "what is to lie in it needs it"
         key = MailKey(verdict.after.placements[0])
         delivery, former = self._after.placements[key], self._before.placements.get(key)
-        if place.now is None:
+        if place.profile_after is None:
             return ""
-        if place.was is None or place.was.source != place.now.source:
-            return f"SyncTarget {place.now.source.name} is new at {place.now.path}"
+        if (
+            place.profile_before is None
+            or place.profile_before.source != place.profile_after.source
+        ):
+            return (
+                f"SyncTarget {place.profile_after.source.name} is new at {place.profile_after.path}"
+            )
         if former is None:
             return f"{delivery.title} is new"
-        if key not in place.meant_before:
+        if key not in place.placements_before:
             return self._reached(delivery, former, place)
         if verdict.key in self._after.new:
             return f"it is new, and {delivery.title} selects it"
@@ -90,17 +95,17 @@ class Reasons:
 
     def _delete(self, verdict: Verdict, place: Place) -> str:
         assert verdict.before is not None
-        if place.was is None:
+        if place.profile_before is None:
             return ""
-        if place.now is None or place.was.source != place.now.source:
-            return self._left(place.was)
+        if place.profile_after is None or place.profile_before.source != place.profile_after.source:
+            return self._left(place.profile_before)
         if not verdict.before.placements:
             return "nothing that lies in it is wanted any more"
         key = MailKey(verdict.before.placements[0])
         former, delivery = self._before.placements[key], self._after.placements.get(key)
         if delivery is None:
             return f"{former.title} is deleted"
-        if key not in place.meant_after:
+        if key not in place.placements_after:
             return self._lost(former, delivery, place)
         if verdict.key in self._after.gone:
             return "it is deleted at the centre"
@@ -140,8 +145,8 @@ class Reasons:
         return f"SyncTarget {was.source.name} is deleted, or loses its place"
 
     def _reached(self, delivery: Delivery, former: Delivery, place: Place) -> str:
-        found = _selecting(delivery.alternatives, place.now, place.are_at)
-        if _selecting(former.alternatives, place.now, place.are_at) is None:
+        found = _selecting(delivery.alternatives, place.profile_after, place.locations_after)
+        if _selecting(former.alternatives, place.profile_after, place.locations_after) is None:
             return f"{_selectors(delivery)} of {delivery.title} match it now"
         if found is None or found[1] is None:
             return f"the labels of its SyncTarget match {delivery.title} now"
@@ -149,22 +154,22 @@ class Reasons:
 
     def _lost(self, former: Delivery, delivery: Delivery, place: Place) -> str:
         """Why a placement is not meant for a destination any more."""
-        found = _selecting(former.alternatives, place.was, place.were_at)
-        if found is None or place.now is None:
+        found = _selecting(former.alternatives, place.profile_before, place.locations_before)
+        if found is None or place.profile_after is None:
             return f"{delivery.title} is not meant for it any more"
-        if _selecting(former.alternatives, place.now, place.are_at) is not None:
+        if _selecting(former.alternatives, place.profile_after, place.locations_after) is not None:
             return f"{_selectors(delivery)} of {delivery.title} do not match it any more"
         alternative, location = found
-        target = f"SyncTarget {place.now.source.name}"
+        target = f"SyncTarget {place.profile_after.source.name}"
         if location is None:
-            return _unmatched(alternative.selector, place.now.labels, target)
+            return _unmatched(alternative.selector, place.profile_after.labels, target)
         whose = f"Location {location.source.name}"
         present = self._after.locations.get(location.source.key)
         if present is None or present.instance_selector is None:
             return f"{whose} is deleted" if present is None else f"{whose} selects nothing"
         if not alternative.selector.matches(present.labels):
             return _unmatched(alternative.selector, present.labels, whose)
-        told = _unmatched(present.instance_selector, place.now.labels, target)
+        told = _unmatched(present.instance_selector, place.profile_after.labels, target)
         return f"{told}: it is not at {whose} any more"
 
 

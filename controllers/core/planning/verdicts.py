@@ -56,12 +56,12 @@ class Verdict(NamedTuple):
 class Place(NamedTuple):
     """One place before and after: who hangs there, where that is, and what is meant for it."""
 
-    was: Profile | None
-    now: Profile | None
-    were_at: tuple[LocationRecord, ...]
-    are_at: tuple[LocationRecord, ...]
-    meant_before: tuple[MailKey, ...]
-    meant_after: tuple[MailKey, ...]
+    profile_before: Profile | None
+    profile_after: Profile | None
+    locations_before: tuple[LocationRecord, ...]
+    locations_after: tuple[LocationRecord, ...]
+    placements_before: tuple[MailKey, ...]
+    placements_after: tuple[MailKey, ...]
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class Judge:
         return verdict.before is not None and self._in_step(verdict.key, verdict.before)
 
     def _made(self, crowd: Crowd, place: Place | None) -> Iterator[dict[Slot, Copy]]:
-        sides = (None, None) if place is None else (place.was, place.now)
+        sides = (None, None) if place is None else (place.profile_before, place.profile_after)
         places = zip(crowd.templates, sides, _values(place), strict=True)
         for templates, profile, values in places:
             name = "" if profile is None else profile.source.name
@@ -296,10 +296,13 @@ def _values(place: Place | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The properties of a destination, before and after."""
     if place is None:
         return {}, {}
-    were = _values_of(place.was, place.were_at)
-    if place.was is place.now and place.were_at is place.are_at:
+    were = _values_of(place.profile_before, place.locations_before)
+    if (
+        place.profile_before is place.profile_after
+        and place.locations_before is place.locations_after
+    ):
         return were, were
-    return were, _values_of(place.now, place.are_at)
+    return were, _values_of(place.profile_after, place.locations_after)
 
 
 def _values_of(profile: Profile | None, locations: tuple[LocationRecord, ...]) -> Mapping[str, str]:

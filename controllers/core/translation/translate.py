@@ -427,7 +427,6 @@ def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHea
         generation=0,
         term="",
         trace="",
-        references=(),
         body_hash=b"",
         alternatives=alternatives,
         last_loss=0,

@@ -67,7 +67,7 @@ class Customizers:
 
     _known: dict[Name, _Known] = field(default_factory=dict)
     # Who asks for a Customizer: by its name the objects, by object the placements.
-    _asking: dict[Name, dict[ObjectKey, set[str]]] = field(
+    _used_by: dict[Name, dict[ObjectKey, set[str]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     _asked: dict[tuple[str, ObjectKey], Name] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Customizers:
         named = customizer_named(key, obj)
         if named is not None:
             self._asked[placement, key] = named
-            self._asking[named].setdefault(key, set()).add(placement)
+            self._used_by[named].setdefault(key, set()).add(placement)
 
     def unselect(self, placement: str, key: ObjectKey) -> None:
         """Learn that a placement does not select an object any more."""
@@ -110,12 +110,12 @@ class Customizers:
         named = self._asked.pop((placement, key), None)
         if named is None:
             return
-        placements = self._asking[named][key]
+        placements = self._used_by[named][key]
         placements.discard(placement)
         if not placements:
-            del self._asking[named][key]
-        if not self._asking[named]:
-            del self._asking[named]
+            del self._used_by[named][key]
+        if not self._used_by[named]:
+            del self._used_by[named]
 
     def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
         """How an object goes out now."""
@@ -161,10 +161,10 @@ class Customizers:
         )
 
     def _concerned(self, named: Name) -> frozenset[str]:
-        asking = self._asking.get(named, {})
-        for key in asking:
+        used_by = self._used_by.get(named, {})
+        for key in used_by:
             self._castings.pop(key, None)
-        return frozenset(name for placements in asking.values() for name in placements)
+        return frozenset(name for placements in used_by.values() for name in placements)
 
 
 def faults_text(faults: Iterable[Fault]) -> str:

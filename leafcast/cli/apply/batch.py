@@ -93,7 +93,7 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     The kinds and Namespaces that the batch itself brings count as there.
     """
     listed = list(wishes)
-    brought = _Brought.by(listed)
+    prerequisites = _Prerequisites.by(listed)
     changes: list[Change] = []
     by_key = {wish.key: wish for wish in listed}
     wished = {key: wish.object for key, wish in by_key.items()}
@@ -107,9 +107,9 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
             try:
                 after = await space.apply(wish.object, USER_MANAGER, dry_run=True)
             except SpaceError as error:
-                if not brought.mends(wish, error):
+                if not prerequisites.mends(wish, error):
                     raise
-                after = brought.judged(wish)
+                after = prerequisites.judged(wish)
         except (SpaceError, Refused) as error:
             said = error.message.removeprefix(f"{wish.key}: ")
             faults.append(f"{wish.place}: {wish.title}: {said}")
@@ -121,17 +121,17 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
+class _Prerequisites:
     """What a batch brings that others of it lean on; it is not there yet when they are judged."""
 
     serving: Serving
     namespaces: frozenset[str]
 
     @staticmethod
-    def by(wishes: Sequence[Wish]) -> _Brought:
+    def by(wishes: Sequence[Wish]) -> _Prerequisites:
         namespaces = {wish.key.name for wish in wishes if _kind_of(wish) == NAMESPACES}
         definitions = [wish.object for wish in wishes if _kind_of(wish) == DEFINITIONS]
-        return _Brought(Serving().extended_by(definitions), frozenset(namespaces))
+        return _Prerequisites(Serving().extended_by(definitions), frozenset(namespaces))
 
     def mends(self, wish: Wish, error: SpaceError) -> bool:
         """Whether what the space lacks or says otherwise comes with the batch."""

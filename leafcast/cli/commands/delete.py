@@ -22,7 +22,12 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import (
+    BadArguments,
+    ObjectSelection,
+    read_arguments,
+    with_kinds,
+)
 from leafcast.cli.session_calls import in_session
 from relay.ports import Object, SpaceError
 from schemas.content.manifests import LoadedObject
@@ -178,7 +183,7 @@ async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]
     return sorted(found, key=_late_first), missing
 
 
-async def _meant(session: Session, request: Request) -> list[tuple[Meant, str]]:
+async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelection, str]]:
     """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
     if request.loaded:
         return await meant_by(session, request.loaded, request.namespace)

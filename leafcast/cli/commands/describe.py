@@ -18,7 +18,7 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import Meant, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import ObjectSelection, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.sanitize import sanitize
@@ -63,7 +63,7 @@ def describe(  # noqa: PLR0913 - click passes options by name
 
 async def tell(
     session: Session,
-    meant: Sequence[tuple[Meant, str]],
+    meant: Sequence[tuple[ObjectSelection, str]],
     selector: LabelSelector | None,
     at: str | None,
 ) -> int:

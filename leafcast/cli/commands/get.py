@@ -23,7 +23,12 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import (
+    BadArguments,
+    ObjectSelection,
+    read_arguments,
+    with_kinds,
+)
 from leafcast.cli.session_calls import in_session
 from leafcast.show.object_output import (
     FORMATS,
@@ -161,7 +166,7 @@ async def show(session: Session, asked: Asked) -> int:
     return missing
 
 
-async def _meant(session: Session, asked: Asked) -> list[tuple[Meant, str]]:
+async def _meant(session: Session, asked: Asked) -> list[tuple[ObjectSelection, str]]:
     """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
     if asked.loaded:
         return await meant_by(session, asked.loaded, asked.namespace)
@@ -180,7 +185,7 @@ async def _meant(session: Session, asked: Asked) -> list[tuple[Meant, str]]:
 
 
 async def _read(
-    session: Session, asked: Asked, meant: Sequence[tuple[Meant, str]]
+    session: Session, asked: Asked, meant: Sequence[tuple[ObjectSelection, str]]
 ) -> tuple[list[Group], int]:
     """The objects found, kinds without any left out; what is not there is told on stderr."""
     reader = reader_of(session, asked.at)
@@ -228,17 +233,19 @@ def _tell_where_it_runs(asked: Asked, groups: Sequence[Group]) -> None:
         click.echo(NOT_HERE, err=True)
 
 
-def _is_single(meant: Sequence[tuple[Meant, str]]) -> bool:
+def _is_single(meant: Sequence[tuple[ObjectSelection, str]]) -> bool:
     return len(meant) == 1 and len(meant[0][0].names) == 1
 
 
-def _nothing(asked: Asked, meant: Sequence[tuple[Meant, str]]) -> str:
+def _nothing(asked: Asked, meant: Sequence[tuple[ObjectSelection, str]]) -> str:
     if asked.where and any(one.kind.namespaced for one, _ in meant):
         return f"No resources found in {asked.where} namespace."
     return "No resources found"
 
 
-async def _watch(session: Session, asked: Asked, one: Meant, groups: Sequence[Group]) -> None:
+async def _watch(
+    session: Session, asked: Asked, one: ObjectSelection, groups: Sequence[Group]
+) -> None:
     """Show the objects, then each change, until a signal."""
     rows = Rows(one.kind, asked.style)
     for group in groups:
@@ -263,7 +270,7 @@ class _Watch:
     rows: Rows
     versions: dict[str, str] = field(default_factory=dict)
 
-    async def tell(self, one: Meant, event: SpaceEvent) -> None:
+    async def tell(self, one: ObjectSelection, event: SpaceEvent) -> None:
         match event:
             case Listed(_, objects):
                 found = list(objects.values())
@@ -292,7 +299,7 @@ def _version(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"].get("resourceVersion"))
 
 
-def _concerns(asked: Asked, one: Meant, obj: Object) -> bool:
+def _concerns(asked: Asked, one: ObjectSelection, obj: Object) -> bool:
     metadata = obj["metadata"]
     return (
         (not one.kind.namespaced or asked.where in ("", metadata.get("namespace")))

@@ -17,7 +17,6 @@ from leafcast.cli.options.listen import listen_options
 from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
-from leafcast.join.asking import Asking
 from leafcast.join.bundle import Bundle, read_bundle
 from leafcast.join.folder import (
     BUNDLE_FILE,
@@ -27,6 +26,7 @@ from leafcast.join.folder import (
     joined_folder,
 )
 from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
+from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.health_endpoint import HealthAddress
@@ -109,10 +109,10 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     else:
         folder = (data_dir or default_folder_of(invited.token.tree, invited.path)).absolute()
         file = folder / BUNDLE_FILE
-        asking = Asking(
+        requester = JoinRequester(
             invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
         )
-        found = asking.granted_before() or _until_ended(asking.run(), again)
+        found = requester.granted_before() or _until_ended(requester.run(), again)
     with joined_folder(folder, file, found, clock, dice) as place:
         role = "relay" if found.relay else "edge"
         cluster = None if found.relay else cluster_of(place, named)

@@ -15,7 +15,12 @@ from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import namespace_option, refusals
-from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import (
+    BadArguments,
+    ObjectSelection,
+    read_arguments,
+    with_kinds,
+)
 from leafcast.cli.session_calls import in_session
 from leafcast.cli.trouble import exit_code_two
 from leafcast.show.object_output import yaml_text
@@ -86,14 +91,14 @@ def render(
         raise click.exceptions.Exit(1)
 
 
-def _one(meant: Sequence[Meant]) -> Meant:
+def _one(meant: Sequence[ObjectSelection]) -> ObjectSelection:
     if len(meant) != 1 or len(meant[0].names) != 1:
         raise BadArguments("name one object, as in deployment/web")
     return meant[0]
 
 
 async def _difference(
-    session: Session, at: str, meant: Meant, namespace: str, wanted: Mapping[str, Any]
+    session: Session, at: str, meant: ObjectSelection, namespace: str, wanted: Mapping[str, Any]
 ) -> list[str]:
     """How the copy at a destination would change to be as it is meant; nothing if it is."""
     reader = EdgeReader(session, at)

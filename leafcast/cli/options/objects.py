@@ -15,7 +15,7 @@ from leafcast.cli import shell_completion
 from leafcast.cli.apply.batch import complete
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import NodeAt
-from leafcast.cli.resource_arguments import BadArguments, Meant
+from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
 from schemas.content.manifests import LoadedObject
 from schemas.selectors import LabelSelector
@@ -131,10 +131,10 @@ def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:
 
 async def meant_by(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
-) -> list[tuple[Meant, str]]:
+) -> list[tuple[ObjectSelection, str]]:
     """The objects that manifests name, each with its namespace; raises BadManifests."""
     wishes = await complete(session, loaded, namespace)
-    return [(Meant(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
+    return [(ObjectSelection(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
 
 
 @contextmanager

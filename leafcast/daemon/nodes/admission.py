@@ -25,7 +25,7 @@ from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan, Tree, Wanted
 from leafcast.daemon.nodes.handed_out import HandedOutFiles
 from leafcast.daemon.nodes.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
-from leafcast.local.believed import goes_on
+from leafcast.local.certificate_lists import overlap
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from schemas.enrolment import (
@@ -340,8 +340,8 @@ class Admission:
                 one
                 for one in self._admissions.tokens.values()
                 if not one.ended_ms(now)
-                and goes_on(pinned := one.authority.decode(), former)
-                and not goes_on(pinned, signing)
+                and overlap(pinned := one.authority.decode(), former)
+                and not overlap(pinned, signing)
             ]
             for one in found:
                 self._admissions.void(one.token, now)

@@ -12,7 +12,7 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.turns import Turns
-from relay.core.asks.asking import AnswerArrived, AskArrived
+from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
 from schemas.identity import NodePath

@@ -40,7 +40,7 @@ from relay.adapters.jetstream.streams import (
     purge_all,
 )
 from relay.adapters.jetstream.uplink import Uplink
-from relay.core.asks.asking import AnswerArrived, AskArrived
+from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,

@@ -69,7 +69,7 @@ class Entrance:
             decide = self._decide
             if decide is None and self._keys.uplink is not None:
                 uplink = await stack.enter_async_context(self._client(self._keys.uplink))
-                decide = self._asking(uplink)
+                decide = self._ask_upward(uplink)
             if decide is None:
                 return
             async with asyncio.TaskGroup() as group:
@@ -86,7 +86,7 @@ class Entrance:
         finally:
             await connection.close()
 
-    def _asking(self, uplink: Client) -> Decide:
+    def _ask_upward(self, uplink: Client) -> Decide:
         subject = f"{self._path.prefix}.{BELOW}"
 
         async def ask_parent(request: bytes) -> bytes:

@@ -91,9 +91,9 @@ class Mailbox:
         self._accepted_at: float | None = None
         self._promised: int | None = None
         """How many messages the last reset is to bring; None: it was not answered."""
-        self._asking: asyncio.Timeout | None = None
-        self._answered = asyncio.Event()
-        self._answered.set()
+        self._reset_timeout: asyncio.Timeout | None = None
+        self._reset_answered = asyncio.Event()
+        self._reset_answered.set()
         self._unacknowledged: deque[tuple[int, str]] = deque()
         self._open_end: MailArrived | None = None
         """The last message, if it said that more follow."""
@@ -145,7 +145,7 @@ class Mailbox:
         if place is None:
             return
         if place.delivery == 1 and not self._begun.is_set():
-            await self._answered.wait()
+            await self._reset_answered.wait()
         if not self._follows(place):
             self._missing()
             return
@@ -259,8 +259,8 @@ class Mailbox:
 
     def link_lost(self) -> None:
         """What is asked now will not be answered any more."""
-        if self._asking is not None and not self._asking.expired():
-            self._asking.reschedule(0)
+        if self._reset_timeout is not None and not self._reset_timeout.expired():
+            self._reset_timeout.reschedule(0)
 
     async def read_from(self, sequence: int) -> int:
         """Have everything from the sequence on delivered again; mail in the inbox is forgotten.
@@ -286,11 +286,11 @@ class Mailbox:
             return
 
     async def _reset(self) -> None:
-        self._answered.clear()
+        self._reset_answered.clear()
         try:
             await self._ask_for_reset()
         finally:
-            self._answered.set()
+            self._reset_answered.set()
 
     async def _ask_for_reset(self) -> None:
         self._accepted_at = self._promised = None
@@ -313,14 +313,14 @@ class Mailbox:
             self._begun.set()
 
     async def _request_reset(self, body: bytes) -> Msg | None:
-        self._asking = asyncio.timeout(RESET_SECONDS)
+        self._reset_timeout = asyncio.timeout(RESET_SECONDS)
         try:
-            async with self._asking:
+            async with self._reset_timeout:
                 return await self._connection.request("up.reset", body, RESET_SECONDS)
         except TimeoutError:
             return None
         finally:
-            self._asking = None
+            self._reset_timeout = None
 
     async def acknowledge(self, sequence: int) -> None:
         """Acknowledge all deliveries up to the stream sequence; best effort."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 from relay.adapters.memory.copies import ChildCopies
 from relay.adapters.memory.streams import Kept, MemoryStreams
-from relay.core.asks.asking import AnswerArrived, AskArrived
+from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,

@@ -92,11 +92,11 @@ class Chosen:
 class ClaimDelta:
     """What a round of choosing changed.
 
-    `told` are the objects by placement of which something else is to be said; `toggled` those that
-    are wanted now and were not, or the reverse.
+    `to_report` are the objects by placement of which something else is to be said; `toggled` those
+    that are wanted now and were not, or the reverse.
     """
 
-    told: dict[MailKey, dict[ObjectKey, None]] = field(default_factory=dict)
+    to_report: dict[MailKey, dict[ObjectKey, None]] = field(default_factory=dict)
     toggled: list[ObjectKey] = field(default_factory=list)
     wants: bool = False
 
@@ -173,7 +173,7 @@ class ObjectOwnership:
                 continue
             moved.wants = True
             for placement in (*(former.losers if former else ()), *(claims or ())):
-                moved.told.setdefault(placement, {})[key] = None
+                moved.to_report.setdefault(placement, {})[key] = None
         self._stale = {}
         return moved
 

@@ -24,11 +24,11 @@ from relay.core.destination.customizing import (
     Customizing,
     customizes_nothing,
 )
-from relay.core.destination.given import Inventory, OwnProfiles, Past
+from relay.core.destination.inputs import Inventory, OwnProfiles, Past
 from relay.core.destination.judging import WAITING, judge, sample, waiting_sample
 from relay.core.destination.order import Order, Ready, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
-from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
+from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
@@ -297,7 +297,7 @@ class Destination:
         touched, self._changed = self._changed, {}
         for key in touched:
             self._release(key, self._history.objects(key))
-        for key, objects in delta.told.items():
+        for key, objects in delta.to_report.items():
             touched[key] = None
             if key in self._tallies:
                 self._tallies[key].stale(objects)
@@ -397,7 +397,7 @@ class Destination:
         said = self._said(key)
         return Summary() if said is None else self._in_its_wave(key, said.summary(now.wall_ms))
 
-    def _said(self, key: MailKey) -> Said | None:
+    def _said(self, key: MailKey) -> PlacementOutcome | None:
         if self.profile is not None and self.profile.path != self.path:
             # On the move: it counts where its record says that it hangs, and nowhere else.
             return None
@@ -406,7 +406,9 @@ class Destination:
             return self._leaving(key)
         if key in self._withheld:
             samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_told(key) else []
-            return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
+            return PlacementOutcome(
+                "failing" if samples else "pending", "unknown", ARM_OLDER, samples
+            )
         arm = arm_name(assignment.arm)
         if key in self._frozen:
             state, why = self._frozen[key]
@@ -415,7 +417,7 @@ class Destination:
             return self._kept("waiting", key, self._waiting_samples(key))
         if assignment.entries is None:
             samples = self._content_sample(key)
-            return Said("failing" if samples else "pending", "unknown", arm, samples)
+            return PlacementOutcome("failing" if samples else "pending", "unknown", arm, samples)
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
             return self._leaving(key)
@@ -428,7 +430,7 @@ class Destination:
             # What it lost is still to be pruned.
             state = "pending"
         said = chain(tally.worst(SAMPLES_MAX), left, self._clash_samples(assignment))
-        return Said(state, tally.health, arm, said)
+        return PlacementOutcome(state, tally.health, arm, said)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
@@ -495,11 +497,11 @@ class Destination:
         self._awaiting.pop(key, None)
         self._changed[key] = None
 
-    def _kept(self, state: State, key: MailKey, why: Iterable[ExceptionSample]) -> Said:
+    def _kept(self, state: State, key: MailKey, why: Iterable[ExceptionSample]) -> PlacementOutcome:
         """The report on a placement that stays as it was here."""
         tally = self._tally(key)
         health = tally.health if self._ownership.of(key) else "unknown"
-        return Said(state, health, ARM_OLDER, chain(why, tally.worst(SAMPLES_MAX)))
+        return PlacementOutcome(state, health, ARM_OLDER, chain(why, tally.worst(SAMPLES_MAX)))
 
     def _waiting_samples(self, key: MailKey) -> list[ExceptionSample]:
         awaited = self._waits_for(key, self._order.held[key].assignment)
@@ -546,10 +548,10 @@ class Destination:
         title = self._titles[winner] if winner is not None else ""
         return judge(obj, self._observed.get(obj), self.wanted.get(obj), title, str(self.path))
 
-    def _leaving(self, key: MailKey) -> Said | None:
+    def _leaving(self, key: MailKey) -> PlacementOutcome | None:
         if not self._history.left(key):
             return None
-        return Said("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
+        return PlacementOutcome("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""

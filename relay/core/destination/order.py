@@ -32,7 +32,7 @@ class Order:
         """`done` is what was applied before this run: that is no new content."""
         self.held: dict[MailKey, Ready] = {}
         # Whether who is held may go on; whether what is left may go.
-        self._may_go_on = self._may_go = False
+        self._held_is_stale = self._left_is_stale = False
         self._after: dict[MailKey, dict[MailKey, Dependency]] = {}
         self._needed_by: dict[MailKey, dict[MailKey, None]] = {}
         self._generations: dict[MailKey, int] = {}
@@ -48,14 +48,17 @@ class Order:
                 self._after[key] = named
             for other in named:
                 self._needed_by.setdefault(other, {})[key] = None
-            self._may_go = True
-        self._may_go_on = bool(self.held)
+            self._left_is_stale = True
+        self._held_is_stale = bool(self.held)
 
     def let_go(self, key: MailKey) -> None:
         """The placement is not in force here any more."""
         self._generations.pop(key, None)
         self.held.pop(key, None)
-        self._may_go_on, self._may_go = bool(self.held), self._may_go or bool(self._after)
+        self._held_is_stale, self._left_is_stale = (
+            bool(self.held),
+            self._left_is_stale or bool(self._after),
+        )
 
     def forget(self, key: MailKey) -> None:
         """Nothing is left of the placement."""
@@ -66,18 +69,18 @@ class Order:
 
     def observed(self, claimers: Iterable[MailKey], *, gone: bool) -> None:
         """Something became of an object here, or it is gone; who claimed it."""
-        self._may_go_on = bool(self.held)
+        self._held_is_stale = bool(self.held)
         if gone and self._after and any(key in self._after for key in claimers):
-            self._may_go = True
+            self._left_is_stale = True
 
     @property
     def is_stale(self) -> bool:
         """Whether who is held may go on, or what is left may go."""
-        return self._may_go_on or self._may_go
+        return self._held_is_stale or self._left_is_stale
 
     def take_news(self) -> bool:
         """Whether what is left may go that might not when this was asked last."""
-        news, self._may_go_on, self._may_go = self._may_go, False, False
+        news, self._held_is_stale, self._left_is_stale = self._left_is_stale, False, False
         return news
 
     def waits_for(
@@ -108,7 +111,7 @@ class Order:
 
     def took(self, ready: Assignment) -> None:
         """Content is in force: what was there before this run says nothing any more."""
-        self._may_go = self._may_go or bool(self._after)
+        self._left_is_stale = self._left_is_stale or bool(self._after)
         for entry in ready.entries or ():
             self._applied.pop(entry.key, None)
 

@@ -19,7 +19,7 @@ _STATES: tuple[State, ...] = ("failing", "pending", "synced")
 _HEALTH: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
 
 
-class Said(NamedTuple):
+class PlacementOutcome(NamedTuple):
     """What becomes of a placement here; `samples`, read once, cost as much as there is wrong."""
 
     state: State

@@ -64,10 +64,10 @@ class Child:
     overdue: tuple[int, float] | None = None
     levels: int = 0
     # Whether it was told to read its mailbox again since its mail digest was last as it is here.
-    told_to_read: bool = False
+    read_requested: bool = False
     rewritten: float = float("-inf")
     # When it is to be told to report everything again, as its report digest differs.
-    say_at: float | None = None
+    repeat_at: float | None = None
     wants: tuple[MailKey, ...] = ()
     snapshot_time_ms: int = 0
     in_flight: dict[MailKey, InFlight] = field(default_factory=dict)
@@ -98,12 +98,12 @@ class Children:
         changed: Callable[[str], None],
     ) -> None:
         self.by_name: dict[str, Child] = {}
-        # Without memory of its own a node writes and erases nothing.
-        self.may_write = False
         self._incarnation = incarnation
         self._target = target
         self._out = out
         self._changed = changed
+        # Whether the node has memory of its own: without it, it writes and erases nothing.
+        self._may_write = False
         self._to_flush: dict[str, None] = {}
         # What the stream holds for children that no record names, as after a lost ledger.
         self._unclaimed: dict[str, list[MailSlot]] = {}
@@ -184,7 +184,7 @@ class Children:
             child.mailbox.renew()
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
-            child.say_at = None
+            child.repeat_at = None
         elif child.session.presence is Presence.LEFT:
             return False
         else:
@@ -225,7 +225,9 @@ class Children:
                 if self._is_behind(child, now):
                     self._out.append(Noted("Behind", name, "it does not read what it is sent"))
                     self._fall_behind(name, child)
-            elif child.say_at is not None and child.say_at <= now and child.session.is_in_step:
+            elif (
+                child.repeat_at is not None and child.repeat_at <= now and child.session.is_in_step
+            ):
                 self._out.append(Noted("ReportsDiffer", name, "it is to say all of them again"))
                 self._fall_behind(name, child)
             self._look_by(self._next_look(child))
@@ -235,6 +237,10 @@ class Children:
         return self._look_at
 
     # Mail.
+
+    def allow_writing(self) -> None:
+        """The node has memory: what mailboxes hold follows from what it holds."""
+        self._may_write = True
 
     def restore(self, slot: MailSlot) -> None:
         """Take in what the stream holds for a child, at the start."""
@@ -297,7 +303,7 @@ class Children:
 
     def flush(self, now: float) -> None:
         """Write what is to be written."""
-        if not self.may_write:
+        if not self._may_write:
             return
         names, self._to_flush = self._to_flush, {}
         for name in names:
@@ -360,11 +366,11 @@ class Children:
             return False
         if progress.digest != digest:
             # A report that was replaced meanwhile is not lost: the next progress will agree.
-            if child.say_at is None:
-                child.say_at = now + SAY_AFTER_SECONDS
-                self._look_by(child.say_at)
+            if child.repeat_at is None:
+                child.repeat_at = now + SAY_AFTER_SECONDS
+                self._look_by(child.repeat_at)
             return False
-        child.say_at = None
+        child.repeat_at = None
         place = child.mailbox.place(progress.through)
         found = child.mailbox.compare(place, progress.snapshot, progress.mail)
         if self._look_at_mail(child, found):
@@ -485,8 +491,8 @@ class Children:
         if child.session.is_in_step:
             if child.overdue is not None:
                 at = min(at, self._overdue_at(child))
-            if child.say_at is not None:
-                at = min(at, child.say_at)
+            if child.repeat_at is not None:
+                at = min(at, child.repeat_at)
         return at
 
     def _repair(self, name: str, child: Child, hello: Hello, now: float) -> Repair:
@@ -497,25 +503,25 @@ class Children:
             return Repair.READ
         if self._look_at_mail(child, found):
             return Repair.READ
-        may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self.may_write
+        may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self._may_write
         if found is Comparison.DIFFERENT and may_rewrite:
             self._out.append(Noted("MailDiffers", name, "its mailbox is written again"))
-            child.rewritten, child.told_to_read = now, False
+            child.rewritten, child.read_requested = now, False
             child.mailbox.rewrite()
             return Repair.NONE
-        if child.say_at is not None and child.say_at <= now:
+        if child.repeat_at is not None and child.repeat_at <= now:
             # Its answer may be lost, too.
-            child.say_at = now + SAY_EVERY_SECONDS
+            child.repeat_at = now + SAY_EVERY_SECONDS
             return Repair.SAY
         return Repair.NONE
 
     def _look_at_mail(self, child: Child, found: Comparison) -> bool:
         """Whether a child is to read its mailbox again, as the first time that it differs."""
         if found is Comparison.EQUAL:
-            child.told_to_read = False
-        if found is not Comparison.DIFFERENT or child.told_to_read:
+            child.read_requested = False
+        if found is not Comparison.DIFFERENT or child.read_requested:
             return False
-        child.told_to_read = True
+        child.read_requested = True
         return True
 
     def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:

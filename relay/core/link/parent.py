@@ -24,11 +24,16 @@ class ParentLink:
         # The newest snapshot that the parent's welcome showed.
         self.shown_by_parent = 0
         # Whether the parent asked for all reports again.
-        self.say_again = False
+        self._repeat_reports = False
 
     @property
     def stopped(self) -> bool:
         return self.session.state is Session.STOPPED
+
+    def take_repeat(self) -> bool:
+        """Whether all reports are to be said again; not once more for the same word."""
+        taken, self._repeat_reports = self._repeat_reports, False
+        return taken
 
     def linked(self, now: float, *, up: bool) -> None:
         """The way to the parent opened or was lost."""
@@ -57,7 +62,7 @@ class ParentLink:
         if welcome.incarnation != self.reader.incarnation:
             # What a former run of the parent showed, this one may have forgotten.
             self.shown_by_parent = 0
-        self.say_again = self.say_again or welcome.repair == Repair.SAY
+        self._repeat_reports = self._repeat_reports or welcome.repair == Repair.SAY
         return self.reader.begin(welcome)
 
     def hello(  # noqa: PLR0913 - each is a field of it

@@ -80,7 +80,7 @@ class Acceptance:
             record = read_snapshot(envelope.payload)
         except (RecordRefused, CodecError) as error:
             return Refuse("Unreadable", str(error))
-        named = Record(snapshot_source(self._tree), record.generation, "", "", ())
+        named = Record(snapshot_source(self._tree), record.generation, "", "")
         trust = self._trust
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, named)
         if verdict is not Verdict.BELIEVED:

@@ -132,6 +132,10 @@ class SnapshotJudge:
         """Take in the snapshot that a former run reached; its blobs are to be read again."""
         self._start(Judgement(snapshot, self._read(snapshot), 0.0, restored=True))
 
+    def issued(self, snapshot: VerifiedSnapshot) -> None:
+        """Take in what this very node signed: there is nothing to read before it is reached."""
+        self.reached = snapshot
+
     def offer(self, snapshot: VerifiedSnapshot, sequence: int | None, now: float) -> bool:
         """Take in a verified snapshot; whether it is newer than all before."""
         for known in (self._candidate, self._newest):

@@ -50,7 +50,7 @@ SUMMARY_MAX_BYTES = PART_MAX_BYTES - 5 * 1024
 _STATES, _HEALTH = frozenset(get_args(State)), frozenset(get_args(Health))
 _ADDRESS = re.compile(r"[0-9a-f]{64}\Z")
 
-Said = Report | ReportPart | Progress
+SlotContent = Report | ReportPart | Progress
 
 
 class ReportIntake:
@@ -71,7 +71,7 @@ class ReportIntake:
         self._sent = sent
         self._named = named
 
-    def read(self, child: str, slot: str, data: bytes) -> Said | None:
+    def read(self, child: str, slot: str, data: bytes) -> SlotContent | None:
         """What a slot says, None if it was emptied; raises RecordRefused, whatever the bytes are.
 
         Each thing has one slot where it may be said, so a child has only so many.

@@ -76,7 +76,7 @@ class SendAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerHere:
-    """The ask is for this node: find the answer, and give it to `Asking.answered`."""
+    """The ask is for this node: find the answer, and give it to `AskRouter.finish`."""
 
     ask: AskRecord
 
@@ -125,7 +125,7 @@ class _Refused(Exception):
         self.message = message
 
 
-class Asking:
+class AskRouter:
     """All asks under way at one node; `refused` counts those that were not believed."""
 
     def __init__(self, path: NodePath, around: Surroundings) -> None:
@@ -189,7 +189,7 @@ class Asking:
             del self._underway[part.ask]
         return (SendAnswer(part.ask, event.data),)
 
-    def answered(self, ask: str, answer: bytes | AskFault) -> tuple[AskEffect, ...]:
+    def finish(self, ask: str, answer: bytes | AskFault) -> tuple[AskEffect, ...]:
         """Send up what was found here; nothing if it is too late."""
         if self._underway.pop(ask, None) is None:
             return ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 END = "-----END CERTIFICATE-----"
 
 
-def goes_on(before: str, after: str) -> bool:
+def overlap(before: str, after: str) -> bool:
     """Whether a list comes of another one: they have a certificate in common."""
     return bool(_each(before) & _each(after))
 

@@ -67,7 +67,7 @@ _NOT_REACHED, _NO_WAY, _WAITS = "not reached", "no way", "waits"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """What a folder remembers of its request; the seed goes to the bundle once it is granted."""
 
     token: str
@@ -75,7 +75,7 @@ class Asked:
     seed: str = field(repr=False)
 
 
-class Asking:
+class JoinRequester:
     """One node that asks; `say` tells the user what becomes of it."""
 
     def __init__(  # noqa: PLR0913 - most go out without a proxy
@@ -103,7 +103,7 @@ class Asking:
 
     def granted_before(self) -> Bundle | None:
         """What an earlier start with this very token came to in this folder."""
-        asked = self._asked_before()
+        asked = self._former_request()
         if asked is None or asked.token != self._token.token_id or asked.seed:
             return None
         try:
@@ -218,25 +218,25 @@ class Asking:
             self._told = what
             self._say(said)
 
-    def _remembered(self) -> Asked:
+    def _remembered(self) -> PendingRequest:
         """The request of an earlier start with this token, or a new one, written down."""
-        asked = self._asked_before()
+        asked = self._former_request()
         if asked is None or asked.token != self._token.token_id or not asked.seed:
             seed, _ = new_user_nkey(self._dice.entropy(32))
-            asked = Asked(self._token.token_id, str(self._path), seed)
+            asked = PendingRequest(self._token.token_id, str(self._path), seed)
             self._keep(asked)
         if asked.path != str(self._path):
             reason = f"it asked with this token to be {asked.path}, not {self._path}"
             raise DataDirUnusable(self._folder, reason, "name that path, or another --data-dir")
         return asked
 
-    def _keep(self, asked: Asked) -> None:
-        atomic_write(self._folder / REQUEST_FILE, asked_text(asked))
+    def _keep(self, asked: PendingRequest) -> None:
+        atomic_write(self._folder / REQUEST_FILE, request_text(asked))
 
-    def _asked_before(self) -> Asked | None:
+    def _former_request(self) -> PendingRequest | None:
         """What the folder remembers; nothing if it is damaged, for then a new key is asked with."""
         try:
-            return read_asked((self._folder / REQUEST_FILE).read_bytes())
+            return read_pending((self._folder / REQUEST_FILE).read_bytes())
         except (OSError, ValueError, KeyError, TypeError, AttributeError, BadNkey):
             return None
 
@@ -257,17 +257,17 @@ class Asking:
         )
 
 
-def asked_text(asked: Asked) -> str:
+def request_text(asked: PendingRequest) -> str:
     """What the file of a request says."""
     return json.dumps({"format": FORMAT, **asdict(asked)}) + "\n"
 
 
-def read_asked(data: bytes) -> Asked:
+def read_pending(data: bytes) -> PendingRequest:
     """What a file of a request says; raises ValueError, KeyError, TypeError or BadNkey."""
     form = from_json(data)
     if form["format"] != FORMAT:
         raise ValueError("it is of another version")
-    asked = Asked(str(form["token"]), str(form["path"]), str(form["seed"]))
+    asked = PendingRequest(str(form["token"]), str(form["path"]), str(form["seed"]))
     NodePath.parse(asked.path)
     if asked.seed:
         public_nkey(asked.seed)

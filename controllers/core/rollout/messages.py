@@ -20,7 +20,7 @@ OWNED = (ROLLED_OUT, HELD, PARTIAL, PAUSED, LATE, GROUPED, "Blocked", "Valid", "
 _COMMAND = "leafcast rollout"
 
 
-def told(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> RolloutStatus:
+def with_message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> RolloutStatus:
     """The state with what it waits for, and the command to run if it waits for a person."""
     message, command = _message(spec, facts, state, name)
     return changed(state, message=message, next=command)

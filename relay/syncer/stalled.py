@@ -16,7 +16,7 @@ from schemas.objects import ObjectKey
 from schemas.refusals import BadSelector
 from schemas.selectors import LabelSelector
 
-LASTING_SECONDS = 5.0
+STALLED_SECONDS = 5.0
 LOOK_SECONDS_MAX = 60.0
 """Between two looks at the Pods of one object: 5 s at first, each time twice as long."""
 LOOKED_AT_MAX = 20
@@ -34,7 +34,7 @@ _WITH_PODS = frozenset(
 )
 
 
-class Lasting:
+class StalledObjects:
     """The objects that are neither well nor failing, since when, and what keeps their Pods."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Lasting:
             self._pods.pop(key, None)
         elif key not in self._since:
             now = self._since[key] = self._clock.now().seconds
-            self._looks[key] = (now + LASTING_SECONDS, LASTING_SECONDS)
+            self._looks[key] = (now + STALLED_SECONDS, STALLED_SECONDS)
             self._begun.set()
 
     def reason(self, key: ObjectKey, sight: Sight) -> str:
@@ -65,7 +65,7 @@ class Lasting:
         since = self._since.get(key)
         if since is None:
             return sight.reason
-        if self._clock.now().seconds - since < LASTING_SECONDS:
+        if self._clock.now().seconds - since < STALLED_SECONDS:
             return ""
         return ": ".join(filter(None, (sight.reason, self._pods.get(key, ""))))
 
@@ -82,7 +82,7 @@ class Lasting:
                 if at <= now:
                     await self._look(key)
             # What begins meanwhile is due no sooner.
-            await self._clock.sleep(min(max(due[0][0] - now, 0.1), LASTING_SECONDS))
+            await self._clock.sleep(min(max(due[0][0] - now, 0.1), STALLED_SECONDS))
 
     async def _look(self, key: ObjectKey) -> None:
         found = await self._kept_by(key)

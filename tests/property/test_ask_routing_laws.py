@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.asks.answers import PAGE_BYTES_MAX, objects_answer, paged
-from relay.core.asks.asking import (
+from relay.core.asks.routing import (
     ANSWER_SECONDS,
     ASKS_MAX,
     CLOCK_TOLERANCE_MS,
@@ -13,7 +13,7 @@ from relay.core.asks.asking import (
     AnswerArrived,
     AnswerHere,
     AskArrived,
-    Asking,
+    AskRouter,
     Heard,
     PassAsk,
     SendAnswer,
@@ -42,7 +42,7 @@ def asked(number, path="/emea/s1"):
     ask = random_id(number.to_bytes(16, "big"))
     where = NodePath.parse(path)
     source = Source(API_ASK, SIGNER.tree, "", ask)
-    record = AskRecord(source, 1, "", "", (), "node", where, 10_000, {})
+    record = AskRecord(source, 1, "", "", "node", where, 10_000, {})
     return ask, AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
 
 
@@ -68,34 +68,34 @@ MOVES = st.lists(
 
 @given(MOVES)
 def test_every_ask_ends_once_and_only_through_the_child_that_was_asked(moves):
-    asking, now = Asking(HERE, Believing()), 0.0
+    router, now = AskRouter(HERE, Believing()), 0.0
     asks = [asked(number) for number in range(4)]
-    effects = [e for _, arrived in asks for e in asking.ask(arrived, Instant(now, 1000))]
+    effects = [e for _, arrived in asks for e in router.ask(arrived, Instant(now, 1000))]
     for move, *rest in moves:
-        asking.check()
+        router.check()
         instant = Instant(now, 1000)
         match move, rest:
             case "answer", (number, child, last):
                 part = AnswerPart(asks[number][0], 1, last=last, data=child.encode())
-                effects += asking.answer(AnswerArrived(child, encode(part)), instant)
+                effects += router.answer(AnswerArrived(child, encode(part)), instant)
             case "receipt", (number, child):
-                effects += asking.answer(
+                effects += router.answer(
                     AnswerArrived(child, encode(receipt(asks[number][0]))), instant
                 )
             case "fault", (number, child):
                 part = failure(asks[number][0], 1, AskFault("Why", "not", "/emea/s1"))
-                effects += asking.answer(AnswerArrived(child, encode(part)), instant)
+                effects += router.answer(AnswerArrived(child, encode(part)), instant)
             case "again", (number,):
                 if not ends(effects, asks[number][0]):
-                    assert asking.ask(asks[number][1], instant) == ()
+                    assert router.ask(asks[number][1], instant) == ()
             case "wait", (seconds,):
                 now += seconds
-                effects += asking.tick(Instant(now, 1000))
+                effects += router.tick(Instant(now, 1000))
             case "noise", (data,):
-                asking.answer(AnswerArrived("s1", data), instant)
-                asking.ask(AskArrived("node", data), instant)
-    effects += asking.tick(Instant(now + ANSWER_SECONDS + HOP_SECONDS, 1000))
-    assert asking.deadline() is None
+                router.answer(AnswerArrived("s1", data), instant)
+                router.ask(AskArrived("node", data), instant)
+    effects += router.tick(Instant(now + ANSWER_SECONDS + HOP_SECONDS, 1000))
+    assert router.deadline() is None
     for ask, _ in asks:
         assert len(ends(effects, ask)) == 1
     sent = [decode(AnswerPart, e.data) for e in effects if isinstance(e, SendAnswer)]
@@ -103,54 +103,54 @@ def test_every_ask_ends_once_and_only_through_the_child_that_was_asked(moves):
 
 
 def test_no_more_asks_are_under_way_than_the_bound():
-    asking, now = Asking(HERE, Believing()), Instant(0.0, 1000)
-    passed = [asking.ask(asked(number)[1], now) for number in range(ASKS_MAX + 5)]
+    router, now = AskRouter(HERE, Believing()), Instant(0.0, 1000)
+    passed = [router.ask(asked(number)[1], now) for number in range(ASKS_MAX + 5)]
     assert sum(isinstance(e, PassAsk) for effects in passed for e in effects) == ASKS_MAX
     ask, arrived = asked(ASKS_MAX + 9)
-    (end,) = ends(asking.ask(arrived, now), ask)
+    (end,) = ends(router.ask(arrived, now), ask)
     assert end.fault.reason == "Busy"
 
 
 def test_a_captured_ask_is_answered_once_however_often_it_is_said():
-    asking = Asking(HERE, Believing())
+    router = AskRouter(HERE, Believing())
     ask, arrived = asked(1, "/emea")
-    asking.ask(arrived, Instant(0.0, 1000))
-    assert ends(asking.answered(ask, b"said"), ask)
+    router.ask(arrived, Instant(0.0, 1000))
+    assert ends(router.finish(ask, b"said"), ask)
     for second in range(1, 60):
-        again = asking.ask(arrived, Instant(float(second), 1000 + second * 1000))
+        again = router.ask(arrived, Instant(float(second), 1000 + second * 1000))
         assert not any(isinstance(effect, SendAnswer | AnswerHere) for effect in again)
-        assert asking.answered(ask, b"again") == ()
+        assert router.finish(ask, b"again") == ()
 
 
 def test_what_it_remembers_is_bounded_and_forgotten_only_when_expired():
-    asking = Asking(HERE, Believing())
+    router = AskRouter(HERE, Believing())
     for number in range(REMEMBERED_MAX):
         ask, arrived = asked(number, "/emea")
-        asking.ask(arrived, Instant(0.0, 1000))
-        asking.answered(ask, b"")
+        router.ask(arrived, Instant(0.0, 1000))
+        router.finish(ask, b"")
     ask, arrived = asked(REMEMBERED_MAX, "/emea")
-    (end,) = ends(asking.ask(arrived, Instant(1.0, 2000)), ask)
+    (end,) = ends(router.ask(arrived, Instant(1.0, 2000)), ask)
     assert end.fault.reason == "Busy"
-    asking.check()
+    router.check()
     # All of them have expired, and are not taken again.
     later = Instant(100.0, 10_000 + CLOCK_TOLERANCE_MS + 1)
     first, captured = asked(0, "/emea")
-    assert ends(asking.ask(captured, later), first)[0].fault.reason == "Expired"
+    assert ends(router.ask(captured, later), first)[0].fault.reason == "Expired"
 
 
 @given(st.integers(0, 3_000_000))
 def test_an_answer_found_here_goes_up_in_parts_that_are_the_whole(size):
-    asking, now = Asking(HERE, Believing()), Instant(0.0, 1000)
+    router, now = AskRouter(HERE, Believing()), Instant(0.0, 1000)
     ask, arrived = asked(1, "/emea")
-    taken, here = asking.ask(arrived, now)
+    taken, here = router.ask(arrived, now)
     assert decode(AnswerPart, taken.data).number == RECEIPT
     assert isinstance(here, AnswerHere)
     data = bytes(size)
-    sent = [decode(AnswerPart, effect.data) for effect in asking.answered(ask, data)]
+    sent = [decode(AnswerPart, effect.data) for effect in router.finish(ask, data)]
     assert sent == list(answer_parts(ask, data))
     assert b"".join(part.data for part in sent) == data
     assert [part.last for part in sent] == [False] * (len(sent) - 1) + [True]
-    assert asking.answered(ask, data) == ()
+    assert router.finish(ask, data) == ()
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), unique=True), st.integers(1, 5))

@@ -1,0 +1,221 @@
+"""An edge that was broken into speaks with its own key: each attack was carried out, and worked."""
+
+import asyncio
+import logging
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from nats.errors import TimeoutError as NatsTimeout
+
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.reading import StreamReader
+from relay.adapters.jetstream.request_reply import brief_connection
+from relay.core.asks.routing import NOTE_EVERY_SECONDS
+from relay.core.reports.digest import digest_bytes, report_term, run_number
+from relay.note_log import LINES_MAX
+from schemas import subjects
+from schemas.content.carried import without_carried
+from schemas.identity import NodePath
+from schemas.link import Hello, Progress, Welcome
+from schemas.reports import ARM_OLDER, ARM_OTHER, ARMS_MAX, Report, Summary, decode, encode
+from schemas.signing import decode_envelope
+from schemas.wire import INT_MAX
+from tests.awaiting import eventually
+from tests.namespaces import apply_in_namespaces
+from tests.nats.conftest import in_force
+from tests.nats.driven_tree import at_least, driven_tree
+from tests.unit.centre_world import USER, config, location, placement, target
+
+pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
+
+INVENTED = {f"{number:064x}": 1 for number in range(ARMS_MAX)}
+SECRETS = ("only-for-the-honest", "another-for-the-honest")
+PRIVATE = ("delta", "private")
+REFUSED_MIN = 300
+
+
+class Liar:
+    """Says what it likes in the place of an edge's program, over the edge's own server."""
+
+    def __init__(self, client, path) -> None:
+        self.path = NodePath.parse(path)
+        self.client = client
+        self.run, self.incarnation = "liar", ""
+        self._slots = {}
+        self._welcomes = None
+
+    async def greet(self, wants=()) -> int:
+        """Say hello until the parent answers; where the mailbox ends."""
+        if self._welcomes is None:
+            welcome = subjects.welcome(self.path.name)
+            self._welcomes = await self.client.subscribe(welcome)
+        while self._welcomes.pending_msgs:
+            await self._welcomes.next_msg()
+        hello = Hello(self.run, "", self.incarnation, 0, b"", 0, wants=tuple(wants))
+        while True:
+            await self.client.publish(subjects.node_self(self.path), encode(hello))
+            try:
+                said = decode(Welcome, (await self._welcomes.next_msg(timeout=1)).data)
+            except NatsTimeout:
+                continue
+            if said.run == self.run:
+                self.incarnation = said.incarnation
+                return said.last_sequence
+
+    async def report(self, key, generation, summary, revision=1) -> None:
+        self._slots[key] = revision
+        said = Report(key, 0, self.run, revision, generation, False, 0, summary)
+        await self.say(key, said)
+
+    async def progress(self, through) -> None:
+        number = run_number(self.run)
+        terms = (report_term(slot, number, each) for slot, each in self._slots.items())
+        said = Progress(self.run, self.incarnation, through, digest_bytes(sum(terms)))
+        await self.say(subjects.PROGRESS_KEY, said)
+
+    async def say(self, slot, record) -> None:
+        await self.client.publish(subjects.stat(self.path, slot), encode(record))
+
+
+@asynccontextmanager
+async def liar_at(tree, path):
+    """An edge of the tree that is a liar."""
+    server, seeds = await tree.lend(path)
+    async with brief_connection(server.url, seeds.uplink, "liar") as client:
+        yield Liar(client, path)
+
+
+async def test_invented_arms_freeze_no_count(tmp_path):
+    async with driven_tree(tmp_path) as tree:
+        region = await tree.add("/region")
+        honest = await tree.add("/region/honest", attached=True)
+        async with liar_at(tree, "/region/evil") as liar:
+            key = await tree.place()
+            held = tree.centre.node.records
+            await liar.greet()
+            # As often as there is a change: what the region says reaches the centre each time.
+            for value in ("2", "3"):
+                before = held[key].generation
+                await tree.wds.apply(config("a", value=value), USER)
+                await tree.centre.until(lambda _, old=before: held[key].generation > old)
+                generation = held[key].generation
+                await honest.driver.until(lambda core, g=generation: at_least(core, key, g))
+                said = Summary({"synced": 1}, {"healthy": 1}, INVENTED)
+                await liar.report(key, generation, said, revision=generation)
+                async with asyncio.timeout(20):
+                    while not tree.centre.node.count(key).exact:
+                        await liar.progress(await liar.greet())
+                        await asyncio.sleep(0.1)
+                for node in (region.driver, tree.centre):
+                    count = node.node.count(key)
+                    assert (count.exact, count.generation) == (True, generation)
+                    assert count.summary.states == {"pending": 1, "synced": 1}
+                    assert count.summary.arms == {ARM_OLDER: 1, ARM_OTHER: ARMS_MAX}
+
+
+async def test_numbers_without_bound_are_refused_and_do_not_outlive_a_new_key(tmp_path):
+    async with driven_tree(tmp_path) as tree:
+        async with liar_at(tree, "/edge") as liar:
+            key = await tree.place()
+            generation = tree.centre.node.records[key].generation
+            end, before = await liar.greet(), refused(tree.centre, "edge")
+            one = Summary({"synced": 1}, {"healthy": 1})
+            many = Summary({"synced": INT_MAX}, {"healthy": INT_MAX})
+            for at, summary in (INT_MAX, one), (generation, many):
+                await liar.report(key, at, summary)
+                await liar.greet()
+            await liar.progress(INT_MAX)
+            end = await liar.greet()
+            assert refused(tree.centre, "edge") == before + 3
+            # A revision has no bound but that of its run.
+            await liar.report(key, generation, one, revision=INT_MAX)
+            await liar.progress(end)
+            await tree.centre.until(lambda core: core.count(key).summary.states == {"synced": 1})
+        await tree.rekey("/edge")
+        async with asyncio.timeout(20):
+            await tree.centre.until(lambda core: core.count(key).exact)
+        assert tree.centre.node.count(key).summary.states == {"pending": 1}
+
+
+async def test_wants_bring_a_child_no_more_than_heads_of_what_is_not_meant_for_it(tmp_path):
+    async with driven_tree(tmp_path) as tree, liar_at(tree, "/evil") as liar:
+        await tree.place()
+        elsewhere = {"matchLabels": {"kind": "honest"}}
+        await tree.enrol(NodePath.parse("/honest"))
+        await tree.inventory.apply(target("honest", "/honest", kind="honest"), USER)
+        await tree.inventory.apply(location("some", elsewhere, kind="honest"), USER)
+        clause, held = {"namespaces": ["private"]}, tree.centre.node.records
+        await apply_in_namespaces(tree.wds, [config("s", "private", SECRETS[0])], USER)
+        await tree.wds.apply(placement("private", clause, (elsewhere,)), USER)
+        await tree.centre.until(lambda core: keyed(core, *PRIVATE) is not None)
+        await tree.centre.until(lambda core: keyed(core, "profile", "honest") is not None)
+        key, profile = (keyed(tree.centre.node, *it) for it in (PRIVATE, ("profile", "honest")))
+        addresses = set()
+        for secret in SECRETS:
+            await tree.wds.apply(config("s", "private", secret), USER)
+            await tree.centre.until(lambda core, old=addresses: contents(core, key) - old)
+            addresses |= contents(tree.centre.node, key)
+            await liar.greet(wants=[key, profile])
+            newest = held[key].generation
+            box = await eventually(lambda g=newest: box_with(tree, liar, key, g))
+            assert profile not in box
+            head = decode_envelope(without_carried(box[key].data)[0])
+            assert (head.body, box[key].headers[subjects.HEADER_HAS_BODY]) == (None, "0")
+            for message in box.values():
+                assert not any(text.encode() in message.data for text in (*SECRETS, *addresses))
+
+
+async def test_junk_without_end_fills_no_log(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "leafcast.relay")
+    async with driven_tree(tmp_path) as tree, liar_at(tree, "/evil") as liar:
+        asker, began, count = tree.serve_asks("/"), time.monotonic(), 0
+        await liar.greet()
+        while asker.refused < REFUSED_MIN or refused(tree.centre, "evil") < REFUSED_MIN:
+            count += 1
+            await liar.client.publish(subjects.answer(liar.path, str(count)), b"junk")
+            await liar.progress(INT_MAX)
+            if not count % 10:
+                await in_force(liar.client)
+        answers_max = (time.monotonic() - began) / NOTE_EVERY_SECONDS + 1
+    lines = [record.getMessage() for record in caplog.records if record.name == "leafcast.relay"]
+    assert 0 < sum(": BadAnswer: " in line for line in lines) <= answers_max
+    assert 0 < sum(": BadReport: " in line for line in lines) <= LINES_MAX
+
+
+async def mailbox(tree, liar):
+    """What lies in the liar's mailbox, by key."""
+    found, parent = {}, tree.nodes[str(liar.path.parent)]
+    connection = Connection(parent.server.url, parent.seeds.relay, "test", "_INBOX.test")
+    await connection.open()
+
+    async def take(stored):
+        found[subjects.parse(stored.subject).key] = stored
+
+    filters = [subjects.child_mail(liar.path)]
+    await StreamReader(connection, tree.clock, "MAIL", filters=filters).read_all(take)
+    await connection.close()
+    return found
+
+
+async def box_with(tree, liar, key, generation):
+    """The mailbox once it holds this version of a record."""
+    box = await mailbox(tree, liar)
+    held = int(box[key].headers[subjects.HEADER_GENERATION]) if key in box else 0
+    return box if held >= generation else None
+
+
+def keyed(core, kind, name):
+    """The mail key of a record; None before it is issued."""
+    records = ((key, held) for key, held in core.records.items() if held.kind == kind)
+    return next((key for key, held in records if held.record.source.name == name), None)
+
+
+def contents(core, key):
+    """The addresses of all that a placement's present version leads to."""
+    return {reference.address for reference in core.records[key].body.content}
+
+
+def refused(driver, child):
+    """How much of what a child said its parent did not take."""
+    return driver.node._children.by_name[child].refused
