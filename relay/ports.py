@@ -494,8 +494,11 @@ class Space(Protocol):
         """The id that this space keeps for its life; another space never has it."""
         ...
 
-    async def kinds(self) -> tuple[Kind, ...]:
-        """All kinds that the space serves now."""
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
+        """All kinds that the space serves now.
+
+        With `complete` raises SpaceError while it cannot tell what some group holds.
+        """
         ...
 
     async def follow(self, interests: Interests, tell: Tell) -> None:

@@ -77,8 +77,10 @@ class KubernetesSpace:
         await self._same_space()
         return self._identity
 
-    async def kinds(self) -> tuple[Kind, ...]:
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
         await self._discovery.refresh()
+        if complete:
+            self._discovery.check_groups()
         return self._discovery.kinds
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
