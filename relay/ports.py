@@ -542,11 +542,11 @@ class Space(Protocol):
         """Make the object hold what `obj` says, as this manager's wish.
 
         Fields the manager said earlier and no longer says are removed, others' fields are kept,
-        status is not touched. With `metadata.resourceVersion` set, raises Conflict unless it is
-        current. No write, and the same resourceVersion, if nothing differs. Without `force`, raises
-        FieldConflict if others said fields that it would change. With `dry_run` nothing is written:
-        the resourceVersion stays the held one's, and is missing from an object that is new. Raises
-        SpaceError if the space refuses.
+        status is not touched. With `metadata.resourceVersion` or `uid` set, raises Conflict unless
+        it is the present one. No write, and the same resourceVersion, if nothing differs. Without
+        `force`, raises FieldConflict if others said fields that it would change. With `dry_run`
+        nothing is written: the resourceVersion stays the held one's, and is missing from an object
+        that is new. Raises SpaceError if the space refuses.
         """
         ...
 

@@ -170,6 +170,8 @@ class KubernetesSpace:
         except CodecError as error:
             raise SpaceError(refusals.INVALID, f"{obj['kind']} {name}: {error}") from error
         except SpaceError as error:
+            if wish["metadata"].get("uid") and refusals.names_another(error):
+                raise Conflict(refusals.CONFLICT, error.message) from error
             raise refusals.without_secrets(error, obj) from error
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
