@@ -93,12 +93,15 @@ async def _withdraw(space: Space, done: Done) -> None:
     live = await space.get(done.key)
     if live is None or (done.uid and live["metadata"].get("uid") != done.uid):
         return
-    metadata = {"name": done.key.name}
+    metadata = {"name": done.key.name, "uid": live["metadata"]["uid"]}
     if done.key.namespace:
         metadata["namespace"] = done.key.namespace
     empty: Object = {name: live[name] for name in ("apiVersion", "kind")} | {"metadata": metadata}
     try:
         await space.apply(empty, MANAGER)
+    except Conflict:
+        # Another is there now.
+        return
     except SpaceError as error:
         # What cannot be without our fields keeps them.
         if error.reason not in (NOT_FOUND, "Invalid"):

@@ -44,6 +44,12 @@ def marked(obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool) 
     return {**obj, "metadata": metadata}
 
 
+def of_this(wish: Object, uid: str) -> Object:
+    """The wish for the very object of this uid, so that it makes no other; "" is any."""
+    metadata = {name: value for name, value in wish["metadata"].items() if name != "uid"}
+    return {**wish, "metadata": metadata | ({"uid": uid} if uid else {})}
+
+
 def policy_alone(live: Mapping[str, Any], *, overwrite: bool) -> Object:
     """A wish of `POLICY_MANAGER`: that this very object is not overwritten, or nothing."""
     named = ("name", "namespace", "uid")

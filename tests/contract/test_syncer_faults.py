@@ -121,6 +121,52 @@ async def test_a_definition_goes_as_soon_as_the_last_object_of_it_is_gone(
         assert await space.get(defined) is None
 
 
+async def test_what_was_deleted_unheard_and_is_made_anew_is_ours_as_before(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.muted = True
+        await space.delete(CONFIG)
+        bench.want(config_map(a="2"))
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}
+        bench.space.muted = False
+        bench.want()
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+
+
+async def test_what_another_made_in_its_place_unheard_is_not_taken_for_ours(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.muted = True
+        await space.delete(CONFIG)
+        await space.apply(config_map(theirs="1"), "they")
+        bench.want(config_map(a="2"))
+        await bench.settled()
+        bench.want()
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"theirs": "1"}
+
+
+async def test_what_goes_as_it_is_given_back_is_not_made_again(bench, space):
+    apply = bench.space.apply
+
+    async def after_it_went(obj, manager, **how):
+        await space.delete(CONFIG)
+        return await apply(obj, manager, **how)
+
+    await space.apply(config_map(theirs="1"), "they")
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.apply = after_it_went
+        bench.want()
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+
+
 def listing_by_kind(bench, refused):
     """Have the space listed kind by kind, as an API server is; kinds may be `refused`."""
     kinds, listed = bench.space.kinds, bench.space.list
