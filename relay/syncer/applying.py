@@ -279,7 +279,7 @@ class Applier:
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
         same = bool(intent.held) and intent.address == case.wanted.address
-        force = case.policies.force or (live is not None and same)
+        force = live is not None and (case.policies.force or same)
         try:
             live = await self._space.apply(wish, MANAGER, force=force)
         except FieldConflict as conflict:
@@ -324,14 +324,14 @@ class Applier:
     async def _contested(
         self, case: Case, intent: Done, wish: Object, conflict: FieldConflict
     ) -> Object:
-        """Take back what was ours; leave an autoscaler its field; raises FieldConflict else."""
+        """Take what was ours or is asked for, never an autoscaler's; raises FieldConflict else."""
         managers = dict(conflict.managers)
         live = await self._space.get(case.key)
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
             managers = {path: name for path, name in managers.items() if not _is_scale(path)}
         others = {p: name for p, name in managers.items() if not is_marked(p, intent.fields)}
-        if others:
+        if others and not case.policies.force:
             raise FieldConflict("Conflict", _contention(others), others) from conflict
         return await self._space.apply(wish, MANAGER, force=bool(managers))
 
