@@ -25,7 +25,6 @@ MASTERS_LOST = (
     "it is gone, and new keys are made: placements that nobody can read any more stay as they are "
     "everywhere until `leafcast accept` lets them go out anew; better restore it from a backup"
 )
-NOT_LISTED = "the space is not read yet"
 SEEN_SECONDS_MAX = 5.0
 
 
@@ -132,11 +131,11 @@ class Controllers:
 
     def unready(self) -> dict[str, str]:
         """What keeps each part from its work now, by name; "" if nothing does."""
-        workloads = all(one.translator.known for one in self.workload_spaces)
-        inventory = all(one.known for one in self.inventories)
+        workloads = (one.translator.unready for one in self.workload_spaces)
+        inventory = (one.unready for one in self.inventories)
         return {
-            "workloads": "" if workloads else NOT_LISTED,
-            "inventory": "" if inventory else NOT_LISTED,
+            "workloads": next(filter(None, workloads), ""),
+            "inventory": next(filter(None, inventory), ""),
         }
 
     def lost_spaces(self) -> Mapping[str, Sequence[Record]]:
@@ -147,7 +146,8 @@ class Controllers:
         followed = {one.translator.identity for one in self.workload_spaces}
         followed |= self._inventory_spaces
         found: dict[str, list[Record]] = defaultdict(list)
-        if not any(self.unready().values()):
+        known = [one.translator.known for one in self.workload_spaces]
+        if all(known) and all(one.known for one in self.inventories):
             for record in self.issuer.records.values():
                 said = isinstance(record, DeltaHead | Profile | LocationRecord)
                 if said and record.source.space not in followed:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from controllers.work_queue import RETRY_SECONDS
 from relay.ports import (
+    NOT_FOUND,
     AnotherSpace,
     Change,
     Clock,
@@ -30,6 +31,7 @@ from schemas.objects import ObjectKey
 log = logging.getLogger("leafcast.controllers")
 
 AWAY_SECONDS = 2.0
+NOT_LISTED = "the space is not read yet"
 
 KindName = tuple[str, str]
 """Group and resource."""
@@ -99,6 +101,7 @@ class Informer:
         self._first: dict[ObjectKey, Object] | None = {}
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
+        self._unserved: dict[KindName, str] = {}
 
     async def run(self) -> None:
         """Follow until cancelled; raises AnotherSpace."""
@@ -109,12 +112,18 @@ class Informer:
         """Whether all that is of interest now was told."""
         return self._synced == self._interests.wanted
 
+    def unready(self, kinds: Iterable[KindName]) -> str:
+        """What keeps the space, or one of these kinds, from being told of; "" if nothing does."""
+        if self._first is not None:
+            return NOT_LISTED
+        return next((why for kind in kinds if (why := self._unserved.get(kind))), "")
+
     async def _tell(self, event: SpaceEvent) -> None:
         match event:
             case Served(kinds):
                 self._handler.served(kinds)
             case Unserved():
-                self._handler.not_served(event)
+                self._not_served(event)
             case Listed(interest, objects):
                 await self._list(interest, objects)
             case Change():
@@ -130,13 +139,21 @@ class Informer:
         if self._first is None and self.synced:
             self._handler.read_to(self._read)
 
+    def _not_served(self, event: Unserved) -> None:
+        if event.reason != NOT_FOUND:
+            why = f"{event.reason}: {event.message}"
+            self._unserved[event.interest.group_resource] = why
+        self._handler.not_served(event)
+
     async def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
+        kind = interest.group_resource if interest else None
         if self._first is not None:
             self._first |= objects
         else:
             await self._believe()
-            kind = interest.group_resource if interest else None
             self._handler.listed(objects, kind)
+        if kind is not None:
+            self._unserved.pop(kind, None)
 
     async def _change(self, change: Change) -> None:
         if self._first is None and change.kind == "deleted":

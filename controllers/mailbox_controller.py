@@ -9,7 +9,7 @@ from controllers.core.conditions import merged
 from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
-from controllers.informer import Informer, KindName, identity_of
+from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuing import Issuer
 from controllers.placement_translator import listed_objects
 from controllers.status_writing import write_status
@@ -58,6 +58,7 @@ class MailboxController:
         # Why nothing reaches a SyncTarget that is valid, by name.
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
+        self._informer: Informer | None = None
 
     @property
     def registry(self) -> Registry:
@@ -75,6 +76,12 @@ class MailboxController:
     def known(self) -> bool:
         """Whether the space was listed."""
         return self._registry.known
+
+    @property
+    def unready(self) -> str:
+        """What keeps it from being told of SyncTargets and Locations now; "" if nothing does."""
+        kinds = [(GROUP, "synctargets"), (GROUP, LOCATIONS)]
+        return self._informer.unready(kinds) if self._informer else NOT_LISTED
 
     @property
     def errors(self) -> Mapping[str, str]:
@@ -99,8 +106,8 @@ class MailboxController:
         self._spaces.add(identity)
         self._registry = self._registry_of(identity)
         async with asyncio.TaskGroup() as group:
-            informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
-            group.create_task(informer.run(), name="inventory")
+            self._informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
+            group.create_task(self._informer.run(), name="inventory")
             group.create_task(self._queue.work(self.reconcile), name="register")
 
     async def seen(self) -> None:

@@ -19,7 +19,7 @@ from controllers.core.workloads.collectors import collectors_among
 from controllers.core.workloads.selection import Reach
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
 from controllers.core.workloads.transforms import TRANSFORMS
-from controllers.informer import Informer, KindName, identity_of
+from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues
@@ -37,7 +37,7 @@ from relay.ports import (
 )
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.placements import placement_of, title
+from schemas.placements import KINDS, placement_of, title
 from schemas.placing import move_seconds
 from schemas.records import DeltaHead, Gate, Record, Source
 
@@ -112,6 +112,12 @@ class PlacementTranslator:
     def known(self) -> bool:
         """Whether the space was listed."""
         return self._placements.known
+
+    @property
+    def unready(self) -> str:
+        """What keeps it from being told of placements now; "" if nothing does."""
+        kinds = [(kind.group, kind.resource) for kind in KINDS]
+        return self._informer.unready(kinds) if self._informer else NOT_LISTED
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""

@@ -494,8 +494,11 @@ class Space(Protocol):
         """The id that this space keeps for its life; another space never has it."""
         ...
 
-    async def kinds(self) -> tuple[Kind, ...]:
-        """All kinds that the space serves now."""
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
+        """All kinds that the space serves now.
+
+        With `complete` raises SpaceError while it cannot tell what some group holds.
+        """
         ...
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
@@ -539,11 +542,11 @@ class Space(Protocol):
         """Make the object hold what `obj` says, as this manager's wish.
 
         Fields the manager said earlier and no longer says are removed, others' fields are kept,
-        status is not touched. With `metadata.resourceVersion` set, raises Conflict unless it is
-        current. No write, and the same resourceVersion, if nothing differs. Without `force`, raises
-        FieldConflict if others said fields that it would change. With `dry_run` nothing is written:
-        the resourceVersion stays the held one's, and is missing from an object that is new. Raises
-        SpaceError if the space refuses.
+        status is not touched. With `metadata.resourceVersion` or `uid` set, raises Conflict unless
+        it is the present one. No write, and the same resourceVersion, if nothing differs. Without
+        `force`, raises FieldConflict if others said fields that it would change. With `dry_run`
+        nothing is written: the resourceVersion stays the held one's, and is missing from an object
+        that is new. Raises SpaceError if the space refuses.
         """
         ...
 

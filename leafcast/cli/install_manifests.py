@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.workloads.selection import STAYS_LABEL
+from leafcast.doctor.live_cluster import LEASE
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE
@@ -103,6 +104,8 @@ def _centre(wish: Wish) -> Iterator[Manifest]:
             "Writes what is Leafcast's own: statuses, slices, the finalizer of a placement."
         )
         yield from _bound("leafcast-workloads", why, _workload_rules(wish), CENTRE)
+    if wish.workloads and wish.kinds:
+        yield from _signs_of_life()
     if wish.workloads and wish.statuses != "none":
         why = (
             "Writes the status and one label of objects whose status a placement wants back. RBAC "
@@ -121,6 +124,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
         definitions = ["customresourcedefinitions"]
         reads += [
             _rule([""], ["namespaces"], _READ),
+            _rule([""], ["nodes"], ["list"]),
             _rule(["apiextensions.k8s.io"], definitions, _READ),
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
             _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
@@ -147,6 +151,14 @@ def _workload_rules(wish: Wish) -> list[Form]:
     ]
 
 
+def _signs_of_life() -> Iterator[Manifest]:
+    name, place = "leafcast-signs-of-life", LEASE.namespace
+    why = f"Looks, where it is bound, in {place}, whether controllers run that would start Pods."
+    lease = _rule([LEASE.group], [LEASE.resource], ["get"])
+    rules = [{**lease, "resourceNames": [LEASE.name]}, _rule([""], ["serviceaccounts"], ["list"])]
+    yield from _bound_in(place, name, why, rules)
+
+
 def _singleton_rules(wish: Wish) -> list[Form]:
     if wish.statuses == "any":
         return [_rule(["*"], ["*", "*/status"], ["patch"])]
@@ -161,10 +173,7 @@ def _properties() -> Iterator[Manifest]:
     yield Manifest(why, _object("v1", "Namespace", PROPERTIES_NAMESPACE))
     name = "leafcast-properties"
     why = "Reads ConfigMaps, where it is bound: among properties of destinations, and nowhere else."
-    yield Manifest(why, _role(name, [_rule([""], ["configmaps"], _READ)]))
-    binding = _binding("RoleBinding", name, CENTRE)
-    binding["metadata"]["namespace"] = PROPERTIES_NAMESPACE
-    yield Manifest(f"In {PROPERTIES_NAMESPACE}.", binding)
+    yield from _bound_in(PROPERTIES_NAMESPACE, name, why, [_rule([""], ["configmaps"], _READ)])
 
 
 def _inventory_rules() -> list[Form]:
@@ -201,6 +210,13 @@ def _edge(wish: Wish) -> Iterator[Manifest]:
 def _bound(name: str, why: str, rules: Sequence[Form], account: str) -> Iterator[Manifest]:
     yield Manifest(why, _role(name, rules))
     yield Manifest(f"For {account}.", _binding("ClusterRoleBinding", name, account))
+
+
+def _bound_in(namespace: str, name: str, why: str, rules: Sequence[Form]) -> Iterator[Manifest]:
+    yield Manifest(why, _role(name, rules))
+    binding = _binding("RoleBinding", name, CENTRE)
+    binding["metadata"]["namespace"] = namespace
+    yield Manifest(f"In {namespace}.", binding)
 
 
 def _role(name: str, rules: Sequence[Form]) -> Form:

@@ -19,6 +19,10 @@ RENEWED_MS_MAX = 120_000
 """A controller manager renews its Lease every few seconds; clocks may differ by a minute or so."""
 _WORKLOAD_CONTROLLERS = ("deployment-controller", "job-controller", "replicaset-controller")
 ALLOW = "--allow-live-cluster"
+REMEDY = (
+    f"name an API server without workload controllers, or say {ALLOW} "
+    "(allow_live_cluster: true in the file of a centre) if both are meant to be"
+)
 
 
 async def signs_of_life(space: Space, now_ms: int) -> str:
@@ -59,8 +63,7 @@ class LiveCluster(SpaceError):
     def __init__(self, title: str, sign: str) -> None:
         super().__init__(
             "LiveCluster",
-            f"{title}: workload objects there would come to life: {sign}; name an API server "
-            f"without workload controllers, or say {ALLOW} if both are meant to be",
+            f"{title}: workload objects there would come to life: {sign}; {REMEDY}",
         )
         self.sign = sign
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 
 from leafcast.doctor.findings import SpaceFact
-from leafcast.doctor.live_cluster import ALLOW, signs_of_life
+from leafcast.doctor.live_cluster import REMEDY, signs_of_life
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from leafcast.spaces import open_kubernetes
 from relay.ports import Clock, Dice, Space, SpaceError
@@ -76,10 +76,7 @@ async def _look(
         remedy = "correct the kubeconfig, start the server, or give the rights: leafcast install"
         return SpaceFact(title, "it cannot be used", error.message, remedy)
     if sign:
-        remedy = (
-            f"name an API server without workload controllers, or say {ALLOW} if both are meant"
-        )
-        return SpaceFact(title, "workload objects would come to life there", sign, remedy)
+        return SpaceFact(title, "workload objects would come to life there", sign, REMEDY)
     return SpaceFact(title)
 
 

@@ -83,6 +83,10 @@ def read_bundle(file: Path) -> Bundle:
     again = "make a new one with `leafcast node add --replace`"
     try:
         data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
+    except FileNotFoundError as error:
+        made = f"`leafcast node add PATH -o {file.name}` writes at the centre"
+        remedy = f"bring here what {made}: a token, or with --bundle a bundle"
+        raise BundleRefused(file, "there is no such file", remedy) from error
     except OSError as error:
         raise BundleRefused(file, error.strerror or str(error), "name a join bundle") from error
     try:

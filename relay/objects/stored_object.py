@@ -127,11 +127,12 @@ def check_size(key: ObjectKey, size: int, limit: int) -> None:
         raise Refused(TOO_LARGE, said)
 
 
-def check_uid(key: ObjectKey, held: StoredObject, uid: str) -> None:
+def check_uid(key: ObjectKey, held: StoredObject | None, uid: str) -> None:
     """Hold a caller to the uid it named, if it did; raises Refused (Conflict)."""
-    if uid and uid != held.object["metadata"]["uid"]:
-        actual = held.object["metadata"]["uid"]
-        raise Refused(CONFLICT, f"{key}: its uid is {actual}, not {uid}: it is another object")
+    actual = held.object["metadata"]["uid"] if held else ""
+    if uid and uid != actual:
+        now = f"its uid is {actual}, not {uid}: it is another object" if held else f"{uid} is gone"
+        raise Refused(CONFLICT, f"{key}: {now}")
 
 
 def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
@@ -153,6 +154,7 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     it would change.
     """
     _check_version(key, wish, revision if held else None)
+    check_uid(key, held, wish["metadata"].get("uid", ""))
     said = fields_said(wish)
     if held is None:
         fresh = whole(key, _named(wish_of(wish), key))

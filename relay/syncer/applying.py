@@ -21,7 +21,7 @@ from relay.objects.policies import (
     may_be_recreated,
     policies_of,
 )
-from relay.ports import FieldConflict, Object, Space, SpaceError
+from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customizing import customized
 from relay.syncer.observed import Sight, look_at
 from relay.syncer.ownership import (
@@ -43,6 +43,7 @@ from relay.syncer.wish import (
     is_ours,
     is_unchangeable,
     marked,
+    of_this,
     paths_said,
     policy_alone,
     tree_of,
@@ -179,7 +180,13 @@ class Applier:
                 return None
             if case.done.stay:
                 await self._say_policy(case, case.done)
-            return await self._write(case, case.done, None)
+            try:
+                return await self._write(case, case.done, None)
+            except FieldConflict:
+                raise
+            except Conflict:
+                # It went, or is another, and nobody told of that yet.
+                return await self._look_and_apply(case)
         if case.intent is not None:
             sight = await self._try_to_make(case, case.intent)
             if sight is not None:
@@ -268,11 +275,11 @@ class Applier:
         return look_at(live)
 
     async def _write(self, case: Case, intent: Done, live: Object | None) -> Sight:
-        wish = self._marked(case.key, case.content, intent)
+        wish = of_this(self._marked(case.key, case.content, intent), intent.uid)
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
         same = bool(intent.held) and intent.address == case.wanted.address
-        force = case.policies.force or (live is not None and same)
+        force = live is not None and (case.policies.force or same)
         try:
             live = await self._space.apply(wish, MANAGER, force=force)
         except FieldConflict as conflict:
@@ -317,14 +324,14 @@ class Applier:
     async def _contested(
         self, case: Case, intent: Done, wish: Object, conflict: FieldConflict
     ) -> Object:
-        """Take back what was ours; leave an autoscaler its field; raises FieldConflict else."""
+        """Take what was ours or is asked for, never an autoscaler's; raises FieldConflict else."""
         managers = dict(conflict.managers)
         live = await self._space.get(case.key)
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
             managers = {path: name for path, name in managers.items() if not _is_scale(path)}
         others = {p: name for p, name in managers.items() if not is_marked(p, intent.fields)}
-        if others:
+        if others and not case.policies.force:
             raise FieldConflict("Conflict", _contention(others), others) from conflict
         return await self._space.apply(wish, MANAGER, force=bool(managers))
 
@@ -345,7 +352,7 @@ class Applier:
             raise SpaceError("Terminating", terminating(live) or refused.message)
         self._record.put(replace(intent, uid="", held="", fields=b""))
         await self._record.stored(case.key)
-        return await self._space.apply(wish, MANAGER)
+        return await self._space.apply(of_this(wish, ""), MANAGER)
 
 
 _REFUSED = (

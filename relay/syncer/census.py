@@ -10,21 +10,28 @@ from schemas.objects import BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.reports import Done
 from schemas.selectors import LabelSelector
 
-# What may not be listed, or is not served any more, cannot be ours to look after.
-_PASSED_OVER = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
+FORBIDDEN = "Forbidden"
+# What is not served any more holds nothing.
+_PASSED_OVER = frozenset({"MethodNotAllowed", "NotFound"})
 # Listed last: they are many, and where they are there is something else, too.
 _MANY = ("pods", "replicasets", "secrets")
 
 
 async def each_kind(
-    space: Space, *, namespace: str = "", selector: LabelSelector | None = None
+    space: Space,
+    hidden: list[tuple[str, str]],
+    *,
+    namespace: str = "",
+    selector: LabelSelector | None = None,
 ) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
     """The objects of the space, or of a namespace, some at a time; raises SpaceError.
 
     A server lists kind by kind, so that who looks for one object need not hold all of them; a space
-    that tells no verbs is listed whole.
+    that tells no verbs is listed whole. Kinds that may not be listed are added to `hidden`. Of a
+    namespace all is told: while a group's server does not answer, that is an error.
     """
-    kinds = [kind for kind in await space.kinds() if kind.namespaced or not namespace]
+    served = await space.kinds(complete=bool(namespace))
+    kinds = [kind for kind in served if kind.namespaced or not namespace]
     if not any(kind.verbs for kind in kinds):
         listing = await space.list(namespace=namespace, selector=selector)
         known = BUILT_IN_KINDS.extended_by(listing.objects)
@@ -38,7 +45,9 @@ async def each_kind(
                 kind.group, kind.resource, namespace=namespace, selector=selector
             )
         except SpaceError as error:
-            if error.reason not in _PASSED_OVER:
+            if error.reason == FORBIDDEN:
+                hidden.append(kind.group_resource)
+            elif error.reason not in _PASSED_OVER:
                 raise
             continue
         yield {_of_kind(kind, obj): obj for obj in listing.objects}
@@ -47,10 +56,11 @@ async def each_kind(
 async def find_ours(space: Space, tree: str) -> list[Done]:
     """A record of all that bears the marks of this tree, for a syncer that lost its own.
 
-    What was there before it was applied says so itself. Raises SpaceError.
+    What was there before it was applied says so itself. What may not be listed cannot be ours to
+    look after. Raises SpaceError.
     """
     found = []
-    async for objects in each_kind(space, selector=ours(tree)):
+    async for objects in each_kind(space, [], selector=ours(tree)):
         for key, obj in objects.items():
             if is_ours(obj, key, tree):
                 order = apply_order(key.group, key.resource)

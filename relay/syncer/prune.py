@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from relay.objects.health import terminating
 from relay.objects.policies import OVERWRITE
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
-from relay.syncer.census import each_kind
+from relay.syncer.census import FORBIDDEN, each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, is_adopted, is_ours
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.reports import Done
 from schemas.wire import replace
+from schemas.wording import some_of
 
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 NAMED_MAX = 3
+_MAY_LIST = "delete it there, and let the edge list them"
 # What a cluster itself puts into every namespace.
 _GIVEN = frozenset(
     {
@@ -45,8 +47,9 @@ class StillHolds(Exception):
 async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree: str) -> Left:
     """Delete the object if the syncer made it, else withdraw what the syncer said in it.
 
-    A Namespace or a definition that holds others' objects stays. `ours` are all keys on record.
-    Raises SpaceError (Terminating if it goes later), and StillHolds if something of ours is in it.
+    A Namespace or a definition that holds others' objects, or may hold some, stays. `ours` are all
+    keys on record. Raises SpaceError (Terminating if it goes later), and StillHolds if something of
+    ours is in it.
     """
     if done.left:
         return Left("it was there before")
@@ -57,10 +60,9 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     if not done.made or not done.uid:
         await _withdraw(space, done)
         return Left("it was there before" if not done.made else "")
-    foreign = await _foreign_content(space, done.key, ours)
-    if foreign:
+    if why := await _content(space, done.key, ours):
         await _withdraw(space, done)
-        return Left(f"kept: not empty: {', '.join(map(str, foreign))}")
+        return Left(f"kept: {why}")
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:
@@ -91,29 +93,34 @@ async def _withdraw(space: Space, done: Done) -> None:
     live = await space.get(done.key)
     if live is None or (done.uid and live["metadata"].get("uid") != done.uid):
         return
-    metadata = {"name": done.key.name}
+    metadata = {"name": done.key.name, "uid": live["metadata"]["uid"]}
     if done.key.namespace:
         metadata["namespace"] = done.key.namespace
     empty: Object = {name: live[name] for name in ("apiVersion", "kind")} | {"metadata": metadata}
     try:
         await space.apply(empty, MANAGER)
+    except Conflict:
+        # Another is there now.
+        return
     except SpaceError as error:
         # What cannot be without our fields keeps them.
         if error.reason not in (NOT_FOUND, "Invalid"):
             raise
 
 
-async def _foreign_content(
-    space: Space, key: ObjectKey, ours: Collection[ObjectKey]
-) -> list[ObjectKey]:
-    """Some objects inside a Namespace or of a defined kind that the syncer did not apply."""
+async def _content(space: Space, key: ObjectKey, ours: Collection[ObjectKey]) -> str:
+    """What of others is or may be in a Namespace, or of a defined kind; "" if nothing is."""
     kind = key.group_resource
     if kind == NAMESPACES and key.name in BUILT_IN_NAMESPACES:
-        return [key]
+        return f"not empty: {key}"
     if kind not in (NAMESPACES, DEFINITIONS):
-        return []
-    whole = kind == NAMESPACES
-    inside = each_kind(space, namespace=key.name) if whole else _defined(space, key.name)
+        return ""
+    hidden: list[tuple[str, str]] = []
+    inside = (
+        each_kind(space, hidden, namespace=key.name)
+        if kind == NAMESPACES
+        else _defined(space, hidden, key.name)
+    )
     foreign: list[ObjectKey] = []
     async with aclosing(inside) as some:
         async for objects in some:
@@ -123,15 +130,22 @@ async def _foreign_content(
             foreign += [other for other in there if not _given(other)]
             if len(foreign) >= NAMED_MAX:
                 break
-    return foreign[:NAMED_MAX]
+    if foreign:
+        return f"not empty: {', '.join(map(str, foreign[:NAMED_MAX]))}"
+    unseen = some_of([kind[1] for kind in hidden if kind not in _FLEETING], NAMED_MAX)
+    return f"{unseen} cannot be listed there: {_MAY_LIST}" if unseen else ""
 
 
-async def _defined(space: Space, name: str) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
+async def _defined(
+    space: Space, hidden: list[tuple[str, str]], name: str
+) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
     resource, _, group = name.partition(".")
     try:
         listing = await space.list(group, resource)
     except SpaceError as error:
-        if error.reason != NOT_FOUND:
+        if error.reason == FORBIDDEN:
+            hidden.append((group, resource))
+        elif error.reason != NOT_FOUND:
             raise
         return
     yield {

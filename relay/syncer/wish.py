@@ -6,6 +6,7 @@ nothing: an object is ours if its annotation names itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,14 +23,14 @@ OBJECT = "leafcast.io/object"
 ADOPTED = "leafcast.io/adopted"
 
 _DENIED = " denied "
-_UNCHANGEABLE = (
-    "immutable",
-    "Forbidden: updates to",
-    "may not change once set",
-    "may not be changed in an update",
-    "may not change fields other than",
-    "cannot change roleRef",
-    "is forbidden on",
+# What servers say, and what authors of rules for their own kinds write.
+_UNCHANGEABLE = re.compile(
+    r"immutable|unchangeable|forbidden: updates to|is forbidden on"
+    r"|\b(?:cannot|can not|can't|may not|must not) (?:be )?(?:change|modif|update|alter)"
+    r"|\b(?:changing|modifying|updating|changes to|updates to) .{1,80}?"
+    r" (?:not allowed|not permitted|not supported|forbidden|prohibited)"
+    r"|\bonce set\b|\bafter (?:creation|it is set|being set)\b",
+    re.IGNORECASE,
 )
 
 
@@ -42,6 +43,12 @@ def marked(obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool) 
         "annotations": {**_texts(obj, "annotations"), **own},
     }
     return {**obj, "metadata": metadata}
+
+
+def of_this(wish: Object, uid: str) -> Object:
+    """The wish for the very object of this uid, so that it makes no other; "" is any."""
+    metadata = {name: value for name, value in wish["metadata"].items() if name != "uid"}
+    return {**wish, "metadata": metadata | ({"uid": uid} if uid else {})}
 
 
 def policy_alone(live: Mapping[str, Any], *, overwrite: bool) -> Object:
@@ -92,11 +99,12 @@ def without_replicas(obj: Object) -> Object:
 def is_unchangeable(reason: str, message: str) -> bool:
     """Whether a server refused because a field cannot be changed on an object that exists.
 
-    What a policy of the cluster denies is none: it may deny a new object just as well.
+    Servers give no other sign of it than words. What a policy of the cluster denies is none: it may
+    deny a new object just as well.
     """
     if reason != "Invalid" or _DENIED in message:
         return False
-    return any(said in message for said in _UNCHANGEABLE)
+    return _UNCHANGEABLE.search(message) is not None
 
 
 def paths_said(wish: Mapping[str, Any]) -> Iterator[str]:

@@ -101,6 +101,21 @@ async def test_a_version_of_an_object_that_is_gone_conflicts(space):
         await space.apply(old, "me")
 
 
+async def test_a_wish_for_one_object_makes_and_changes_no_other(space):
+    uid = (await space.apply(config_map(a="1"), "me"))["metadata"]["uid"]
+    wish = config_map(a="2")
+    wish["metadata"]["uid"] = uid
+    assert (await space.apply(wish, "me"))["data"] == {"a": "2"}
+    await space.delete(SETTINGS)
+    with pytest.raises(Conflict):
+        await space.apply(wish, "me")
+    assert await space.get(SETTINGS) is None
+    await space.apply(config_map(a="3"), "me")
+    with pytest.raises(Conflict):
+        await space.apply(wish, "me")
+    assert (await space.get(SETTINGS))["data"] == {"a": "3"}
+
+
 async def test_create_only_leaves_an_existing_object_alone(space):
     first = await space.apply(config_map(a="1"), "they")
     assert await space.apply(config_map(a="2"), "me", create_only=True) == first

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from relay.syncer import pending
 from relay.syncer.wish import ours
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
-from tests.contract.spaces import config_map, definition, deployment
+from tests.contract.spaces import config_map, definition, deployment, namespace
 from tests.contract.syncing import TREE, Bench
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
@@ -118,6 +119,84 @@ async def test_a_definition_goes_as_soon_as_the_last_object_of_it_is_gone(
         gate.set()
         await bench.settled()
         assert await space.get(defined) is None
+
+
+async def test_what_was_deleted_unheard_and_is_made_anew_is_ours_as_before(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.muted = True
+        await space.delete(CONFIG)
+        bench.want(config_map(a="2"))
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}
+        bench.space.muted = False
+        bench.want()
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+
+
+async def test_what_another_made_in_its_place_unheard_is_not_taken_for_ours(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.muted = True
+        await space.delete(CONFIG)
+        await space.apply(config_map(theirs="1"), "they")
+        bench.want(config_map(a="2"))
+        await bench.settled()
+        bench.want()
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"theirs": "1"}
+
+
+async def test_what_goes_as_it_is_given_back_is_not_made_again(bench, space):
+    apply = bench.space.apply
+
+    async def after_it_went(obj, manager, **how):
+        await space.delete(CONFIG)
+        return await apply(obj, manager, **how)
+
+    await space.apply(config_map(theirs="1"), "they")
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.apply = after_it_went
+        bench.want()
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+
+
+def listing_by_kind(bench, refused):
+    """Have the space listed kind by kind, as an API server is; kinds may be `refused`."""
+    kinds, listed = bench.space.kinds, bench.space.list
+
+    async def with_verbs(**how):
+        verbs = frozenset({"delete", "list"})
+        return tuple(replace(kind, verbs=verbs) for kind in await kinds(**how))
+
+    async def unless_refused(group="", resource="", **how):
+        if (group, resource) in refused:
+            raise SpaceError("Forbidden", f"you may not list {resource}")
+        return await listed(group, resource, **how)
+
+    bench.space.kinds, bench.space.list = with_verbs, unless_refused
+
+
+@pytest.mark.parametrize(("hidden", "stays"), [("secrets", True), ("events", False)])
+async def test_a_namespace_stays_where_not_all_that_is_in_it_may_be_listed(
+    bench, space, hidden, stays
+):
+    shop = ObjectKey("", "namespaces", "", "shop")
+    listing_by_kind(bench, {("", hidden)})
+    await space.delete(shop)
+    async with bench.running():
+        bench.want(namespace(), config_map())
+        await bench.settled()
+        bench.want()
+        await bench.settled()
+        assert (await space.get(shop) is not None) == stays
+        assert ("kept: secrets cannot be listed there" in bench.said[shop].reason) == stays
 
 
 async def test_of_much_that_is_said_of_an_object_begin_and_end_are_kept_in_whole_words(bench):

@@ -6,7 +6,7 @@ from relay.ports import Interest
 from relay.syncer.wish import ours
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
-from tests.contract.spaces import config_map
+from tests.contract.spaces import config_map, deployment
 from tests.contract.syncing import TREE, Bench
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
@@ -37,6 +37,28 @@ async def test_a_field_that_another_set_before_is_not_taken_but_on_request(bench
         bench.want(asking(config_map(a="2"), conflicts="force"))
         await bench.settled()
         assert (await space.get(CONFIG))["data"] == {"a": "2"}
+
+
+async def test_replicas_stay_an_autoscalers_also_where_all_fields_are_to_be_taken(bench, space):
+    get = bench.space.get
+
+    async def told_who_scales(key):
+        entry = {"manager": "scaler", "operation": "Update", "subresource": "scale"}
+        entry["fieldsV1"] = {"f:spec": {"f:replicas": {}}}
+        live = await get(key)
+        return {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
+
+    async with bench.running():
+        bench.want(asking(deployment(replicas=2), conflicts="force"))
+        await bench.settled()
+        bench.space.get = told_who_scales
+        bench.space.muted = True
+        await space.apply(deployment(replicas=5, image="web:0"), "scaler")
+        bench.want(asking(deployment(replicas=2, image="web:2"), conflicts="force"))
+        await bench.settled()
+    found = (await space.get(WEB))["spec"]
+    assert found["replicas"] == 5
+    assert found["template"]["spec"]["containers"][0]["image"] == "web:2"
 
 
 async def test_a_field_that_was_ours_is_taken_back_also_with_new_content(bench, space):

@@ -7,6 +7,10 @@ from subprocess import run
 
 import pytest
 
+from leafcast.doctor.space_checks import look_at_spaces
+from leafcast.space_settings import CentreSpaces, SpaceSetting
+from relay.adapters.clock import SystemClock, SystemDice
+
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
 CENTRE = "system:serviceaccount:leafcast-system:leafcast-centre"
@@ -178,3 +182,28 @@ def test_a_controller_manager_that_starts_no_pods_is_no_sign_of_life(api_server)
 def test_a_controller_manager_that_ended_is_no_sign_of_life(api_server):
     apply(api_server, lease(datetime.now(UTC) - timedelta(hours=1)))
     assert leafcast("install", "--kubeconfig", str(api_server.kubeconfig))[0] == 0
+
+
+async def test_a_centre_that_may_read_one_kind_is_told_what_would_come_to_life(
+    api_server, tmp_path
+):
+    words = ("install", "--role", "workloads", "--kind", "deployments.apps")
+    api_server.kubectl("apply", "-f", "-", stdin=leafcast(*words)[1])
+    api_server.await_definitions()
+    asked = ("create", "token", "leafcast-centre", "-n", "leafcast-system")
+    config = json.loads(api_server.kubectl("config", "view", "--flatten", "--minify", "-o", "json"))
+    config["users"][0]["user"] = {"token": api_server.kubectl(*asked).strip()}
+    (tmp_path / "centre").write_text(json.dumps(config))
+    spaces = CentreSpaces((SpaceSetting("kubeconfig", str(tmp_path / "centre")),))
+
+    async def trouble():
+        (found,) = await look_at_spaces(spaces, SystemClock(), SystemDice())
+        return f"{found.trouble}: {found.cause}"
+
+    assert await trouble() == ": "
+    apply(api_server, lease(datetime.now(UTC)))
+    assert "kube-controller-manager runs there" in await trouble()
+    api_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
+    assert await trouble() == ": "
+    apply(api_server, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}})
+    assert "worker-1" in await trouble()

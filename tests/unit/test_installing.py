@@ -78,6 +78,16 @@ def test_a_centre_may_read_only_the_kinds_that_are_named():
     assert ("*", "*") not in listed
 
 
+def test_a_centre_that_reads_few_kinds_may_look_whether_objects_come_to_life_there():
+    some = {"role": "workloads", "kinds": (("apps", "deployments"),)}
+    said = [(rule["resources"], rule["verbs"]) for rule in rules(**some)]
+    for resource, verb in (("nodes", "list"), ("leases", "get"), ("serviceaccounts", "list")):
+        assert ([resource], [verb]) in said
+    (bound,) = (obj for obj in objects(**some) if obj["kind"] == "RoleBinding")
+    assert bound["metadata"]["namespace"] == "kube-system"
+    assert names("RoleBinding", role="workloads") == []
+
+
 def test_an_edge_writes_in_the_namespaces_that_are_named_and_nowhere_else():
     listed = objects(role="edge", namespaces=("shop", "web"))
     (wide,) = (obj for obj in listed if obj["kind"] == "ClusterRoleBinding")

@@ -9,6 +9,7 @@ import pytest
 
 from relay.adapters.kubernetes import discovery_documents as documents
 from relay.adapters.kubernetes import paths
+from relay.adapters.kubernetes.exec_credentials import exec_credentials
 from relay.adapters.kubernetes.kubeconfig import (
     InCluster,
     InvalidKubeconfig,
@@ -197,6 +198,36 @@ def test_a_file_that_is_written_anew_gives_another_signature(tmp_path):
     before = signature(access)
     (tmp_path / "ca.pem").write_text("another")
     assert signature(access) != before
+
+
+async def test_a_program_is_found_from_the_kubeconfig_and_told_of_the_cluster(tmp_path):
+    (tmp_path / "bin").mkdir()
+    login = tmp_path / "bin" / "login"
+    login.write_text(
+        f"#!{sys.executable}\nimport json, os\n"
+        "print(json.dumps({'status': {'token': os.environ['KUBERNETES_EXEC_INFO']}}))\n"
+    )
+    login.chmod(0o755)
+    (tmp_path / "ca.pem").write_text("one")
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "shop"}}
+    cluster = {
+        "server": "https://hub",
+        "certificate-authority": "ca.pem",
+        "extensions": [extension],
+    }
+    version = "client.authentication.k8s.io/v1"
+    program = {"apiVersion": version, "command": "bin/login", "provideClusterInfo": True}
+    file = config(
+        tmp_path,
+        clusters=[{"name": "c", "cluster": cluster}],
+        users=[{"name": "u", "user": {"exec": program}}],
+    )
+    given = await exec_credentials(read_access(Kubeconfig(str(file))))
+    assert json.loads(given.token)["spec"]["cluster"] == {
+        "server": "https://hub",
+        "certificate-authority-data": base64.b64encode(b"one").decode(),
+        "config": {"audience": "shop"},
+    }
 
 
 def test_several_files_are_merged_and_the_first_that_says_something_counts(tmp_path):

@@ -286,6 +286,9 @@ async def test_of_a_group_whose_server_does_not_answer_nothing_is_said_to_be_abs
         [said] = [event for event in told.events if isinstance(event, Unserved)]
         assert said.reason == "ServiceUnavailable"
     assert await space.get(ObjectKey("none.io", "carts", "shop", "a")) is None
+    assert await space.kinds()
+    with pytest.raises(SpaceError, match=r"the group shop\.io does not answer"):
+        await space.kinds(complete=True)
 
 
 async def test_a_group_whose_server_went_away_stays_as_it_was(space, stub):

@@ -55,6 +55,12 @@ def resolve(objects, *clauses, **spec):
     return selected(resolver)
 
 
+def flow_schema(name, updated):
+    made = obj("FlowSchema", name, group_version="flowcontrol.apiserver.k8s.io/v1")
+    made["metadata"]["annotations"] = {"apf.kubernetes.io/autoupdate-spec": updated}
+    return made
+
+
 SHOP = obj("Namespace", "shop", labels={"app": "shop"})
 WEB = obj("Deployment", "web", "shop", "apps/v1", labels={"tier": "front"})
 DATABASE = obj("Deployment", "database", "shop", "apps/v1")
@@ -158,7 +164,7 @@ def test_flags_of_all_matching_clauses_are_ored():
             "locations.edge.kubestellar.io",
             group_version="apiextensions.k8s.io/v1",
         ),
-        obj("FlowSchema", "f", group_version="flowcontrol.apiserver.k8s.io/v1"),
+        flow_schema("service-accounts", "true"),
         obj("CSINode", "c", group_version="storage.k8s.io/v1"),
         obj("CSIStorageCapacity", "c", "shop", "storage.k8s.io/v1"),
         obj("EdgePlacement", "q", group_version="edge.kubestellar.io/v2alpha1"),
@@ -186,6 +192,13 @@ def test_what_only_looks_like_a_cluster_own_is_selected():
         "apiservices.apiregistration.k8s.io/v1.m"
     ]
     assert resolve([obj("Service", "kubernetes", "shop")], {"namespaces": ["shop"]})
+    flow = "flowcontrol.apiserver.k8s.io"
+    levels = obj("PriorityLevelConfiguration", "shop", group_version=f"{flow}/v1")
+    found = resolve([levels, flow_schema("service-accounts", "false")], {"apiGroup": flow})
+    assert found == [
+        f"flowschemas.{flow}/service-accounts",
+        f"prioritylevelconfigurations.{flow}/shop",
+    ]
 
 
 def test_upsync_wins_over_downsync():

@@ -2,7 +2,7 @@
 
 from controllers.centre import Controllers
 from relay.adapters.spaces.memory_space import MemorySpace
-from relay.ports import SpaceError
+from relay.ports import Interest, Listed, SpaceError, Unserved
 from schemas.placements import result_key
 from schemas.records import DeltaHead
 from tests.awaiting import eventually
@@ -19,6 +19,14 @@ class Away(MemorySpace):
         if not self.back:
             raise SpaceError("ServiceUnavailable", "the connection was refused")
         return await super().identity()
+
+
+class Told(MemorySpace):
+    """A space of which a test says in its place what is told."""
+
+    async def follow(self, interests, tell):
+        self.tell = tell
+        await super().follow(interests, tell)
 
 
 class WideCentre(Centre):
@@ -123,3 +131,21 @@ async def test_a_space_that_is_away_at_the_start_is_not_called_lost(tmp_path):
         centre.other_wds.back = True
         await eventually(lambda: not any(controllers.unready().values()))
         assert not controllers.lost_spaces()
+
+
+async def test_a_centre_is_ready_while_placements_and_destinations_of_all_spaces_can_be_told(
+    tmp_path,
+):
+    centre = WideCentre(tmp_path, second=Told)
+    async with centre.running() as controllers:
+        await eventually(lambda: not any(controllers.unready().values()), controllers.unready)
+        group = "edge.kubestellar.io"
+        placements, others = Interest(group, "edgeplacements"), Interest("", "configmaps")
+        for interest in (others, placements):
+            await centre.other_wds.tell(Unserved(interest, "ServiceUnavailable", "it is down"))
+        assert controllers.unready() == {
+            "workloads": "ServiceUnavailable: it is down",
+            "inventory": "",
+        }
+        await centre.other_wds.tell(Listed(placements, {}))
+        assert not any(controllers.unready().values())

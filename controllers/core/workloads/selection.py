@@ -23,7 +23,6 @@ NAMESPACED, CLUSTER = "namespaced", "cluster"
 
 _GROUPS_KEPT = frozenset(
     {
-        "flowcontrol.apiserver.k8s.io",
         "discovery.k8s.io",
         "coordination.k8s.io",
         "control.kubestellar.io",
@@ -58,6 +57,8 @@ _API_SERVER = ("default", "kubernetes")
 _OUR_DEFINITIONS = (".control.kubestellar.io", ".edge.kubestellar.io", ".leafcast.io")
 # What an API server makes by itself, at every start: each cluster has its own.
 _MADE_BY_SERVER = ("kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged")
+# Of flow schemas and priority levels it says so in an annotation; "false" is a person's word.
+_UPDATED_BY_SERVER = "apf.kubernetes.io/autoupdate-spec"
 STAYS_LABEL = "leafcast.io/stays"
 """On what `leafcast install` makes, whatever its value: it is the centre's own."""
 
@@ -191,17 +192,16 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
     """
     if key.group in _GROUPS_KEPT or key.group_resource in _RESOURCES_KEPT:
         return True
-    metadata = obj.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    if isinstance(labels, Mapping) and not labels.keys().isdisjoint(
-        (*_MADE_BY_SERVER, STAYS_LABEL)
-    ):
+    labels = _texts(obj, "labels")
+    if not labels.keys().isdisjoint((*_MADE_BY_SERVER, STAYS_LABEL)):
         return True
     if (key.group, key.resource, key.name) in _SYSTEM_NAMES:
         return True
     match key.group, key.resource:
         case "apiregistration.k8s.io", _:
             return _is_local(obj)
+        case "flowcontrol.apiserver.k8s.io", _:
+            return _texts(obj, "annotations").get(_UPDATED_BY_SERVER) == "true"
         case "apiextensions.k8s.io", _:
             return key.name.endswith(_OUR_DEFINITIONS)
         case "", "secrets":
@@ -210,6 +210,12 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
             return (key.namespace, key.name) == _API_SERVER
         case _:
             return False
+
+
+def _texts(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    metadata = obj.get("metadata")
+    found = metadata.get(name) if isinstance(metadata, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _is_local(service: Mapping[str, Any]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,14 +15,17 @@ from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
+from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.join.external_node import run_node
 from leafcast.local.health_endpoint import HealthAddress
 from leafcast.local.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.local.views import TreeShape
 from leafcast.signals import Ended, run_until_signal
-from relay.adapters.clock import SystemClock
+from leafcast.space_settings import CentreSpaces
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.tls.checking import check_pair
 
+log = logging.getLogger("leafcast")
 NO_NODES_HERE = TreeShape(regions=0, sites=0)
 
 
@@ -67,7 +72,20 @@ def _run_centre(config: RunConfig, folder: Path, health: HealthAddress | None) -
         if place.tree() is None:
             place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
         daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder), health)
-        run_until_signal(daemon.run())
+        run_until_signal(_looking(daemon, place.spaces()))
+
+
+async def _looking(daemon: Daemon, spaces: CentreSpaces) -> None:
+    """Run the centre, and say in the log what is wrong with its spaces: they may be away now."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_warn(spaces), name="spaces")
+        await daemon.run()
+
+
+async def _warn(spaces: CentreSpaces) -> None:
+    for fact in await look_at_spaces(spaces, SystemClock(), SystemDice()):
+        if fact.trouble:
+            log.warning("%s", fact)
 
 
 def _check_certificate(config: RunConfig, folder: Path) -> None:

@@ -71,7 +71,7 @@ class Discovery:
             await self._ask_again()
         found = self._resources.get((group, resource))
         if found is None:
-            self.check_group(group)
+            self.check_groups(group)
         return found
 
     async def find_type(self, group: str, version: str, kind: str) -> Kind | None:
@@ -80,15 +80,16 @@ class Discovery:
             await self._ask_again()
         found = self._types.get((group, version, kind))
         if found is None:
-            self.check_group(group)
+            self.check_groups(group)
             return None
         return found.kind
 
-    def check_group(self, group: str) -> None:
-        """Raise SpaceError if the server could not tell what a group holds."""
-        if any(part.group == group and part.served is None for part in self._parts.values()):
-            said = f"the server of the group {group} does not answer: see kubectl get apiservices"
-            raise SpaceError(refusals.UNAVAILABLE, said)
+    def check_groups(self, only: str | None = None) -> None:
+        """Raise SpaceError if the server could not tell what a group holds; of any, or of one."""
+        for part in self._parts.values():
+            if part.served is None and only in (None, part.group):
+                said = f"the server of the group {part.group} does not answer"
+                raise SpaceError(refusals.UNAVAILABLE, f"{said}: see kubectl get apiservices")
 
     async def all(self) -> tuple[Kind, ...]:
         """All kinds that can be read."""

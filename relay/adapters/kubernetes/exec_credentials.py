@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime as dt
 import json
 import os
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig
@@ -17,7 +19,16 @@ from schemas.codec import from_json
 EXEC_SECONDS_MAX = 60.0
 _SAID_LETTERS_MAX = 400
 _GROUP = "client.authentication.k8s.io/"
-_CLUSTER_FIELDS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+_CLUSTER_FIELDS = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "certificate-authority-data",
+    "proxy-url",
+    "disable-compression",
+)
+_AUTHORITY = "certificate-authority"
+_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +78,7 @@ async def exec_credentials(access: Access) -> ExecCredentials:
 def _environment(access: Access, form: Mapping[str, Any]) -> dict[str, str]:
     spec: dict[str, Any] = {"interactive": False}
     if form.get("provideClusterInfo"):
-        spec["cluster"] = {
-            name: access.cluster[name] for name in _CLUSTER_FIELDS if name in access.cluster
-        }
+        spec["cluster"] = _cluster(access)
     said = {"apiVersion": form["apiVersion"], "kind": "ExecCredential", "spec": spec}
     given = {
         str(item["name"]): str(item.get("value", ""))
@@ -77,6 +86,28 @@ def _environment(access: Access, form: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(item, dict) and item.get("name")
     }
     return {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(said)}
+
+
+def _cluster(access: Access) -> dict[str, Any]:
+    """What a program is told of the cluster, if it asks for that."""
+    cluster = access.cluster
+    found = {name: cluster[name] for name in _CLUSTER_FIELDS if cluster.get(name)}
+    if cluster.get(_AUTHORITY) and f"{_AUTHORITY}-data" not in found:
+        authority = _authority(access, Path(cluster[_AUTHORITY]))
+        found[f"{_AUTHORITY}-data"] = base64.b64encode(authority).decode()
+    extensions = cluster.get("extensions")
+    for item in extensions if isinstance(extensions, list) else ():
+        if isinstance(item, dict) and item.get("name") == _EXTENSION:
+            found["config"] = item.get("extension")
+    return found
+
+
+def _authority(access: Access, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        said = f"{access.origin}: {_AUTHORITY}: {path} cannot be read: {error.strerror}"
+        raise InvalidKubeconfig(f"{said}: correct its path") from error
 
 
 def _read(access: Access, command: str, out: bytes) -> ExecCredentials:

@@ -112,7 +112,7 @@ class Informer:
         if not discovery.known and discovery.failure:
             return discovery.failure.reason, discovery.failure.message
         try:
-            discovery.check_group(self.interest.group)
+            discovery.check_groups(self.interest.group)
         except SpaceError as error:
             return error.reason, error.message
         return refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}"'

@@ -204,12 +204,18 @@ def _named(files: _Files, section: str, field: str, name: object, origin: str) -
         said = f'{origin}: {field} "{name}" does not exist: {section} has {known}'
         raise InvalidKubeconfig(said)
     path, form = found
-    absolute = {
-        name: str((path.parent / str(form[name])).absolute())
-        for name in _FILE_FIELDS
-        if _text(form.get(name))
+    absolute: dict[str, Any] = {
+        name: _absolute(path, form[name]) for name in _FILE_FIELDS if _text(form.get(name))
     }
+    program = form.get("exec")
+    if isinstance(program, dict) and os.sep in str(program.get("command")):
+        absolute["exec"] = {**program, "command": _absolute(path, program["command"])}
     return {**form, **absolute}
+
+
+def _absolute(kubeconfig: Path, named: object) -> str:
+    """What a kubeconfig names, as seen from its own folder."""
+    return str((kubeconfig.parent / str(named)).absolute())
 
 
 def _checked_files(origin: str, *sections: Mapping[str, Any]) -> Iterator[Path]:

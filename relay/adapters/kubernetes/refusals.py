@@ -78,6 +78,11 @@ def refusal(code: int, status: object, said: str = "") -> SpaceError:
     return SpaceError(reason, message)
 
 
+def names_another(error: SpaceError) -> bool:
+    """Whether a wish was refused for the uid that it names: of an update it is said so."""
+    return error.reason == INVALID and "metadata.uid: " in error.message
+
+
 def without_secrets(error: SpaceError, obj: Object | None) -> SpaceError:
     """The same error, with nothing in it of what the object holds if that is a Secret."""
     if obj is None or obj.get("kind") != "Secret":

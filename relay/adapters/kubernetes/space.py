@@ -77,8 +77,10 @@ class KubernetesSpace:
         await self._same_space()
         return self._identity
 
-    async def kinds(self) -> tuple[Kind, ...]:
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
         await self._discovery.refresh()
+        if complete:
+            self._discovery.check_groups()
         return self._discovery.kinds
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
@@ -168,6 +170,8 @@ class KubernetesSpace:
         except CodecError as error:
             raise SpaceError(refusals.INVALID, f"{obj['kind']} {name}: {error}") from error
         except SpaceError as error:
+            if wish["metadata"].get("uid") and refusals.names_another(error):
+                raise Conflict(refusals.CONFLICT, error.message) from error
             raise refusals.without_secrets(error, obj) from error
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:

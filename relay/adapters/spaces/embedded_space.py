@@ -104,7 +104,7 @@ class EmbeddedSpace:
             raise SpaceError("InternalError", "the space's identity was erased from its bucket")
         return entry.value.decode()
 
-    async def kinds(self) -> tuple[Kind, ...]:
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:  # noqa: ARG002 - the port's
         definitions = await self.list(*DEFINITIONS)
         return kinds_served(definitions.objects)
 

@@ -60,7 +60,7 @@ class MemorySpace:
     async def identity(self) -> str:
         return self._identity
 
-    async def kinds(self) -> tuple[Kind, ...]:
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:  # noqa: ARG002 - the port's
         definitions = await self.list(*DEFINITIONS)
         return kinds_served(definitions.objects)
 

@@ -78,8 +78,8 @@ class SimulatedCluster:
     async def identity(self) -> str:
         return await self._space.identity()
 
-    async def kinds(self) -> tuple[Kind, ...]:
-        return await self._space.kinds()
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
+        return await self._space.kinds(complete=complete)
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
         await self._space.follow(interests, tell)

@@ -1,0 +1,55 @@
+"""`leafcast run center` says in the log what is wrong with its spaces, and runs whatever it is."""
+
+import asyncio
+import logging
+
+import pytest
+
+from leafcast.cli.commands import run
+from leafcast.doctor import space_checks
+from leafcast.space_settings import CentreSpaces, SpaceSetting
+from tests.awaiting import eventually
+from tests.unit.stub_api_server import CONFIG_MAP_KIND, stub_server, write_kubeconfig
+
+
+class Daemon:
+    """One that runs until a test ends it."""
+
+    def __init__(self):
+        self.runs, self.end = False, asyncio.Event()
+
+    async def run(self):
+        self.runs = True
+        await self.end.wait()
+
+
+def serve_all(stub):
+    """Have it serve all kinds of ours, and Nodes, of which there is one."""
+    names = space_checks._KINDS[space_checks.WORKLOADS]
+    kinds = [{**CONFIG_MAP_KIND, "name": name, "kind": name} for name in names]
+    stub.answers["/apis"]["groups"] = [{"name": "leafcast.io", "versions": [{"version": "v1"}]}]
+    stub.answers["/apis/leafcast.io/v1"] = {"kind": "APIResourceList", "resources": kinds}
+    nodes = {**CONFIG_MAP_KIND, "name": "nodes", "kind": "Node", "namespaced": False}
+    stub.answers["/api/v1"]["resources"].append(nodes)
+    node = {"metadata": {"name": "worker-1"}}
+    stub.answers["/api/v1/nodes"] = {"metadata": {"resourceVersion": "7"}, "items": [node]}
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_centre_whose_objects_would_come_to_life_says_so_and_names_the_setting(
+    tmp_path, caplog, allowed
+):
+    caplog.set_level(logging.WARNING, "leafcast")
+    daemon = Daemon()
+    async with stub_server() as stub, asyncio.TaskGroup() as group:
+        serve_all(stub)
+        setting = SpaceSetting("kubeconfig", str(write_kubeconfig(tmp_path, stub.url, {})))
+        spaces = CentreSpaces((setting,), allow_live=allowed)
+        ran = group.create_task(run._looking(daemon, spaces))
+        await eventually(lambda: daemon.runs, "it does not run")
+        daemon.end.set()
+        await ran
+    said = [record.message for record in caplog.records]
+    assert ["worker-1" in text and "allow_live_cluster: true" in text for text in said] == (
+        [] if allowed else [True]
+    )
