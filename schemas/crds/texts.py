@@ -232,8 +232,8 @@ _COLLECTORS: Mapping[str, Texts] = {
         "groupBy": "Columns by which the rows are grouped; needs combinedFields.",
         "combinedFields": "Columns of each group, combined of its rows.",
         "select": "Columns of each destination, as they are; not with the other two.",
-        "limit": "How many rows, or groups, are kept: the first by destination, or by group. The "
-        "rest is in one more row.",
+        "limit": "How many rows, or groups, are kept, 1,000 at most: the first by destination, "
+        "or by group. The rest is in one more row.",
         "scope": "Object: over each object alone. Placement: over all objects that the placement "
         "names it for.",
         "source": "Over which objects, in the place of copies of what was sent: one row for each.",
