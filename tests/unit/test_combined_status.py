@@ -5,7 +5,6 @@ import math
 import pytest
 
 from controllers.core.status.combined import (
-    LABEL_MAX_CHARACTERS,
     PLACEMENT_LABEL,
     Subject,
     combined_status,
@@ -18,6 +17,7 @@ from relay.evaluator import CelEvaluator
 from schemas import codec
 from schemas.collectors import Expression, Program
 from schemas.identity import DestinationId
+from schemas.names import LABEL_MAX, label_value_fault
 from schemas.objects import ObjectKey
 
 WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
@@ -85,11 +85,19 @@ def test_a_name_too_long_for_a_label_is_cut_and_told_in_full():
     name = "w" * 100
     metadata = said(subject=_named(name))["metadata"]
     cut = metadata["labels"]["status.kubestellar.io/name"]
-    assert len(cut) <= LABEL_MAX_CHARACTERS
+    assert len(cut) <= LABEL_MAX
     assert cut != _label("w" * 101)
     assert metadata["annotations"]["status.kubestellar.io/name"] == name
     assert metadata["labels"][PLACEMENT_LABEL] == "s"
     assert PLACEMENT_LABEL not in metadata["annotations"]
+
+
+@pytest.mark.parametrize("name", ["shop:reader", "a" * 54 + ":b", ":::", ":a", "a:", "n\u00e4he"])
+def test_a_name_that_no_label_may_hold_is_cleaned_and_told_in_full(name):
+    metadata = said(subject=_named(name))["metadata"]
+    assert label_value_fault(_label(name)) is None
+    assert _label(name) != _label(f"{name}:")
+    assert metadata["annotations"]["status.kubestellar.io/name"] == name
 
 
 def _named(name):
