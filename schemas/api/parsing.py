@@ -86,7 +86,8 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
     if model is None:
         return None
     if unsayable := list(_unsayable(obj)):
-        raise InvalidObject(*(_sayable(said) for said in title_of(obj)), unsayable)
+        kind_, name = title_of(obj)
+        raise InvalidObject(_sayable(kind_), _sayable(name), unsayable)
     faults = {fault.path: fault for fault in object_faults(obj)}
     versions = served_versions(group, str(kind))
     if version not in versions:
