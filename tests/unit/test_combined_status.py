@@ -10,12 +10,14 @@ from controllers.core.status.combined import (
     combined_status,
     value_form,
 )
+from relay.core.collecting.cells import Sample
 from relay.core.collecting.collecting import Result
 from relay.core.collecting.ports import Member, Seen
-from relay.core.collecting.tables import TableAlgebra
+from relay.core.collecting.tables import Outcome, TableAlgebra
 from relay.evaluator import CelEvaluator
+from relay.objects.expressions.sketch import bucket_of
 from schemas import codec
-from schemas.collectors import Expression, Program
+from schemas.collectors import CombinedField, Expression, Program
 from schemas.identity import DestinationId
 from schemas.names import LABEL_MAX, label_value_fault
 from schemas.objects import ObjectKey
@@ -106,3 +108,29 @@ def _named(name):
 
 def _label(name):
     return said(subject=_named(name))["metadata"]["labels"]["status.kubestellar.io/name"]
+
+
+def _quantiles(numbers, *ranks):
+    fields = tuple(CombinedField(rank, "QUANTILE", "1", rank) for rank in ranks)
+    algebra = TableAlgebra(program := Program("p", combined=fields))
+    leaves = [
+        algebra.leaf(Outcome(kept=True, samples=(Sample(bucket=bucket_of(x)),) * len(ranks)), b"")
+        for x in numbers
+    ]
+    [told] = said([Result(ObjectKey("", "", "", ""), program, algebra.merge(leaves))])["results"]
+    values = [float(column["float"]) for column in told["rows"][0]["columns"]]
+    return values, [note["note"] for note in told["notes"]], told.get("truncated", False)
+
+
+def test_a_quantile_that_is_only_an_upper_bound_says_so():
+    wide = [10 ** (12 * at / 1999) for at in range(2000)]
+    (low, high), (low_note, high_note), truncated = _quantiles(wide, "0.05", "0.95")
+    assert low > wide[100]
+    assert "only an upper bound in 1 of 1 row" in low_note
+    assert abs(high - wide[1899]) <= wide[1899] / 90
+    assert "upper bound" not in high_note
+    assert truncated
+    (low,), (note,), truncated = _quantiles(wide[:1000], "0.05")
+    assert abs(low - wide[49]) <= wide[49] / 90
+    assert "upper bound" not in note
+    assert not truncated

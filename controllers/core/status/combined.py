@@ -15,6 +15,7 @@ from relay.core.collecting.cells import (
     average,
     distinct_estimate,
     from_units,
+    is_upper_bound,
     quantile_bucket,
 )
 from relay.core.collecting.collecting import Result
@@ -198,13 +199,30 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
         {"columnName": column, "error": text} for column, text in sorted((notes | faults).items())
     ]:
         said["aggregationErrors"] = errors
+    coarse = _coarse(program, [*groups.values(), *filter(None, [table.rest])])
     if told := [
-        {"columnName": f.name, "note": _NOTES[f.type]} for f in program.combined if f.type in _NOTES
+        {"columnName": f.name, "note": _NOTES[f.type] + coarse.get(f.name, "")}
+        for f in program.combined
+        if f.type in _NOTES
     ]:
         said["notes"] = told
-    if table.truncated:
+    if table.truncated or coarse:
         said["truncated"] = True
     return said
+
+
+def _coarse(program: Program, rows: Sequence[Row]) -> dict[str, str]:
+    """The columns of which some rows say no more than an upper bound."""
+    found = {}
+    for at, item in enumerate(program.combined):
+        if item.type == "QUANTILE":
+            rank = Fraction(item.quantile)
+            cells = [row.cells[at] for row in rows if row.cells[at]]
+            many = sum(is_upper_bound(cell, quantile_bucket(cell, rank)) for cell in cells)
+            if many:
+                rows_ = f"{many} of {len(rows)} row{'s' if len(rows) > 1 else ''}"
+                found[item.name] = f"; only an upper bound in {rows_}, whose values spread too far"
+    return found
 
 
 def _row(program: Program, key: bytes | None, row: Row) -> tuple[dict[str, Any], list[str]]:
