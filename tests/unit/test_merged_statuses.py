@@ -105,3 +105,11 @@ def test_a_condition_is_false_by_one_and_true_by_all(statuses, said):
         assert found is None
         return
     assert found == condition("Complete", said, times[0], times[0])
+
+
+def test_a_condition_that_an_empty_list_lacks_is_unknown():
+    of_set = key("apps", "statefulsets")
+    for none in ({"conditions": []}, {"replicas": 1}):
+        [said] = merged(of_set, none, {"conditions": [condition("Ready", "True")]})["conditions"]
+        assert (said["type"], said["status"]) == ("Ready", "Unknown")
+    assert merged(of_set, {"conditions": []}, {"conditions": []}) == {"conditions": []}
