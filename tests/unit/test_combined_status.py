@@ -10,6 +10,7 @@ from controllers.core.status.combined import (
     combined_status,
     value_form,
 )
+from leafcast.ask.combined import read_combined
 from relay.core.collecting.cells import Sample
 from relay.core.collecting.collecting import Result
 from relay.core.collecting.ports import Member, Seen
@@ -134,3 +135,13 @@ def test_a_quantile_that_is_only_an_upper_bound_says_so():
     assert abs(low - wide[49]) <= wide[49] / 90
     assert "upper bound" not in note
     assert not truncated
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 0, 1.5, 1e21, True, "7", None, [1]])
+def test_a_value_is_read_as_it_was(value):
+    obj = said()
+    row = {"columns": [value_form(value)]}
+    obj["results"] = [{"name": "p", "columnNames": ["n"], "rows": [row]}]
+    [told] = read_combined(obj)
+    assert told.rows == ({"n": value},)
+    assert type(told.rows[0]["n"]) is type(value)
