@@ -34,7 +34,6 @@ from schemas.collectors import (
     Program,
 )
 from schemas.faults import Fault, Faulty
-from schemas.wire import INT_MAX
 
 COLUMN_MAX_CHARACTERS = 63
 SHOWN_CHARACTERS = 40
@@ -119,7 +118,7 @@ class StatusCollectorSpec(Value):
     group_by: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
     combined_fields: Annotated[ListOf[NamedAggregator], Field(max_length=COLUMNS_MAX)] = ()
     select: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
-    limit: Annotated[int, Field(ge=1, le=INT_MAX)] = LIMIT_DEFAULT
+    limit: Annotated[int, Field(ge=1)] = LIMIT_DEFAULT
     scope: Literal["Object", "Placement"] = "Object"
     source: CollectorSource | None = None
 
