@@ -236,7 +236,7 @@ class ColumnNote(Value):
 
 
 class CombinedResult(Value):
-    """What one collector collected; `truncated` if rows found no room on their way."""
+    """What one collector collected; `truncated` if not all found room on its way."""
 
     name: str
     column_names: ListOf[str] = ()

@@ -266,7 +266,7 @@ _COLLECTORS: Mapping[str, Texts] = {
         "rowErrors": "The first row that could not be computed, by column.",
         "aggregationErrors": "What is wrong with values, by column.",
         "notes": "What is to be known of a column's values.",
-        "truncated": "Whether rows found no room on their way, so that fewer are kept.",
+        "truncated": "Whether not all found room on its way: fewer rows, or values told apart.",
     },
     "CombinedRow": {
         "columns": "The values, by column.",
