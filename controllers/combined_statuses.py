@@ -18,7 +18,7 @@ from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.core.collecting.collecting import Result
-from relay.ports import Clock, Space, SpaceError
+from relay.ports import UNAVAILABLE, Clock, Space, SpaceError
 from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key, title
@@ -61,6 +61,13 @@ class CombinedStatuses:
         """Bring those of one placement up to date; False if that is to be tried again."""
         if not self._translator.known:
             return False
+        try:
+            return await self._write(name, hurried=hurried)
+        except SpaceError:
+            return False
+
+    async def _write(self, name: str, *, hurried: bool) -> bool:
+        """As write; raises SpaceError if the space does nothing now."""
         written = self._all().get(title(name), {})
         placement = self._translator.workloads.objects.get(name)
         if placement is None or self._translator.workloads.collectors.missing(name) is None:
@@ -118,6 +125,8 @@ class CombinedStatuses:
                 await self._make_namespace()
             await self._space.apply(dict(obj), MANAGER)
         except SpaceError as error:
+            if error.reason == UNAVAILABLE:
+                raise
             [owner] = obj["metadata"]["ownerReferences"]
             return f"{owner['kind']} {owner['name']}: {error.message}"
         self._all().setdefault(title(name), {})[key] = _said(obj)
@@ -136,7 +145,9 @@ class CombinedStatuses:
         for key in [key for key in written if key not in wanted]:
             try:
                 await self._space.delete(key)
-            except SpaceError:
+            except SpaceError as error:
+                if error.reason == UNAVAILABLE:
+                    raise
                 kept = False
             else:
                 del written[key]

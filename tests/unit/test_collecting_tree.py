@@ -164,12 +164,12 @@ spec:
 
 
 async def test_one_that_is_refused_is_said_and_stops_no_other(tmp_path):
-    refusing = True
+    refusing = "Invalid"
 
     async def apply(obj, manager, **options):
         labels = obj["metadata"].get("labels") or {}
         if refusing and labels.get("status.kubestellar.io/resource") == "clusterroles":
-            raise SpaceError("Invalid", "not that one")
+            raise SpaceError(refusing, "not that one")
         return await applied(obj, manager, **options)
 
     async with memory_tree(tmp_path, ["/s1", "/s2"]) as tree:
@@ -179,7 +179,7 @@ async def test_one_that_is_refused_is_said_and_stops_no_other(tmp_path):
         await combined(tree, lambda obj: rows(obj, "each") == both)
         said = await collectors_condition(tree, "False")
         assert said == "a CombinedStatus was refused: ClusterRole shop:reader: not that one"
-        refusing = False
+        refusing = ""
         await collectors_condition(tree, "True")
         found = await tree.workloads.list("control.kubestellar.io", "combinedstatuses")
         [role] = [obj for obj in found.objects if obj["metadata"]["namespace"] != "shop"]

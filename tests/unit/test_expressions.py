@@ -157,11 +157,15 @@ def test_an_expression_that_would_read_much_fails_at_its_row(text):
     assert "it may read more than 67108864 bytes; name fewer and smaller fields, and in" in error
 
 
-def test_an_expression_that_reads_large_items_by_its_own_variable_is_evaluated():
-    results = [{"result": "fail", "policy": "p", "message": "x" * 4_000} for _ in range(200)]
-    text = (
-        "returned.status.results.filter(r, r.result == 'fail' && r.policy != '').map(r, r.policy)"
-    )
+@pytest.mark.parametrize(
+    "text",
+    [
+        "returned.status.results.filter(r, r.a == 'b' && r.c != '').map(r, r.c)",
+        "returned.status.results.filter(r, r.a == inventory.name).size()",
+    ],
+)
+def test_an_expression_that_reads_large_items_by_its_own_variable_is_evaluated(text):
+    results = [{"a": "b", "c": "p", "message": "x" * 4_000} for _ in range(200)]
     said = selected(text, status={"results": results})
     assert said.kept, said.failed
 

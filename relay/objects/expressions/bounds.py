@@ -24,7 +24,8 @@ JOINED_BYTES_MAX = 16 * 1024 * 1024
 READ_BYTES_MAX = 64 * 1024 * 1024
 """About 150 ms: each mention of a variable copies its value."""
 _LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
-_WORDS = ("false", "in", "null", "true")
+_SMALL = ("false", "in", "inventory", "null", "propagation", "true")
+"""Words that stand for no large value, unless a loop is called so."""
 _TOKEN = re.compile(
     r"""
     (?P<space> \s+ | //[^\n]* )
@@ -123,8 +124,8 @@ def shape_of(text: str) -> Shape:
         if token.isidentifier() and (not at or said[at - 1] != "."):
             paths.setdefault(token, set()).add(_path_from(said, at))
             declared = said[max(at - 3, 0) : at] in _LOOPS
-            if not declared and token not in _WORDS and said[at + 1 : at + 2] != ["("]:
-                (own if token in stack else mentions)[deep] += 1
+            if not declared and said[at + 1 : at + 2] != ["("]:
+                (own if token in stack else mentions)[deep] += token in stack or token not in _SMALL
     _check_patterns(patterns)
     shape = Shape(
         tokens=max(len(tokens), 1),
