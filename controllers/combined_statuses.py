@@ -18,7 +18,7 @@ from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.core.collecting.collecting import Result
-from relay.ports import Clock, Space, SpaceError
+from relay.ports import UNAVAILABLE, Clock, Space, SpaceError
 from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key, title
@@ -50,21 +50,37 @@ class CombinedStatuses:
         self._written: dict[str, _Written] | None = None
         self._written_at: dict[str, float] = {}
         self._has_namespace = False
+        # By placement: the first one that the space refused, and why.
+        self._refused: dict[str, str] = {}
+
+    def refused(self, name: str) -> str:
+        """Which CombinedStatus of a placement the space does not take, and why; "" if it does."""
+        return self._refused.get(name, "")
 
     async def write(self, name: str, *, hurried: bool) -> bool:
         """Bring those of one placement up to date; False if that is to be tried again."""
         if not self._translator.known:
             return False
+        try:
+            return await self._write(name, hurried=hurried)
+        except SpaceError:
+            return False
+
+    async def _write(self, name: str, *, hurried: bool) -> bool:
+        """As write; raises SpaceError if the space does nothing now."""
         written = self._all().get(title(name), {})
         placement = self._translator.workloads.objects.get(name)
         if placement is None or self._translator.workloads.collectors.missing(name) is None:
+            self._refused.pop(name, None)
             return await self._keep_only({}, name)
         key = self._translator.source(name).key
         count = self._relay.count(key)
         if count is None:
             return True
         wanted = self._wanted(name, placement, complete=count.exact)
-        if {key: _said(obj) for key, obj in wanted.items()} == written:
+        changed = {k: obj for k, obj in wanted.items() if _said(obj) != written.get(k)}
+        if not changed and wanted.keys() == written.keys():
+            self._refused.pop(name, None)
             return True
         gap = GAP_SECONDS if count.exact else MOVING_GAP_SECONDS
         wait = self._written_at.get(name, float("-inf")) + gap - self._clock.now().seconds
@@ -72,10 +88,13 @@ class CombinedStatuses:
             self._queue.add_later(name, wait)
             return True
         self._written_at[name] = self._clock.now().seconds
-        for key_, obj in wanted.items():
-            if _said(obj) != written.get(key_) and not await self._put(name, key_, obj):
-                return False
-        return await self._keep_only(wanted, name)
+        refused = [await self._put(name, key, obj) for key, obj in changed.items()]
+        kept = await self._keep_only(wanted, name)
+        if said := next(filter(None, refused), ""):
+            self._refused[name] = said
+            return False
+        self._refused.pop(name, None)
+        return kept
 
     def _wanted(self, name: str, placement: Object, *, complete: bool) -> dict[ObjectKey, Object]:
         """What the collectors say of each object that is still selected, and of the placement."""
@@ -99,15 +118,19 @@ class CombinedStatuses:
             wanted[ObjectKey(*COMBINED, metadata["namespace"], metadata["name"])] = obj
         return wanted
 
-    async def _put(self, name: str, key: ObjectKey, obj: Object) -> bool:
+    async def _put(self, name: str, key: ObjectKey, obj: Object) -> str:
+        """Write one; why that was refused."""
         try:
             if key.namespace == REPORT_NAMESPACE and not self._has_namespace:
                 await self._make_namespace()
             await self._space.apply(dict(obj), MANAGER)
-        except SpaceError:
-            return False
+        except SpaceError as error:
+            if error.reason == UNAVAILABLE:
+                raise
+            [owner] = obj["metadata"]["ownerReferences"]
+            return f"{owner['kind']} {owner['name']}: {error.message}"
         self._all().setdefault(title(name), {})[key] = _said(obj)
-        return True
+        return ""
 
     async def _make_namespace(self) -> None:
         """Make the namespace of reports, unless it is there: `leafcast install` makes it, too."""
@@ -118,14 +141,17 @@ class CombinedStatuses:
         self._has_namespace = True
 
     async def _keep_only(self, wanted: Mapping[ObjectKey, Object], name: str) -> bool:
-        written = self._all().get(title(name), {})
+        written, kept = self._all().get(title(name), {}), True
         for key in [key for key in written if key not in wanted]:
             try:
                 await self._space.delete(key)
-            except SpaceError:
-                return False
-            del written[key]
-        return True
+            except SpaceError as error:
+                if error.reason == UNAVAILABLE:
+                    raise
+                kept = False
+            else:
+                del written[key]
+        return kept
 
     def _all(self) -> dict[str, _Written]:
         if self._written is None:

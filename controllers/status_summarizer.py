@@ -140,6 +140,7 @@ class StatusSummarizer:
             acts=self._translator.acts(name),
             missing_collectors=workloads.collectors.missing(name),
             sourceless_collectors=workloads.collectors.sourceless(name),
+            uncombined=self._combined.refused(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
             is_gone=name in self._translator.placements.gone,

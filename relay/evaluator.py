@@ -69,7 +69,8 @@ class BoundProgram:
         asked = {path[0] if path else "" for path in self._paths.get("propagation", ())}
         self.uses_reachable = bool(asked - timed)
         self._used = used
-        self._measured = [e.shape for e in compiled if e.shape.deep or e.shape.joins]
+        self._shapes = [each.shape for each in compiled]
+        self._loops = any(shape.deep or shape.joins for shape in self._shapes)
         self._values = ExpressionValues()
         self._largest = self._size = 0
         self._reachable = True
@@ -82,7 +83,7 @@ class BoundProgram:
         elif "obj" in used and program.source is None:
             obj = codec.unpack(sent, OBJECT_MAX_BYTES)
             self._values.put("obj", obj)
-            self._largest, self._size = largest_in([obj]) if self._measured else 0, len(sent)
+            self._largest, self._size = largest_in([obj]) if self._loops else 0, len(sent)
 
     def lacks_object(self, seen: Seen) -> bool:
         """Whether that can be said of no destination that is seen so, for want of the object."""
@@ -162,8 +163,8 @@ class BoundProgram:
         if seen.status is not None and "returned" in self._used:
             said = codec.unpack(seen.status, OBJECT_MAX_BYTES)
             returned = {"status": said} if self._program.source is None else said
-        largest = max(self._largest, largest_in([returned]) if self._measured else 0)
-        for shape in self._measured:
+        largest = max(self._largest, largest_in([returned]) if self._loops else 0)
+        for shape in self._shapes:
             shape.check(largest, self._size + len(seen.status or b""))
         return narrowed(returned, self._paths.get("returned", ()))
 

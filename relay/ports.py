@@ -318,6 +318,8 @@ class Bus(Protocol):
 
 NOT_FOUND = "NotFound"
 """The reason where there is no such object, or no such kind."""
+UNAVAILABLE = "ServiceUnavailable"
+"""The reason where nothing can be done in the space now."""
 
 
 class SpaceError(Exception):

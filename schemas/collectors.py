@@ -34,6 +34,8 @@ TABLE_MAX_BYTES = 48 * 1024
 TOP_DEFAULT, TOP_MAX = 5, 20
 DISTINCT_HASHES = 256
 QUANTILE_ACCURACY = 0.01
+QUANTILE_PATTERN = r"0(\.[0-9]{1,6})?|1(\.0{1,6})?"
+"""How the part of 1 is written."""
 BUCKETS_MAX = 1024
 """Of a QUANTILE: the highest; lower ones are counted in the last of these."""
 PROGRAM_CHARACTERS = 16

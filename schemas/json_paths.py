@@ -1,9 +1,9 @@
 """JSONPath over objects: RFC 9535, and what KubeStellar takes beside it; bounded, and without I/O.
 
-The one importer of `python-jsonpath`, at the first expression only: it costs 6 MB. Ours are the
+The library is loaded at the first expression only: it costs 6 MB. Ours are the
 step `.N` for an index or a name, a last step that is made where it is missing, and that nothing is
 looked for inside what was just replaced. Functions that take regular expressions are left out, as
-nothing bounds them; a filter looks only at what it tests.
+nothing bounds them; a filter looks only at what it tests; and the steps in an object are counted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from schemas.faults import Fault, Faulty
 if TYPE_CHECKING:
     from jsonpath import JSONPath, JSONPathEnvironment
 
+    from schemas.counted_paths import CountedPath
+
 EXPRESSION_MAX = 4096
 DESCENTS_MAX = 2
 _LEFT_OUT = ("match", "search")
 PLACES_MAX = 10_000
+STEPS_MAX = 50_000
+"""In one object: about 0.3 s."""
 # What stands in quotes or brackets is left as it is; a step `.7` becomes `[7,'7']`.
 _STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|(?<!\.)\.(\d+)(?![\w-])""")
 
@@ -75,11 +79,16 @@ class JsonPath:
         return len(done)
 
 
-def _places(text: str, compiled: JSONPath, obj: Mapping[str, Any]) -> list[Place]:
+def _places(text: str, compiled: CountedPath, obj: Mapping[str, Any]) -> list[Place]:
     from jsonpath import JSONPathError  # noqa: PLC0415
 
+    from schemas.counted_paths import TooManySteps  # noqa: PLC0415
+
     try:
-        found = [match.parts for match in islice(compiled.finditer(obj), PLACES_MAX + 1)]
+        found = [match.parts for match in islice(compiled.within(obj, STEPS_MAX), PLACES_MAX + 1)]
+    except TooManySteps as error:
+        remedy = "name fewer levels and fields, each once"
+        raise _fault(text, "looks at too much in this object", remedy) from error
     except (JSONPathError, RecursionError) as error:
         raise _fault(text, "cannot be followed in this object", "name fewer levels") from error
     if len(found) > PLACES_MAX:
@@ -109,8 +118,10 @@ def _fault(text: str, message: str, remedy: str) -> Faulty:
 
 
 @lru_cache(maxsize=256)
-def _compile(text: str) -> JSONPath:
+def _compile(text: str) -> CountedPath:
     from jsonpath import CompoundJSONPath, JSONPathError  # noqa: PLC0415
+
+    from schemas.counted_paths import CountedPath  # noqa: PLC0415
 
     if len(text) > EXPRESSION_MAX:
         raise _fault(text, f"has {len(text)} characters", f"at most {EXPRESSION_MAX} may be")
@@ -124,11 +135,11 @@ def _compile(text: str) -> JSONPath:
     if isinstance(compiled, CompoundJSONPath) or not compiled.segments:
         raise _fault(text, "means the whole object", "name a field in it, as in $.spec.replicas")
     _check_cost(text, compiled)
-    return compiled
+    return CountedPath(compiled)
 
 
 @lru_cache(maxsize=256)
-def _last_names(text: str) -> tuple[JSONPath | None, tuple[str, ...]]:
+def _last_names(text: str) -> tuple[CountedPath | None, tuple[str, ...]]:
     """The expression without its last step, None if that is the root, and the fields it names.
 
     None are named by a last step that tells no names, or is looked for at any depth.
@@ -137,6 +148,8 @@ def _last_names(text: str) -> tuple[JSONPath | None, tuple[str, ...]]:
     from jsonpath.segments import JSONPathChildSegment  # noqa: PLC0415
     from jsonpath.selectors import IndexSelector, NameSelector  # noqa: PLC0415
 
+    from schemas.counted_paths import CountedPath  # noqa: PLC0415
+
     compiled = _compile(text)
     *before, last = compiled.segments
     if not isinstance(last, JSONPathChildSegment):
@@ -144,14 +157,15 @@ def _last_names(text: str) -> tuple[JSONPath | None, tuple[str, ...]]:
     if not all(isinstance(one, NameSelector | IndexSelector) for one in last.selectors):
         return None, ()
     names = tuple(one.name for one in last.selectors if isinstance(one, NameSelector))
-    return JSONPath(env=_environment(), segments=before) if before else None, names
+    prefix = CountedPath(JSONPath(env=_environment(), segments=before)) if before else None
+    return prefix, names
 
 
 @cache
 def _environment() -> JSONPathEnvironment:
     from jsonpath import JSONPathEnvironment  # noqa: PLC0415
 
-    environment = JSONPathEnvironment(strict=True)
+    environment = JSONPathEnvironment(strict=True, filter_caching=False)
     for name in _LEFT_OUT:
         environment.function_extensions.pop(name, None)
     return environment

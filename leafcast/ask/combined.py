@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from leafcast.ask.decode import BadAnswer
 from relay.ports import Object
 from schemas.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
+
+_INTEGER = re.compile(r"-?[0-9]{1,21}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def _value(form: Mapping[str, Any]) -> Any:
         case "Null":
             return None
         case "Number":
-            return float(form["float"])
+            text = form["float"]
+            # A double does not hold every integer that CEL has.
+            return int(text) if _INTEGER.fullmatch(text) else float(text)
         case kind:
             return form[kind.lower()]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
+from leafcast.ask.pages import WRONG_QUESTION, asked_page
 from leafcast.ask.session import CallFailed, Session
-from leafcast.ask.upsynced import WRONG_QUESTION
 from relay.core.asks.answers import destination_row
 from relay.core.link.session import Standing
 from schemas.asks import STATUS
@@ -79,12 +80,12 @@ async def destinations_of_tree(
         while True:
             try:
                 question: dict[str, Any] = {"placement": key, "after": after, "filter": where}
-                answer = await session.call("ask", path=str(path), verb=STATUS, **question)
-                nodes, following = page_of(path, answer)
-            except (CallFailed, BadAnswer) as error:
-                if isinstance(error, CallFailed) and error.code == WRONG_QUESTION:
+                read = partial(page_of, path)
+                nodes, following = await asked_page(session, path, STATUS, read, **question)
+            except CallFailed as failed:
+                if failed.code == WRONG_QUESTION:
                     raise
-                missing[path] = str(error)
+                missing[path] = str(failed)
                 break
             for node in nodes:
                 if node["role"] == "edge":

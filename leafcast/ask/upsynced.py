@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from leafcast.ask.decode import BadAnswer, CopyForm, read_copies
+from leafcast.ask.decode import CopyForm, read_copies
+from leafcast.ask.pages import WRONG_QUESTION, asked_page
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
 from relay.ports import Object
@@ -20,13 +21,7 @@ from schemas.asks import UPSYNCED
 from schemas.identity import NodePath
 from schemas.selectors import LabelSelector
 
-ATTEMPTS, AGAIN_SECONDS = 3, 0.5
 RELAYS_MAX = 100_000
-_PASSING = frozenset({"Busy", "NoAnswer", "NotReady", "NotServed", "Restarting", "Timeout"})
-"""Why a question may have an answer in a moment."""
-
-
-WRONG_QUESTION = "BadArguments"
 
 
 class Unreached(Exception):
@@ -129,20 +124,11 @@ async def copies_of_tree(session: Session, wanted: CopiesWanted) -> AsyncIterato
 async def _page(
     session: Session, path: NodePath, wanted: CopiesWanted, child: str, after: str
 ) -> tuple[list[CopyForm], list[str], str]:
-    """A page of what a relay has; asked for again if that may help. Raises CallFailed."""
+    """A page of what a relay has; raises CallFailed."""
     arguments: dict[str, Any] = {**wanted.arguments(), "child": child, "after": after}
-    for attempt in range(ATTEMPTS):
-        try:
-            answer = await session.call("ask", path=str(path), verb=UPSYNCED, **arguments)
-            return read_copies(answer, path, after)
-        except CallFailed as failed:
-            if failed.code not in _PASSING or attempt + 1 == ATTEMPTS:
-                raise
-            await session.clock.sleep(AGAIN_SECONDS * 2**attempt)
-        except BadAnswer as error:
-            said = f"what {path} answers is no answer: {error}"
-            raise CallFailed("ask", "BadAnswer", said, "see its log") from error
-    raise AssertionError
+    return await asked_page(
+        session, path, UPSYNCED, lambda answer: read_copies(answer, path, after), **arguments
+    )
 
 
 def _upsynced(copy: CopyForm) -> Upsynced:

@@ -66,4 +66,4 @@ def _remarks(result: Any) -> Iterator[str]:
     for one in listed(result, "notes"):
         yield f"Note on column {text(at(one, 'columnName'))}: {text(at(one, 'note'))}"
     if at(result, "truncated"):
-        yield "Truncated: rows found no room on their way"
+        yield "Truncated: not all found room on its way"

@@ -287,11 +287,15 @@ class _Work:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_json)
+        value = json.loads(text, parse_constant=_no_json)
+        codec.canonical(value)
+    except CodecError as error:
+        raise ValueError(f"{text[:60]!r} has no form in an object: {error.reason}") from error
     except (ValueError, RecursionError) as error:
         said = str(error).partition(":")[0].lower()
         remedy = """a text has quotes of its own, as in '"web"'"""
         raise ValueError(f"{text[:60]!r} is no JSON ({said}); {remedy}") from error
+    return value
 
 
 def _no_json(text: str) -> Any:

@@ -103,7 +103,7 @@ def _generic(value: Any, depth: int, name: str = "") -> Node:
 
 
 def _are_conditions(listed: Any) -> bool:
-    return bool(listed) and all(
+    return all(
         isinstance(item, Mapping)
         and isinstance(item.get("type"), str)
         and isinstance(item.get("status"), str)

@@ -6,7 +6,7 @@ it is, or grouped and combined; the limit comes last.
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -25,6 +25,7 @@ from schemas.collectors import (
     EXPRESSION_MAX_BYTES,
     LIMIT_DEFAULT,
     LIMIT_MAX,
+    QUANTILE_PATTERN,
     SCOPE_OBJECT,
     TOP_DEFAULT,
     TOP_MAX,
@@ -35,6 +36,7 @@ from schemas.collectors import (
 from schemas.faults import Fault, Faulty
 
 COLUMN_MAX_CHARACTERS = 63
+SHOWN_CHARACTERS = 40
 _NUMBERLESS = ("COUNT",)
 
 
@@ -60,12 +62,9 @@ def _column(text: str) -> str:
 
 
 def _quantile(text: str) -> str:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal(-1)
-    if not 0 <= number <= 1:
-        raise Faulty(Fault("", f'"{text}" is no part of 1', 'write it as "0.95"'))
+    if not re.fullmatch(QUANTILE_PATTERN, text):
+        remedy = 'write it as "0.95", with at most six digits'
+        raise Faulty(Fault("", f'"{text[:SHOWN_CHARACTERS]}" is no part of 1', remedy))
     return text
 
 
@@ -119,7 +118,7 @@ class StatusCollectorSpec(Value):
     group_by: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
     combined_fields: Annotated[ListOf[NamedAggregator], Field(max_length=COLUMNS_MAX)] = ()
     select: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
-    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
+    limit: Annotated[int, Field(ge=1)] = LIMIT_DEFAULT
     scope: Literal["Object", "Placement"] = "Object"
     source: CollectorSource | None = None
 
@@ -185,7 +184,7 @@ class StatusCollector(Value):
                 for item in spec.combined_fields
             ),
             tuple(Expression(item.name, item.definition) for item in spec.select),
-            spec.limit,
+            min(spec.limit, LIMIT_MAX),
             SCOPE_OBJECT if spec.source else spec.scope,
             spec.source.upsync.clause if spec.source is not None else None,
         )
@@ -237,7 +236,7 @@ class ColumnNote(Value):
 
 
 class CombinedResult(Value):
-    """What one collector collected; `truncated` if rows found no room on their way."""
+    """What one collector collected; `truncated` if not all found room on its way."""
 
     name: str
     column_names: ListOf[str] = ()

@@ -85,6 +85,9 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
     model = _KINDS.get((group, kind)) if isinstance(kind, str) and slash else None
     if model is None:
         return None
+    if unsayable := list(_unsayable(obj)):
+        kind_, name = title_of(obj)
+        raise InvalidObject(_sayable(kind_), _sayable(name), unsayable)
     faults = {fault.path: fault for fault in object_faults(obj)}
     versions = served_versions(group, str(kind))
     if version not in versions:
@@ -104,6 +107,24 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
 def parse_wish(obj: Mapping[str, Any]) -> Kind | None:
     """The same, whatever the status says, which users do not write."""
     return parse_kind({field: value for field, value in obj.items() if field != "status"})
+
+
+def _unsayable(form: Any, path: str = "") -> Iterator[Fault]:
+    """Texts that have no form in UTF-8: with half of a surrogate pair."""
+    if isinstance(form, Mapping):
+        for key, item in form.items():
+            inside = f"{path}.{key}" if path else str(key)
+            yield from _unsayable(str(key), inside)
+            yield from _unsayable(item, inside)
+    elif isinstance(form, list | tuple):
+        for at, item in enumerate(form):
+            yield from _unsayable(item, f"{path}[{at}]")
+    elif isinstance(form, str) and _sayable(form) != form:
+        yield Fault(_sayable(path), "half of a surrogate pair is no character", "leave it out")
+
+
+def _sayable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def _without_nulls(form: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas import names
-from schemas.collectors import EXPRESSION_MAX_BYTES
+from schemas.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
 from schemas.json_paths import EXPRESSION_MAX
 
 Form = dict[str, Any]
@@ -227,7 +227,12 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     },
     "StatusCollectorSpec": {"": _COLLECTOR, "filter": _CEL},
     "NamedExpression": {"name": _COLUMN, "def": _CEL},
-    "NamedAggregator": {"": _AGGREGATOR, "name": _COLUMN, "subject": _CEL},
+    "NamedAggregator": {
+        "": _AGGREGATOR,
+        "name": _COLUMN,
+        "subject": _CEL,
+        "quantile": {"pattern": f"^({QUANTILE_PATTERN})$"},
+    },
     "CombinedValue": {
         "object": {"x-kubernetes-preserve-unknown-fields": True},
         "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},

@@ -232,8 +232,8 @@ _COLLECTORS: Mapping[str, Texts] = {
         "groupBy": "Columns by which the rows are grouped; needs combinedFields.",
         "combinedFields": "Columns of each group, combined of its rows.",
         "select": "Columns of each destination, as they are; not with the other two.",
-        "limit": "How many rows, or groups, are kept: the first by destination, or by group. The "
-        "rest is in one more row.",
+        "limit": "How many rows, or groups, are kept, 1,000 at most: the first by destination, "
+        "or by group. The rest is in one more row.",
         "scope": "Object: over each object alone. Placement: over all objects that the placement "
         "names it for.",
         "source": "Over which objects, in the place of copies of what was sent: one row for each.",
@@ -266,7 +266,7 @@ _COLLECTORS: Mapping[str, Texts] = {
         "rowErrors": "The first row that could not be computed, by column.",
         "aggregationErrors": "What is wrong with values, by column.",
         "notes": "What is to be known of a column's values.",
-        "truncated": "Whether rows found no room on their way, so that fewer are kept.",
+        "truncated": "Whether not all found room on its way: fewer rows, or values told apart.",
     },
     "CombinedRow": {
         "columns": "The values, by column.",

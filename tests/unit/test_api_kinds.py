@@ -384,3 +384,33 @@ def test_all_faults_are_reported_at_once_and_name_the_object():
     ]
     for line in str(refused.value).splitlines():
         assert line.startswith('EdgePlacement "shop": ')
+
+
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [
+        (lambda text: an_object("EdgePlacement", metadata={"name": text}), "metadata.name"),
+        (lambda text: clause(apiGroup=text), "spec.downsync[0].apiGroup"),
+        (lambda text: placement(**{text: 1}), "spec.?"),
+        (
+            lambda text: an_object(
+                "StatusCollector", "control.kubestellar.io/v1alpha1", spec={"filter": text}
+            ),
+            "spec.filter",
+        ),
+        (
+            lambda text: an_object("Customizer", replacements=[{"path": "$.a", "value": text}]),
+            "replacements[0].value",
+        ),
+        (
+            lambda text: an_object("Denatured", "leafcast.io/v1alpha1", spec={"template": [text]}),
+            "spec.template[0]",
+        ),
+    ],
+)
+def test_a_text_that_has_no_form_in_utf_8_is_refused_where_it_stands(of, path):
+    with pytest.raises(InvalidObject) as refused:
+        parse_kind(of("\ud800"))
+    assert path in {fault.path for fault in refused.value.faults}
+    assert "half of a surrogate pair" in str(refused.value)
+    str(refused.value).encode()

@@ -5,6 +5,7 @@ import asyncio
 import yaml
 
 from controllers.core.status.combined import PLACEMENT_LABEL
+from relay.ports import SpaceError
 from schemas.collectors import PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key
@@ -142,3 +143,55 @@ async def test_an_expression_sees_the_object_as_it_was_sent(tmp_path):
             while not (await tree.workloads.get(web)).get("status"):
                 await asyncio.sleep(0.05)
         await combined(tree, lambda obj: rows(obj, "each") == [[True, True]])
+
+
+ROLE = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "shop:reader"}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+"""
+BOTH = """
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{}]
+  downsync:
+  - {namespaces: [shop], statusCollectors: [each]}
+  - {apiGroup: rbac.authorization.k8s.io, objectNames: ["shop:reader"], statusCollectors: [each]}
+"""
+
+
+async def test_one_that_is_refused_is_said_and_stops_no_other(tmp_path):
+    refusing = "Invalid"
+
+    async def apply(obj, manager, **options):
+        labels = obj["metadata"].get("labels") or {}
+        if refusing and labels.get("status.kubestellar.io/resource") == "clusterroles":
+            raise SpaceError(refusing, "not that one")
+        return await applied(obj, manager, **options)
+
+    async with memory_tree(tmp_path, ["/s1", "/s2"]) as tree:
+        applied, tree.workloads.apply = tree.workloads.apply, apply
+        await tree.apply(*[yaml.safe_load(text) for text in (EACH, ROLE, WEB, BOTH)])
+        both = [["s1", True], ["s2", True]]
+        await combined(tree, lambda obj: rows(obj, "each") == both)
+        said = await collectors_condition(tree, "False")
+        assert said == "a CombinedStatus was refused: ClusterRole shop:reader: not that one"
+        refusing = ""
+        await collectors_condition(tree, "True")
+        found = await tree.workloads.list("control.kubestellar.io", "combinedstatuses")
+        [role] = [obj for obj in found.objects if obj["metadata"]["namespace"] != "shop"]
+        assert role["metadata"]["labels"]["status.kubestellar.io/name"].startswith("shop-reader-")
+
+
+async def collectors_condition(tree, status):
+    """Wait for the placement's condition; its message."""
+    async with asyncio.timeout(30):
+        while True:
+            placement = await tree.workloads.get(placement_key("shop"))
+            for said in (placement.get("status") or {}).get("conditions", ()):
+                if (said["type"], said["status"]) == ("StatusCollectorsAvailable", status):
+                    return said["message"]
+            await asyncio.sleep(0.05)

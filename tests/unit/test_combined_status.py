@@ -5,19 +5,22 @@ import math
 import pytest
 
 from controllers.core.status.combined import (
-    LABEL_MAX_CHARACTERS,
     PLACEMENT_LABEL,
     Subject,
     combined_status,
     value_form,
 )
+from leafcast.ask.combined import read_combined
+from relay.core.collecting.cells import Sample
 from relay.core.collecting.collecting import Result
 from relay.core.collecting.ports import Member, Seen
-from relay.core.collecting.tables import TableAlgebra
+from relay.core.collecting.tables import Outcome, TableAlgebra
 from relay.evaluator import CelEvaluator
+from relay.objects.expressions.sketch import bucket_of
 from schemas import codec
-from schemas.collectors import Expression, Program
+from schemas.collectors import CombinedField, Expression, Program
 from schemas.identity import DestinationId
+from schemas.names import LABEL_MAX, label_value_fault
 from schemas.objects import ObjectKey
 
 WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
@@ -85,11 +88,19 @@ def test_a_name_too_long_for_a_label_is_cut_and_told_in_full():
     name = "w" * 100
     metadata = said(subject=_named(name))["metadata"]
     cut = metadata["labels"]["status.kubestellar.io/name"]
-    assert len(cut) <= LABEL_MAX_CHARACTERS
+    assert len(cut) <= LABEL_MAX
     assert cut != _label("w" * 101)
     assert metadata["annotations"]["status.kubestellar.io/name"] == name
     assert metadata["labels"][PLACEMENT_LABEL] == "s"
     assert PLACEMENT_LABEL not in metadata["annotations"]
+
+
+@pytest.mark.parametrize("name", ["shop:reader", "a" * 54 + ":b", ":::", ":a", "a:", "n\u00e4he"])
+def test_a_name_that_no_label_may_hold_is_cleaned_and_told_in_full(name):
+    metadata = said(subject=_named(name))["metadata"]
+    assert label_value_fault(_label(name)) is None
+    assert _label(name) != _label(f"{name}:")
+    assert metadata["annotations"]["status.kubestellar.io/name"] == name
 
 
 def _named(name):
@@ -98,3 +109,39 @@ def _named(name):
 
 def _label(name):
     return said(subject=_named(name))["metadata"]["labels"]["status.kubestellar.io/name"]
+
+
+def _quantiles(numbers, *ranks):
+    fields = tuple(CombinedField(rank, "QUANTILE", "1", rank) for rank in ranks)
+    algebra = TableAlgebra(program := Program("p", combined=fields))
+    leaves = [
+        algebra.leaf(Outcome(kept=True, samples=(Sample(bucket=bucket_of(x)),) * len(ranks)), b"")
+        for x in numbers
+    ]
+    [told] = said([Result(ObjectKey("", "", "", ""), program, algebra.merge(leaves))])["results"]
+    values = [float(column["float"]) for column in told["rows"][0]["columns"]]
+    return values, [note["note"] for note in told["notes"]], told.get("truncated", False)
+
+
+def test_a_quantile_that_is_only_an_upper_bound_says_so():
+    wide = [10 ** (12 * at / 1999) for at in range(2000)]
+    (low, high), (low_note, high_note), truncated = _quantiles(wide, "0.05", "0.95")
+    assert low > wide[100]
+    assert "only an upper bound in 1 of 1 row" in low_note
+    assert abs(high - wide[1899]) <= wide[1899] / 90
+    assert "upper bound" not in high_note
+    assert truncated
+    (low,), (note,), truncated = _quantiles(wide[:1000], "0.05")
+    assert abs(low - wide[49]) <= wide[49] / 90
+    assert "upper bound" not in note
+    assert not truncated
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 0, 1.5, 1e21, True, "7", None, [1]])
+def test_a_value_is_read_as_it_was(value):
+    obj = said()
+    row = {"columns": [value_form(value)]}
+    obj["results"] = [{"name": "p", "columnNames": ["n"], "rows": [row]}]
+    [told] = read_combined(obj)
+    assert told.rows == ({"n": value},)
+    assert type(told.rows[0]["n"]) is type(value)

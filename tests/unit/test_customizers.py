@@ -151,6 +151,24 @@ def test_what_comes_out_wrong_whatever_the_properties_freezes_everywhere(replace
     assert set(issue(placements)) == {"a"}
 
 
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("1e999", "NaN and infinities have no JSON form"),
+        ("18446744073709551616", "an integer beyond 64 bits"),
+        (r'"\ud800"', "a lone surrogate is no text"),
+        ("[" * 300 + "]" * 300, "nested deeper than 100 levels"),
+        ("[" * 100 + "]" * 100, "nested deeper than 100 levels; correct Customizer shop/per-site"),
+    ],
+)
+def test_a_value_that_no_object_can_have_freezes_everywhere_by_one_error(value, wrong):
+    placements = centre(config("a", by="per-site"), (BY, customizer(("$.data.n", value))))
+    assert issue(placements) is None
+    [fault] = placements.workloads.frozen("shop")
+    assert wrong in str(fault)
+    str(fault).encode()
+
+
 @pytest.mark.parametrize("text", ["{{ .region }}", "%(region)"])
 def test_what_comes_out_wrong_for_some_property_freezes_only_where_it_is(text):
     by = customizer(("$.metadata.name", f'"{text}"'))

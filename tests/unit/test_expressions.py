@@ -141,6 +141,35 @@ def test_what_fails_at_one_row_says_which_column_and_why(text, why):
     assert why in error
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "obj.few.all(x, obj.few.all(y, !obj.long.contains('aab')))",
+        "obj.few.map(x, obj.long).all(y, y.contains('a') && y != 'b')",
+        "obj.few.all(x, !obj.long.contains('a') || !obj.long.contains('b'))",
+        "[1].all(obj, obj > 0) && obj.few.all(x, !obj.long.contains('a') || x > 1 || obj.b)",
+        " || ".join(["obj.long == 'x'"] * 110),
+    ],
+)
+def test_an_expression_that_would_read_much_fails_at_its_row(text):
+    said = selected(text, obj={"few": list(range(50)), "long": "x" * 700_000})
+    ((_, error),) = said.failed
+    assert "it may read more than 67108864 bytes; name fewer and smaller fields, and in" in error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "returned.status.results.filter(r, r.a == 'b' && r.c != '').map(r, r.c)",
+        "returned.status.results.filter(r, r.a == inventory.name).size()",
+    ],
+)
+def test_an_expression_that_reads_large_items_by_its_own_variable_is_evaluated(text):
+    results = [{"a": "b", "c": "p", "message": "x" * 4_000} for _ in range(200)]
+    said = selected(text, status={"results": results})
+    assert said.kept, said.failed
+
+
 def test_a_result_over_its_bound_is_an_error_of_its_row():
     (failed,) = selected("obj.big", obj={"big": "x" * 17_000}).failed
     assert failed == ("x", "a result of 17003 bytes, at most 16384 are allowed")

@@ -1,6 +1,7 @@
 """JSONPaths over objects: what is one, what it leads to, what taking out and putting in leave."""
 
 import copy
+import time
 
 import pytest
 
@@ -130,6 +131,38 @@ def test_what_leads_to_too_many_places_is_refused_and_changes_nothing():
     with pytest.raises(Faulty, match=f"more than {PLACES_MAX}"):
         JsonPath("$.a[*]").remove(obj)
     assert len(obj["a"]) == PLACES_MAX + 1
+
+
+def _nested(deep):
+    return {"a": [_nested(deep - 1)["a"]] * 2 if deep else []}
+
+
+@pytest.mark.parametrize(
+    ("text", "obj"),
+    [
+        ("$" + "".join(f"[{','.join([name] * 30)}]" for name in ["'a'"] * 4) + ".no", {}),
+        ("$.a" + "[*,*]" * 18, _nested(18)),
+        ("$.a" + "[*,0:,?@||1==1]" * 12, _nested(12)),
+        ("$.a[?@" + "[*,*]" * 18 + "]", _nested(19)),
+        ("$..*..nope", {"a": [[[0] * 200] * 20] * 50}),
+        ("$..nope..nope", {"a": [[[{}] * 20] * 100] * 100}),
+        (f"$.a[?{'&&'.join(['1==1'] * 100)}&&@.b]", {"a": [1] * 100_000}),
+        ("$..[" + ",".join(f"'{at}'" for at in range(600)) + "]", {"a": [[]] * 100_000}),
+    ],
+)
+def test_a_path_that_would_take_long_is_refused_soon(text, obj):
+    inner = {"a": {"a": {"a": {"a": {}}}}}
+    before = time.process_time()
+    with pytest.raises(Faulty, match="name fewer"):
+        JsonPath(text).remove(obj or inner)
+    assert time.process_time() - before < 2
+
+
+def test_a_long_name_is_said_in_no_path_on_the_way():
+    obj = {"a" * 500_000: [[] for _ in range(9_000)]}
+    before = time.process_time()
+    assert len(JsonPath("$..*").places(obj)) == 9_001
+    assert time.process_time() - before < 2
 
 
 def test_what_was_put_in_several_places_is_not_one_value():

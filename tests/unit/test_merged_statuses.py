@@ -99,9 +99,13 @@ def test_a_condition_is_false_by_one_and_true_by_all(statuses, said):
         {"conditions": [condition("Complete", status, at, at)]} if status else {"conditions": []}
         for status, at in zip(statuses, times, strict=True)
     ]
-    [found] = merged(key("batch", "jobs"), *copies).get("conditions") or [None]
-    if None in statuses:
-        # An empty list is no list of conditions: the two cannot be merged.
-        assert found is None
-        return
+    [found] = merged(key("batch", "jobs"), *copies)["conditions"]
     assert found == condition("Complete", said, times[0], times[0])
+
+
+def test_a_condition_that_an_empty_list_lacks_is_unknown():
+    of_set = key("apps", "statefulsets")
+    for none in ({"conditions": []}, {"replicas": 1}):
+        [said] = merged(of_set, none, {"conditions": [condition("Ready", "True")]})["conditions"]
+        assert (said["type"], said["status"]) == ("Ready", "Unknown")
+    assert merged(of_set, {"conditions": []}, {"conditions": []}) == {"conditions": []}

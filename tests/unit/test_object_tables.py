@@ -235,7 +235,7 @@ Collector where
   Row error at s1, column n: no such key: a
   Error in column n: no values to average
   Note on column n: off by 1%
-  Truncated: rows found no room on their way
+  Truncated: not all found room on its way
 """)
     for odd in ([], {}, "x", [1], [{"rows": [{}, 1], "columnNames": 4, "notes": [3]}]):
         assert described({**form, "metadata": metadata, "results": odd})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,11 +15,13 @@ from relay.core.collecting.cells import (
     average,
     distinct_estimate,
     from_units,
+    is_upper_bound,
     quantile_bucket,
 )
 from relay.core.collecting.collecting import Result
 from relay.core.collecting.tables import Row, Table
 from relay.objects.expressions.sketch import value_of
+from schemas import names
 from schemas.api import CONTROL_GROUP, CONTROL_VERSION
 from schemas.collectors import (
     COMPLETE_ANNOTATION,
@@ -36,9 +39,9 @@ from schemas.reports import COUNT_MAX
 REPORT_NAMESPACE = "kubestellar-report"
 """Of what is said about cluster-scoped objects."""
 PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
-LABEL_MAX_CHARACTERS = 63
 NO_VALUES = "no values to average"
 _HASH_CHARACTERS = 8
+_IN_NO_LABEL = re.compile(r"[^-._0-9A-Za-z]")
 _EXPONENT_MIN, _EXPONENT_FROM = -4, 21
 
 Object = Mapping[str, Any]
@@ -105,12 +108,12 @@ def combined_status(
 
 
 def label_text(text: str) -> str:
-    """A text as the value of a label: one that is too long for one ends in its hash."""
-    if len(text) <= LABEL_MAX_CHARACTERS:
+    """A text as the value of a label: one that is no such value is made one, with its hash."""
+    if names.label_value_fault(text) is None:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARACTERS]
-    kept = text[: LABEL_MAX_CHARACTERS - _HASH_CHARACTERS - 1].rstrip("-._")
-    return f"{kept}-{digest}"
+    plain = _IN_NO_LABEL.sub("-", text)[: names.LABEL_MAX - _HASH_CHARACTERS - 1].strip("-._")
+    return f"{plain}-{digest}" if plain else digest
 
 
 def number_text(number: float) -> str:
@@ -157,12 +160,10 @@ def value_form(value: Any) -> dict[str, Any]:
 
 
 def _labels(said: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The labels, and those in full that are too long for one, as annotations."""
+    """The labels, and in full those that no label can hold, as annotations."""
     labels = {LABEL_PREFIX + name: label_text(text) for name, text in said.items()}
-    full = {
-        LABEL_PREFIX + name: text for name, text in said.items() if len(text) > LABEL_MAX_CHARACTERS
-    }
-    return labels, full
+    full = {LABEL_PREFIX + name: text for name, text in said.items()}
+    return labels, {name: text for name, text in full.items() if labels[name] != text}
 
 
 def _result(program: Program, table: Table) -> dict[str, Any]:
@@ -198,13 +199,30 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
         {"columnName": column, "error": text} for column, text in sorted((notes | faults).items())
     ]:
         said["aggregationErrors"] = errors
+    coarse = _coarse(program, [*groups.values(), *filter(None, [table.rest])])
     if told := [
-        {"columnName": f.name, "note": _NOTES[f.type]} for f in program.combined if f.type in _NOTES
+        {"columnName": f.name, "note": _NOTES[f.type] + coarse.get(f.name, "")}
+        for f in program.combined
+        if f.type in _NOTES
     ]:
         said["notes"] = told
-    if table.truncated:
+    if table.truncated or coarse:
         said["truncated"] = True
     return said
+
+
+def _coarse(program: Program, rows: Sequence[Row]) -> dict[str, str]:
+    """The columns of which some rows say no more than an upper bound."""
+    found = {}
+    for at, item in enumerate(program.combined):
+        if item.type == "QUANTILE":
+            rank = Fraction(item.quantile)
+            cells = [row.cells[at] for row in rows if row.cells[at]]
+            many = sum(is_upper_bound(cell, quantile_bucket(cell, rank)) for cell in cells)
+            if many:
+                rows_ = f"{many} of {len(rows)} row{'s' if len(rows) > 1 else ''}"
+                found[item.name] = f"; only an upper bound in {rows_}, whose values spread too far"
+    return found
 
 
 def _row(program: Program, key: bytes | None, row: Row) -> tuple[dict[str, Any], list[str]]:

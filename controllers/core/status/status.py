@@ -95,6 +95,8 @@ class PlacementFacts:
     """StatusCollectors that it names and that are not there; None if it names none."""
     sourceless_collectors: tuple[str, ...] = ()
     """Those that it names of what comes up, and that are not over such."""
+    uncombined: str = ""
+    """Which CombinedStatus the space does not take, and why."""
     uncustomized: tuple[str, ...] = ()
     """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
@@ -237,7 +239,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
 def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     """What of that which it names has no effect, or is not there."""
     if facts.missing_collectors is not None:
-        yield _collectors(facts.missing_collectors, facts.sourceless_collectors)
+        yield _collectors(facts.missing_collectors, facts.sourceless_collectors, facts.uncombined)
     # While it is frozen nothing goes out as it is written: one condition says that.
     if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
@@ -275,12 +277,14 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
         yield condition(KEYLESS, "True", "NoKey", message)
 
 
-def _collectors(missing: Sequence[str], sourceless: Sequence[str]) -> Condition:
-    """Whether all collectors that are named are there; one that is invalid is not."""
+def _collectors(missing: Sequence[str], sourceless: Sequence[str], uncombined: str) -> Condition:
+    """Whether all collectors that are named are there, and heard; one that is invalid is not."""
     told = [f"Missing StatusCollector(s) [{' '.join(missing)}]"] if missing else []
     if sourceless:
         remedy = "name them in spec.downsync, or write their spec.source"
         told.append(f"StatusCollector(s) [{' '.join(sourceless)}] have no source: {remedy}")
+    if uncombined:
+        told.append(f"a CombinedStatus was refused: {uncombined}")
     if told:
         message = "; ".join(told)
         return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)

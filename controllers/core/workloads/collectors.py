@@ -32,7 +32,12 @@ class Collectors:
         self._of_upsync: dict[str, frozenset[str]] = {}
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
-        """Learn what a collector says; the placements that name it, if that is another program."""
+        """Learn what a collector says; the placements that name it, if that is another program.
+
+        One that is terminating counts as gone.
+        """
+        if obj["metadata"].get("deletionTimestamp"):
+            return self.remove(name)
         before, was_there = self.programs.get(name), self.objects.get(name)
         self.objects[name] = obj
         if was_there is not None and was_there.get("spec") == obj.get("spec"):

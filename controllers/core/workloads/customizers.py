@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from relay.core.destination.customizing import NotCustomized
 from relay.objects.customization import (
     CustomizationFailed,
     Customizer,
@@ -21,12 +22,14 @@ from relay.objects.customization import (
     has_expressions,
     read_customizer,
 )
+from relay.syncer.customizing import address_of
 from schemas import api
 from schemas.api import parse_kind
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
 from schemas.wording import some_of
 
 CUSTOMIZERS = ("edge.kubestellar.io", "customizers")
@@ -203,10 +206,16 @@ def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casti
 def _anywhere(key: ObjectKey, obj: Mapping[str, Any], customizer: Customizer) -> Iterator[Fault]:
     """What keeps an object from being customized for which no property matters."""
     try:
-        customize(key, obj, customizer, {}, "")
+        made = customize(key, obj, customizer, {}, "")
+        if not made.used:
+            address_of(made)
     except CustomizationFailed as error:
         if not error.used:
             yield _of(key, error.fault)
+    except NotCustomized as error:
+        yield _of(key, Fault("", str(error)))
+    except CodecError as error:
+        yield _of(key, Fault(error.path, error.reason, f"correct Customizer {customizer.name}"))
 
 
 def _of(key: ObjectKey, fault: Fault) -> Fault:

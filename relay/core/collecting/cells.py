@@ -74,6 +74,12 @@ def quantile_bucket(cell: Cell, rank: Fraction) -> int | None:
     return int(cell[-1][0])
 
 
+def is_upper_bound(cell: Cell, bucket: int | None) -> bool:
+    """Whether lower buckets than this one of a QUANTILE may be counted in it, for want of room."""
+    # Whoever dropped some kept as many as there may be, and so do all who merge that.
+    return len(cell) == BUCKETS_MAX and bucket == cell[0][0]
+
+
 def distinct_estimate(cell: Cell) -> int:
     """How many values there were, exactly if they are few."""
     if len(cell) < DISTINCT_HASHES:

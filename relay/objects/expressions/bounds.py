@@ -21,7 +21,11 @@ MATCHES_MAX = 4
 """The longest patterns take 70 ms each, at every evaluation."""
 VALUES_MAX = 5_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
+READ_BYTES_MAX = 64 * 1024 * 1024
+"""About 150 ms: each mention of a variable copies its value."""
 _LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
+_SMALL = ("false", "in", "inventory", "null", "propagation", "true")
+"""Words that stand for no large value, unless a loop is called so."""
 _TOKEN = re.compile(
     r"""
     (?P<space> \s+ | //[^\n]* )
@@ -56,6 +60,11 @@ class Shape:
     # Each use of a variable as the fields it goes to, at most two: those it needs of the variable.
     # An empty name is that of a field of which it matters only that it is there.
     paths: Mapping[str, frozenset[Path]]
+    # How often variables are mentioned, by how many loops are around; and those of loops.
+    mentions: tuple[int, ...]
+    own_mentions: tuple[int, ...]
+    # Whether a loop may be over what a map made.
+    remade: bool
 
     def check(self, largest: int, size: int) -> None:
         """Refuse to evaluate over values of which the largest list or map has so many items.
@@ -72,9 +81,22 @@ class Shape:
             raise TooCostly(
                 f"too costly: {self.deep} nested loops over up to {items} items; narrow the lists"
             )
-        loops = max(largest, self.written) ** self.deep
+        items = max(largest, self.written)
+        self._check_reading(items, size)
+        loops = items**self.deep
         if self.joins and (self.joins + 1) * loops * size > JOINED_BYTES_MAX:
             raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes")
+
+    def _check_reading(self, items: int, size: int) -> None:
+        """Refuse what may copy too much: each mention of a variable does, as often as it loops."""
+        times = sum(said * items**deep for deep, said in enumerate(self.mentions))
+        # What a loop is over is as large as all values once for each mention, and all its items
+        # together are as large as that.
+        copies = max(sum(self.mentions), 1) * (items if self.remade else 1)
+        own = sum(said * items ** (deep - 1) for deep, said in enumerate(self.own_mentions) if deep)
+        if (times + own * copies) * size > READ_BYTES_MAX:
+            remedy = "name fewer and smaller fields, and in loops only the loop's own variable"
+            raise TooCostly(f"too costly: it may read more than {READ_BYTES_MAX} bytes; {remedy}")
 
 
 def shape_of(text: str) -> Shape:
@@ -83,30 +105,27 @@ def shape_of(text: str) -> Shape:
         raise TooCostly(f"{len(text.encode())} bytes, at most {EXPRESSION_MAX_BYTES} are allowed")
     tokens = list(_tokens(text))
     said = [token.text for token in tokens]
-    stack: list[bool] = []
-    deep = deepest = 0
+    deepest = 0
     bound: set[str] = set()
-    loops, patterns = list[int](), list[int]()
+    loops, patterns, macros = list[int](), list[int](), list[str]()
     paths: dict[str, set[Path]] = {}
-    for at, token in enumerate(said):
-        if token in OPEN:
-            begins = said[max(at - 2, 0) : at + 1] in _LOOPS
-            if begins:
-                bound.update(said[at + 1 : at + 2])
-                loops.append(tokens[at].start)
-            stack.append(begins)
-            deep += begins
-            deepest = max(deepest, deep)
-        elif token in CLOSE and stack:
-            deep -= stack.pop()
-        if len(stack) > BRACKETS_DEEP_MAX:
-            raise TooCostly(f"brackets nested deeper than {BRACKETS_DEEP_MAX}; write it plainer")
+    mentions, own = [0] * (LOOPS_DEEP_MAX + 1), [0] * (LOOPS_DEEP_MAX + 1)
+    for at, stack in _loops_around(said):
+        token, deep = said[at], sum(map(bool, stack))
+        deepest = max(deepest, deep)
+        if deepest > LOOPS_DEEP_MAX:
+            raise TooCostly(f"{deepest} nested loops, at most {LOOPS_DEEP_MAX} are allowed")
+        if said[at] == "(" and stack[-1]:
+            bound.add(stack[-1])
+            loops.append(tokens[at].start)
+            macros.append(said[at - 1])
         if said[at : at + 2] == ["matches", "("]:
             patterns.append(deep)
         if token.isidentifier() and (not at or said[at - 1] != "."):
             paths.setdefault(token, set()).add(_path_from(said, at))
-    if deepest > LOOPS_DEEP_MAX:
-        raise TooCostly(f"{deepest} nested loops, at most {LOOPS_DEEP_MAX} are allowed")
+            declared = said[max(at - 3, 0) : at] in _LOOPS
+            if not declared and said[at + 1 : at + 2] != ["("]:
+                (own if token in stack else mentions)[deep] += token in stack or token not in _SMALL
     _check_patterns(patterns)
     shape = Shape(
         tokens=max(len(tokens), 1),
@@ -116,9 +135,26 @@ def shape_of(text: str) -> Shape:
         bound=frozenset(bound),
         calls=frozenset(calls_of(text, tokens, loops)),
         paths={name: frozenset(used) for name, used in paths.items()},
+        mentions=tuple(mentions),
+        own_mentions=tuple(own),
+        remade="map" in macros[:-1],
     )
     shape.check(0, 0)
     return shape
+
+
+def _loops_around(said: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Where each token stands; and of each open bracket the variable of its loop, "" if none."""
+    stack: list[str] = []
+    for at, token in enumerate(said):
+        if token in OPEN:
+            begins = said[max(at - 2, 0) : at + 1] in _LOOPS
+            stack.append("".join(said[at + 1 : at + 2]) if begins else "")
+        elif token in CLOSE and stack:
+            stack.pop()
+        if len(stack) > BRACKETS_DEEP_MAX:
+            raise TooCostly(f"brackets nested deeper than {BRACKETS_DEEP_MAX}; write it plainer")
+        yield at, stack
 
 
 def narrowed(value: object, paths: Iterable[Path]) -> object:

@@ -36,8 +36,8 @@ class Filter:
         """Whether it is true of these values, one for each variable that it may name."""
         shape = self._expression.shape
         try:
-            if shape.deep or shape.joins:
-                shape.check(largest_in(values.values()), len(codec.pack(dict(values))))
+            largest = largest_in(values.values()) if shape.deep or shape.joins else 0
+            shape.check(largest, len(codec.pack(dict(values))))
             for name in self._expression.variables:
                 self._values.put(name, values[name])
             return self._expression.value(self._values) is True

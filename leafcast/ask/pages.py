@@ -1,0 +1,34 @@
+"""Pages of what a node has: asked for again where that may help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from leafcast.ask.decode import BadAnswer
+from leafcast.ask.session import CallFailed, Session
+from schemas.identity import NodePath
+
+ATTEMPTS, AGAIN_SECONDS = 3, 0.5
+_PASSING = frozenset({"Busy", "NoAnswer", "NotReady", "NotServed", "Restarting", "Timeout"})
+"""Why a question may have an answer in a moment."""
+WRONG_QUESTION = "BadArguments"
+
+Page = TypeVar("Page")
+
+
+async def asked_page(
+    session: Session, path: NodePath, verb: str, read: Callable[[Any], Page], **arguments: Any
+) -> Page:
+    """What a node answers, as `read` reads it, which raises BadAnswer. Raises CallFailed."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return read(await session.call("ask", path=str(path), verb=verb, **arguments))
+        except CallFailed as failed:
+            if failed.code not in _PASSING or attempt + 1 == ATTEMPTS:
+                raise
+            await session.clock.sleep(AGAIN_SECONDS * 2**attempt)
+        except BadAnswer as error:
+            said = f"what {path} answers is no answer: {error}"
+            raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+    raise AssertionError
