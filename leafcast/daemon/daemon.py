@@ -84,7 +84,7 @@ class Daemon:
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
         )
         centre = RunningCentre(self.tree)
-        asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
+        asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
         verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
         register_approvals(self.api, self.tree)
         register_orphans(self.api, self.tree, asks)

@@ -29,7 +29,12 @@ from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey, private_key
+from relay.adapters.server.nkey_pairs import (
+    entrance_pair,
+    new_user_nkey,
+    private_key,
+    seed_entropy,
+)
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import Reach
 from relay.adapters.server.store_key import StoreKey
@@ -48,7 +53,9 @@ from relay.syncer.customizing import customized_address
 from schemas.asks import AskFault
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId, random_id
+from schemas.records import AskRecord
 from schemas.roots import Roots
+from schemas.signed_answers import signed
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
@@ -251,6 +258,13 @@ class NodeRuntime:
             self._to_use = use
             self._to_change.set()
         return said
+
+    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
+        """The answer as this node's own, by its key at its parent; the centre has none."""
+        if self._parent is None:
+            return answer
+        seed = self._own_key.seed if self._own_key is not None else self._parent.seed
+        return signed(seed_entropy(seed), self._world.tree, record, answer)
 
     async def _change_over(self, key: OwnKey) -> None:
         """Use the next key when told to; what was answered before goes out first."""

@@ -154,7 +154,7 @@ class Elsewhere:
     away: bool = False
     asked: list = field(default_factory=list)
 
-    async def ask(self, path, verb, arguments):
+    async def ask_signed(self, path, verb, arguments):
         self.asked.append(verb)
         if self.away:
             raise AskFailed(AskFault("Unreachable", f"{path} is away", str(path)))

@@ -45,7 +45,7 @@ class Bed:
         assert not self.record_keys or self.own in self.record_keys.split(), "else it is cut off"
         self._step()
 
-    async def ask(self, path, verb, arguments):
+    async def ask_signed(self, path, verb, arguments):
         assert (path, verb) == (STORE, "rekey")
         self._step()
         if self.away:

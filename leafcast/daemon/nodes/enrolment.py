@@ -311,7 +311,7 @@ class Enrolment:
     async def answer(self, path: NodePath, remedy: str) -> Json:
         """What a node says of itself; raises ApiError."""
         try:
-            answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
+            answer = checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
         except AskFailed as failed:
             answer = failed.fault
         if isinstance(answer, AskFault):

@@ -8,7 +8,7 @@ from typing import Any
 
 from controllers.nodes import enrol_nodes
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.client import CentreAsks, api_error
+from leafcast.ask.client import NOT_SIGNED, CentreAsks, api_error
 from leafcast.daemon.nodes.enrolment import Enrolment, Tree
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.asker import AskFailed
@@ -107,11 +107,13 @@ class NodeKeys:
         await enrol_nodes(self._tree.issuer(), {path: nkey})
 
     async def _asked(self, path: NodePath, arguments: Mapping[str, str]) -> dict[str, str]:
-        """The keys that the node says it has: `{nkey, next}`; raises ApiError."""
+        """The keys that the node itself says it has: `{nkey, next}`; raises ApiError."""
         try:
-            answer = await self._asks.ask(path, REKEY, arguments)
+            answer = await self._asks.ask_signed(path, REKEY, arguments)
         except AskFailed as failed:
             error = api_error(failed.fault)
+            if error.code == NOT_SIGNED:
+                raise error from failed
             remedy = "its keys are as they were, or both are good; try again when it is back"
             raise ApiError(error.code, error.message, remedy) from failed
         try:
