@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
 from relay.adapters.tls.authority import names_in
+from relay.adapters.tls.names import host_form
 from relay.adapters.tls.refusals import CertificateUnusable
 
 CHAIN_MAX = 8
@@ -54,14 +55,17 @@ def check_authorities(authorities: str, what: str) -> None:
 
 def covers(certificate: x509.Certificate, name: str) -> bool:
     """Whether a host of this name or address may show the certificate."""
+    wanted = host_form(name)
+    served = set(map(host_form, _names(certificate)))
+    parent = "" if _is_address(wanted) else wanted.partition(".")[2]
+    return wanted in served or (bool(parent) and f"*.{parent}" in served)
+
+
+def _is_address(name: str) -> bool:
     try:
-        address = ipaddress.ip_address(name)
+        return bool(ipaddress.ip_address(name))
     except ValueError:
-        wanted = name.lower().rstrip(".")
-        parent = wanted.partition(".")[2]
-        served = {served.lower() for served in _names(certificate)}
-        return wanted in served or (bool(parent) and f"*.{parent}" in served)
-    return str(address) in _names(certificate)
+        return False
 
 
 def _names(certificate: x509.Certificate) -> list[str]:
