@@ -51,7 +51,7 @@ PIN = pin_of(BUNDLE.tree, BUNDLE.roots, b"")
 TOKEN = Token(b"s" * 16, BUNDLE.tree, PIN, PATH)
 ANY = Token(b"s" * 16, BUNDLE.tree, PIN)
 REQUEST = JoinRequest(PATH, "U" * 56, "till", b"csr")
-ASKED = sign_request(TOKEN, REQUEST)
+ASKED = sign_request(TOKEN, REQUEST, b"e" * 32)
 GRANT = Grant(BUNDLE.tree, PATH, False, ("nats://x",), BUNDLE.roots, b"", {"a": "b"}, (PATH,))
 ANSWERS = (
     JoinAnswer(PENDING, ASKED.digest, "why", "what to do", 7),

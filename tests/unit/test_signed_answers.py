@@ -85,6 +85,9 @@ class Bed:
     def record(self, path):
         return SimpleNamespace(nkey=self.record_keys) if path == EMEA else None
 
+    def holders(self):
+        return {self.record_keys: EMEA}
+
     async def admitted(self, _nkeys):
         return False
 
