@@ -122,7 +122,11 @@ class Daemon:
             self.tree,
             asks,
             self._clock,
-            lambda: [*certificates(place), *self._admission.expiries()],
+            lambda states: [
+                *certificates(place),
+                *self._admission.expiries(),
+                *self._unclaimed.expiries(states),
+            ],
             lambda: troubles(place, self._clock.now().wall_ms),
         )
 

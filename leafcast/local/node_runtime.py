@@ -19,6 +19,7 @@ from leafcast.local.attached_cluster import AttachedCluster
 from leafcast.local.believed import goes_on
 from leafcast.local.credentials.files import CredentialsUnusable
 from leafcast.local.credentials.node_certificate import NodeCertificate
+from leafcast.local.credentials.own_certificate import validity
 from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
@@ -517,6 +518,8 @@ class NodeRuntime:
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""
         said = host_status(self._world.clock, self._folder, self._server)
+        if self._certificate is None and self._reach is not None and self._reach.tls is not None:
+            said |= validity(self._reach.tls)
         return {**said, "storeRemovals": self._removals}
 
     def _note(self, noted: Noted) -> None:

@@ -6,12 +6,15 @@ import pytest
 
 from leafcast.daemon.nodes import unclaimed
 from leafcast.daemon.nodes.unclaimed import UnclaimedBundles
+from leafcast.doctor.checks import checks
+from leafcast.doctor.findings import Facts
 from leafcast.local.backup import PENDING
 from relay.core.events import Instant
 from schemas.identity import NodePath
 from schemas.records import NodeRecord, Source
 from schemas.reports import NEVER_JOINED
 
+NOW, DAY = 1_800_000_000_000, 86_400_000
 LATE, HERE = NodePath.parse("/emea/late"), NodePath.parse("/emea/here")
 LOCAL = NodePath.parse("/emea/local")
 
@@ -66,6 +69,20 @@ async def test_only_who_never_joined_with_that_very_key_is_shut_out(tmp_path, is
     assert await again.void_expired(1001) == [LATE]
     assert issued == {LATE: ""}
     assert await again.void_expired(9999) == []
+
+
+def test_bundles_that_nobody_came_with_are_told_of_before_they_end(tmp_path):
+    made = bundles(tmp_path, {LATE: "U1", HERE: "U2"})
+    made.handed_out(LATE, "U1", NOW + DAY)
+    made.handed_out(HERE, "U2", NOW + DAY)
+    states = {str(LATE): NEVER_JOINED, str(HERE): "up"}
+
+    def told(now_ms):
+        facts = Facts(now_ms, "", 10**12, expiries=made.expiries(states))
+        return [(it.state, it.about) for it in checks(facts) if it.group == "Expiry"]
+
+    assert told(NOW) == [("ok", "")]
+    assert told(NOW + DAY * 3 // 4) == [("warning", str(LATE))]
 
 
 async def test_a_newer_key_is_none_of_an_old_bundles(tmp_path, issued):

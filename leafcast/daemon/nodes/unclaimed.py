@@ -19,6 +19,7 @@ from typing import Any
 from controllers.nodes import enrol_nodes, nodes
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.enrolment import Enrolment, States, Tree
+from leafcast.doctor.findings import Expiry
 from leafcast.local.backup import PENDING
 from relay.atomic_file import atomic_write
 from relay.ports import BusBroken, Clock
@@ -31,6 +32,8 @@ LOOK_SECONDS = 2.0
 """So much later than its end a bundle may still be joined with by who has a program of his own."""
 ANEW_MS = 86_400_000
 """So long all may come of whom the centre does not know whether they did."""
+VALID_MS = 86_400_000
+"""For so long a bundle is made, unless one says otherwise."""
 
 log = logging.getLogger("leafcast")
 
@@ -88,6 +91,22 @@ class UnclaimedBundles:
             log.info("nobody joined as %s in time: its bundle is void", where)
         self._keep({path: it for path, it in self._until.items() if path not in due})
         return void
+
+    def expiries(self, states: Mapping[str, str]) -> list[Expiry]:
+        """The bundles that someone may still join with, by the state of each node."""
+        return [
+            Expiry(
+                f"the bundle for {path}",
+                until_ms - VALID_MS,
+                until_ms,
+                "nobody joined with it yet, and nobody can afterwards",
+                f"join with it, or make another with leafcast node add {path} --replace --bundle",
+                needed=False,
+                about=path,
+            )
+            for path, (_, until_ms) in self._until.items()
+            if states.get(path) == NEVER_JOINED
+        ]
 
     def _begin_anew(self, now_ms: int) -> None:
         """Once, if it is not known who joined, or what was handed out; raises BusBroken."""
