@@ -27,11 +27,17 @@ def signed(
 
 
 def is_signed(nkeys: Iterable[str], tree: TreeId, ask: AskRecord, answer: object) -> bool:
-    """Whether a holder of one of these nkeys (`U...`) says all of this to this question."""
+    """Whether a holder of one of these nkeys (`U...`) says all of this to this question.
+
+    The answer is any value of msgpack.
+    """
     if not isinstance(answer, Mapping):
         return False
     said = {name: value for name, value in answer.items() if name != SIGNATURE}
-    data = _said(tree, ask, said)
+    try:
+        data = _said(tree, ask, said)
+    except ValueError:  # It is read deeper than it is written.
+        return False
     return any(nkey_signed(nkey, data, answer.get(SIGNATURE)) for nkey in nkeys)
 
 

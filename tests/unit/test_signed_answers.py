@@ -184,6 +184,12 @@ async def test_a_relay_that_says_taken_for_a_node_is_not_believed(bed):
         await bed.certifying().first(EMEA, bed.own.request())
 
 
+def test_an_answer_that_is_deeper_than_can_be_written_is_not_believed():
+    record = SimpleNamespace(path=EMEA, verb=REKEY, source=SimpleNamespace(name="a" * 26))
+    deep = codec.unpack(b"\x81\xa1a" + b"\x91" * 900 + b"\xc0", lists=True)
+    assert not signed_answers.is_signed([OLD[1]], TREE, record, deep)
+
+
 async def test_the_centre_answers_itself_and_a_node_without_key_signs_nothing(bed):
     bed.relay = without_signature
     assert await bed.asks.ask_signed(NodePath(), NODE, {})
