@@ -78,7 +78,7 @@ async def asker(file: Path) -> None:
     lines = [line.split() for line in file.read_text().splitlines()]
     url, tokens = lines[0][0], [read_token(token) for _, token in lines]
     dice, clock = SystemDice(), SystemClock()
-    nkeys = {token.token_id: new_user_nkey(dice.entropy(32))[1] for token in tokens}
+    keys = {token.token_id: dice.entropy(32) for token in tokens}
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
     link = ParentLink((url,), entrance_pair(tokens[0].tree)[0], "asking.all", unchecked=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -94,16 +94,20 @@ async def asker(file: Path) -> None:
             loop = asyncio.get_running_loop()
             while word := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
                 began = time.perf_counter()
-                await _all_asked(client, tokens, nkeys, word)
+                await _all_asked(client, tokens, keys, word)
                 print(time.perf_counter() - began, flush=True)
 
 
-async def _all_asked(client: Client, tokens: list[Token], nkeys: dict[str, str], word: str) -> None:
+async def _all_asked(
+    client: Client, tokens: list[Token], keys: dict[str, bytes], word: str
+) -> None:
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def until_answered(token: Token) -> None:
         assert token.path is not None
-        request = sign_request(token, JoinRequest(token.path, nkeys[token.token_id], "bench"))
+        key = keys[token.token_id]
+        asked = JoinRequest(token.path, new_user_nkey(key)[1], "bench")
+        request = sign_request(token, asked, key)
         while True:
             async with limit:
                 try:

@@ -119,6 +119,12 @@ def nodes(issuer: Issuer) -> list[NodeRecord]:
     return sorted(records, key=lambda item: item.path)
 
 
+def nkeys_of(issuer: Issuer, path: NodePath) -> tuple[str, ...]:
+    """The public keys that a node may have; none of one that is none, or is revoked."""
+    record = node_record(issuer, path)
+    return tuple(record.nkey.split()) if record is not None else ()
+
+
 def node_record(issuer: Issuer, path: NodePath) -> NodeRecord | None:
     """The record of a node in force."""
     return node_in(issuer.records, issuer.tree, path)

@@ -63,7 +63,10 @@ class _Waiting:
 
 
 class Asker:
-    """Serves the asks that pass one node; `node` gives the state machine of its run."""
+    """Serves the asks that pass one node; `node` gives the state machine of its run.
+
+    `remembered` is which asks were answered, for an asker that takes the place of a former one.
+    """
 
     def __init__(
         self,
@@ -71,11 +74,13 @@ class Asker:
         node: Callable[[], Node],
         clock: Clock,
         answerers: Mapping[str, Answerer],
+        remembered: dict[str, int] | None = None,
     ) -> None:
         self._bus = bus
         self._node = node
         self._clock = clock
         self._answerers = dict(answerers)
+        self._remembered = {} if remembered is None else remembered
         self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
         self._waiting: dict[str, _Waiting] = {}
         self._router: AskRouter | None = None
@@ -89,7 +94,7 @@ class Asker:
 
     async def run(self) -> None:
         """Serve until cancelled; the node must have started. Raises BusBroken (in a group)."""
-        self._router = AskRouter(self._bus.path, self._node())
+        self._router = AskRouter(self._bus.path, self._node(), self._remembered)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(), name=f"asks {self._bus.path}")

@@ -1,7 +1,8 @@
 """Answers to asks, on their way up: a receipt at once, then the answer in parts of bounded size.
 
-An ask goes down as a signed `AskRecord`. What comes back is not signed: its author is the account
-it came through, as with reports.
+An ask goes down as a signed `AskRecord`. The parts that come back are not signed: their author is
+the account they came through, as with reports. What a node answers to `node`, `certify` and `rekey`
+is signed within them (schemas.signed_answers), since the centre acts on it.
 """
 
 from __future__ import annotations

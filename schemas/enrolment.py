@@ -1,7 +1,8 @@
 """What a node that asks to be let in says, and what it is answered.
 
 A request is signed with the key that follows from the token, so the centre knows who asks; whoever
-sees it cannot make another of it. An answer travels sealed under a key that only the centre and the
+sees it cannot make another of it. The key that is asked with signs it, too: nobody asks with the
+public half of another's. An answer travels sealed under a key that only the centre and the
 token's holder can derive: nobody on the way can make one up, or read it. What cannot be answered
 so, because no token is known, is told in a word in clear, for which no one vouches.
 """
@@ -17,6 +18,7 @@ from nacl.secret import SecretBox
 from nacl.signing import VerifyKey
 
 from schemas.identity import NodePath, TreeId
+from schemas.nkey_signing import nkey_signature, nkey_signed
 from schemas.refusals import RecordRefused
 from schemas.roots import Roots, check_pinned
 from schemas.tokens import Token, answer_key, is_token_id, pin_of, token_id
@@ -62,6 +64,8 @@ class SignedRequest(WireRecord, frozen=True):
     token: str
     payload: bytes
     signature: bytes
+    # By the nkey that is asked with.
+    proof: bytes = b""
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
@@ -83,6 +87,10 @@ class SignedRequest(WireRecord, frozen=True):
         except (BadSignatureError, ValueError, TypeError):
             return None
         return decode(JoinRequest, self.payload, REQUEST_MAX_BYTES)
+
+    def holds(self, tree: TreeId, nkey: str) -> bool:
+        """Whether who asks has the private half of the nkey, too."""
+        return nkey_signed(nkey, _proven(tree, self.token, self.payload), self.proof)
 
 
 class Grant(WireRecord, frozen=True):
@@ -151,11 +159,12 @@ class NoAnswer(Exception):
     word: str
 
 
-def sign_request(token: Token, request: JoinRequest) -> SignedRequest:
-    """The request, as the token's holder makes it."""
+def sign_request(token: Token, request: JoinRequest, entropy: bytes) -> SignedRequest:
+    """The request, as the token's holder makes it, who has the nkey: 32 bytes, as its seed says."""
     payload = encode(request)
     signature = token.key.sign(_signed(token.tree, token.token_id, payload)).signature
-    return SignedRequest(VERSION, token.token_id, payload, signature)
+    proof = nkey_signature(entropy, _proven(token.tree, token.token_id, payload))
+    return SignedRequest(VERSION, token.token_id, payload, signature, proof)
 
 
 def seal_answer(public: bytes, answer: JoinAnswer, nonce: bytes) -> bytes:
@@ -198,3 +207,7 @@ def read_answer(data: bytes) -> SealedAnswer:
 
 def _signed(tree: TreeId, token: str, payload: bytes) -> bytes:
     return f"leafcast/enrol/{VERSION}\0{tree}\0{token}\0".encode() + payload
+
+
+def _proven(tree: TreeId, token: str, payload: bytes) -> bytes:
+    return f"leafcast/enrol-key/{VERSION}\0{tree}\0{token}\0".encode() + payload

@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
-from controllers.nodes import add_node, nodes
+from controllers.nodes import add_node, nkeys_of, nodes
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.handlers import answerers
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
-from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
+from relay.adapters.server.nkey_pairs import new_user_nkey, private_key, seed_entropy
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.asker import Asker
@@ -32,8 +33,9 @@ from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
 from schemas.identity import MailKey, NodePath, mail_key, random_id
-from schemas.records import API_PLACEMENT
+from schemas.records import API_PLACEMENT, AskRecord
 from schemas.reports import Count
+from schemas.signed_answers import signed
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
@@ -49,6 +51,7 @@ class Asked:
     driver: Driver
     syncer: Syncer | None
     cluster: SimulatedCluster | None
+    tree: MemoryTree
 
     @property
     def node(self) -> Node:
@@ -68,6 +71,11 @@ class Asked:
 
     def certificate_request(self) -> str:
         return ""
+
+    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
+        seed = self.tree.seeds.get(self.path)
+        tree = self.tree.keys.tree
+        return signed(seed_entropy(seed), tree, record, answer) if seed else answer
 
     async def read_copies(self, child: str, first: int) -> CopiesPage:
         return await self.bus.read_copies(child, first)
@@ -191,7 +199,7 @@ class MemoryTree:
             tasks.append(group.create_task(self._bring_up(cluster, bus, driver)))
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
-        asked = Asked(path, attached, bus, driver, syncer, self.clusters.get(path))
+        asked = Asked(path, attached, bus, driver, syncer, self.clusters.get(path), self)
         asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
         tasks.append(group.create_task(asker.run()))
         return driver
@@ -259,7 +267,8 @@ class MemoryTree:
     def asks(self) -> CentreAsks:
         """The centre's way to ask any node."""
         asker = self.askers[NodePath()]
-        return CentreAsks(lambda: asker, lambda: self.keys, self.clock, self.dice)
+        nkeys = partial(nkeys_of, self.controllers.issuer)
+        return CentreAsks(lambda: asker, lambda: self.keys, self.clock, self.dice, nkeys)
 
 
 @asynccontextmanager

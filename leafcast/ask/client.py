@@ -14,22 +14,27 @@ from schemas.asks import GET, AskFault
 from schemas.content.answer_sealing import AnswerKey
 from schemas.identity import NodePath, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.signed_answers import is_signed
 
 EXPIRES_MS = 60_000
 
+NOT_SIGNED = "NotSigned"
 _REMEDIES = {
     "Unreachable": "try again when it is back; `leafcast tree` shows who is reached",
     "NoSuchNode": "`leafcast node list` shows the nodes there are",
     "Busy": "ask again in a moment",
     "NoAnswer": "ask again",
     "NoCluster": "name an edge: `leafcast tree` shows them",
+    NOT_SIGNED: "nothing was changed; start that node with this version of leafcast, and if it "
+    "has that, do not trust the relays above it",
 }
 
 
 class CentreAsks:
     """Asks put by the centre; each is for one verb and one path, expires, and brings a key.
 
-    `asker` and `keys` are those of the centre's run now; they raise BusBroken between runs.
+    `asker` and `keys` are those of the centre's run now, `nkeys` the public keys that the node
+    record of a path names; they raise BusBroken between runs.
     """
 
     def __init__(
@@ -38,14 +43,36 @@ class CentreAsks:
         keys: Callable[[], CentreKeys],
         clock: Clock,
         dice: Dice,
+        nkeys: Callable[[NodePath], tuple[str, ...]],
     ) -> None:
         self._asker = asker
         self._keys = keys
+        self._nkeys = nkeys
         self._clock = clock
         self._dice = dice
 
     async def ask(self, path: NodePath, verb: str, arguments: Mapping[str, str]) -> Any:
-        """The answer of the node at `path`, a JSON value; raises AskFailed."""
+        """The answer of the node at `path`, a JSON value; raises AskFailed.
+
+        Each relay on the way could give it: it is to be shown, and not to be acted on.
+        """
+        return (await self._ask(path, verb, arguments))[1]
+
+    async def ask_signed(self, path: NodePath, verb: str, arguments: Mapping[str, str]) -> Any:
+        """The answer that the node itself gives, by a key of its record; raises AskFailed.
+
+        The centre has no such key, and there is nobody on the way to it.
+        """
+        record, answer = await self._ask(path, verb, arguments)
+        tree = self._keys().tree
+        if not path.is_root and not is_signed(self._nkeys(path), tree, record, answer):
+            message = f"what came as the answer of {path} is not signed by its key"
+            raise AskFailed(AskFault(NOT_SIGNED, message, str(path)))
+        return answer
+
+    async def _ask(
+        self, path: NodePath, verb: str, arguments: Mapping[str, str]
+    ) -> tuple[AskRecord, Any]:
         keys = self._keys()
         now_ms = self._clock.now().wall_ms
         key = AnswerKey(self._dice.entropy(32))
@@ -61,7 +88,7 @@ class CentreAsks:
             answer_key=key.public,
         )
         envelope = keys.signing.seal("ask", encode_payload(record))
-        return await self._asker().ask(record.source.name, verb, envelope, key)
+        return record, await self._asker().ask(record.source.name, verb, envelope, key)
 
     async def serve(self, path: str, verb: str = GET, **arguments: Any) -> Any:
         """The verb `ask` of the daemon; raises ApiError, or BadIdentity for a path that is none.

@@ -77,6 +77,10 @@ class AskedNode(Protocol):
         """Its key at its parent, and the one that is to take its place; raises AskFailed."""
         ...
 
+    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
+        """The answer as the node's own, by its key at its parent; see schemas.signed_answers."""
+        ...
+
     async def read_copies(self, child: str, first: int) -> CopiesPage:
         """What a child brought up; see relay.ports.Bus."""
         ...
@@ -88,14 +92,14 @@ def answerers(
     """What a node that runs here answers to asks for it; `place` adds how it is where it runs."""
     path = str(runtime.path)
 
-    async def node(_record: AskRecord) -> object:
+    async def node(record: AskRecord) -> object:
         driver = runtime.driver
         assert driver is not None
         role = "edge" if runtime.attached else "relay"
         said = node_answer(driver.node, path)
         for name, figures in _counted_by_child(driver.node).items():
             said["children"][name]["counts"] = figures
-        return {
+        told = {
             **said,
             "role": "centre" if runtime.path.is_root else role,
             "version": version("leafcast"),
@@ -107,6 +111,7 @@ def answerers(
             "noted": dict(driver.counters.noted),
             **place(),
         }
+        return runtime.sign(record, told)
 
     async def status(record: AskRecord) -> object:
         if runtime.node is None:
@@ -121,7 +126,7 @@ def answerers(
     async def certify(record: AskRecord) -> object:
         said = record.arguments
         await runtime.take_certificate(said.get("certificate", ""), said.get("authority", ""))
-        return {"taken": True}
+        return runtime.sign(record, {"taken": True})
 
     async def orphans(record: AskRecord) -> object:
         if runtime.node is None:
@@ -129,7 +134,7 @@ def answerers(
         return orphans_answer(runtime.node, record.arguments)
 
     async def rekey(record: AskRecord) -> object:
-        return await runtime.rekey(record.arguments)
+        return runtime.sign(record, await runtime.rekey(record.arguments))
 
     return {
         REKEY: rekey,

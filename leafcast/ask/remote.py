@@ -32,6 +32,8 @@ _OWN_FIGURES = (
     "disbelieved",
     "storeRemovals",
     "objectsApplied",
+    "certificateSinceMs",
+    "certificateUntilMs",
 )
 TEXT_MAX_CHARACTERS, TEXTS_MAX = 1000, 16
 AUTHORITIES_MAX_CHARACTERS = 32 * 1024

@@ -84,7 +84,7 @@ class Daemon:
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
         )
         centre = RunningCentre(self.tree)
-        asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
+        asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
         verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
         register_approvals(self.api, self.tree)
         register_orphans(self.api, self.tree, asks)
@@ -122,7 +122,11 @@ class Daemon:
             self.tree,
             asks,
             self._clock,
-            lambda: [*certificates(place), *self._admission.expiries()],
+            lambda states: [
+                *certificates(place),
+                *self._admission.expiries(),
+                *self._unclaimed.expiries(states),
+            ],
             lambda: troubles(place, self._clock.now().wall_ms),
         )
 

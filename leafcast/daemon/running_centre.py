@@ -7,6 +7,7 @@ from typing import TypeVar
 from controllers.centre import Controllers
 from controllers.issuing import Issuer
 from controllers.keys import CentreKeys
+from controllers.nodes import nkeys_of
 from leafcast.local.tree import LocalTree
 from relay.asker import Asker
 from relay.ports import BusBroken, Space
@@ -31,6 +32,10 @@ class RunningCentre:
 
     def issuer(self) -> Issuer:
         return self.controllers().issuer
+
+    def nkeys(self, path: NodePath) -> tuple[str, ...]:
+        """The public keys that the node of a path may have."""
+        return nkeys_of(self.issuer(), path)
 
     def tree_id(self) -> TreeId:
         return self.keys().tree

@@ -28,6 +28,7 @@ from relay.adapters.server.nkey_pairs import (
     entrance_pair,
     new_user_nkey,
     public_nkey,
+    seed_entropy,
 )
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.connection import Client, space_connection
@@ -125,8 +126,9 @@ class JoinRequester:
             asked = self._remembered()
             self._key, said = public_nkey(asked.seed), platform.node()[:SAID_MAX]
             request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
+            signed = sign_request(self._token, request, seed_entropy(asked.seed))
             try:
-                grant = await self._ask(sign_request(self._token, request))
+                grant = await self._ask(signed)
             finally:
                 shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
             bundle = self._bundle(grant, asked.seed)

@@ -28,12 +28,13 @@ FORMAT = 1
 MANIFEST = "backup.json"
 PENDING = "restore.tar"
 """In a data directory: what the next start of the centre restores."""
-KEYS, TLS = "keys", "tls"
+KEYS, TLS, TOKENS = "keys", "tls", "tokens"
 # Nodes that joined believe the authority: another one would let none of them in.
 TREE_FILES = (
     "tree.json",
     "spaces.json",
     "listen.json",
+    "bundles.json",
     *(f"{TLS}/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
 )
 RELAY, SPACE = "relay", "space"
@@ -98,11 +99,14 @@ def place_backup(file: Path, place: DataDir, *, force: bool = False) -> Backup:
             remedy = "say --force to replace what its centre holds, or name another --data-dir"
             raise BackupUnusable(file, f"there is a tree in {place.folder}", remedy)
         try:
-            for folder in (place.keys, place.folder / TLS):
+            for folder in (place.keys, place.folder / TLS, place.folder / TOKENS):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for member in tar.getmembers():
-                if member.name.startswith(f"{KEYS}/") or member.name in TREE_FILES:
-                    _extract(tar, member, place.folder / _checked(file, member.name))
+                target = place.folder / _checked(file, member.name)
+                # A token that lies there may have been used since.
+                token = member.name.startswith(f"{TOKENS}/") and not target.exists()
+                if token or member.name.startswith(f"{KEYS}/") or member.name in TREE_FILES:
+                    _extract(tar, member, target)
             shutil.copyfile(file, place.folder / PENDING)
             (place.folder / PENDING).chmod(0o600)
         except OSError as error:
@@ -169,9 +173,10 @@ async def _add_streams(
 
 
 def _add_files(tar: tarfile.TarFile, place: DataDir) -> str:
-    """Keys and what says of the tree how it is laid out; the tree's id."""
-    for source in sorted(place.keys.glob("*.json")):
-        tar.add(source, f"{KEYS}/{source.name}")
+    """Keys, tokens, and what says of the tree how it is laid out; the tree's id."""
+    for name in (KEYS, TOKENS):
+        for source in sorted((place.folder / name).glob("*.json")):
+            tar.add(source, f"{name}/{source.name}")
     for one in TREE_FILES:
         if (place.folder / one).exists():
             tar.add(place.folder / one, one)

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
-from relay.adapters.tls.names import is_host
+from relay.adapters.tls.names import host_form, is_host
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
 from schemas.identity import NodePath
@@ -54,7 +54,7 @@ class Listening:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names that children call."""
-        return tuple(dict.fromkeys(urlsplit(url).hostname or "" for url in self.urls))
+        return tuple(dict.fromkeys(host_form(urlsplit(url).hostname or "") for url in self.urls))
 
     @property
     def served_names(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def _url(text: str) -> str:
         raise ListenRefused(text, "nothing listens on port 0")
     if parts.scheme == "wss":
         return whole
-    return f"tls://{_host(host)}:{port or LEAF_PORT}"
+    return f"tls://{_host(host_form(host))}:{port or LEAF_PORT}"
 
 
 def _host(name: str) -> str:

@@ -19,6 +19,7 @@ from leafcast.local.attached_cluster import AttachedCluster
 from leafcast.local.certificate_lists import overlap
 from leafcast.local.credentials.files import CredentialsUnusable
 from leafcast.local.credentials.node_certificate import NodeCertificate
+from leafcast.local.credentials.own_certificate import validity
 from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
@@ -29,7 +30,12 @@ from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey, private_key
+from relay.adapters.server.nkey_pairs import (
+    entrance_pair,
+    new_user_nkey,
+    private_key,
+    seed_entropy,
+)
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.server.reach import Reach
 from relay.adapters.server.store_key import StoreKey
@@ -48,7 +54,9 @@ from relay.syncer.customizing import customized_address
 from schemas.asks import AskFault
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId, random_id
+from schemas.records import AskRecord
 from schemas.roots import Roots
+from schemas.signed_answers import signed
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
@@ -135,6 +143,7 @@ class NodeRuntime:
         self._before = before
         self._external = external
         self.asker: Asker | None = None
+        self._answered: dict[str, int] = {}
         self._known = KnownChildren(folder)
         self._own_key: OwnKey | None = None
         if parent is not None and keep_seed is not None:
@@ -251,6 +260,13 @@ class NodeRuntime:
             self._to_use = use
             self._to_change.set()
         return said
+
+    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
+        """The answer as this node's own, by its key at its parent; the centre has none."""
+        if self._parent is None:
+            return answer
+        seed = self._own_key.seed if self._own_key is not None else self._parent.seed
+        return signed(seed_entropy(seed), self._world.tree, record, answer)
 
     async def _change_over(self, key: OwnKey) -> None:
         """Use the next key when told to; what was answered before goes out first."""
@@ -454,7 +470,7 @@ class NodeRuntime:
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )
         answers = answerers(self, self.standing)
-        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers)
+        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers, self._answered)
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if self._target is not None:
@@ -502,6 +518,8 @@ class NodeRuntime:
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""
         said = host_status(self._world.clock, self._folder, self._server)
+        if self._certificate is None and self._reach is not None and self._reach.tls is not None:
+            said |= validity(self._reach.tls)
         return {**said, "storeRemovals": self._removals}
 
     def _note(self, noted: Noted) -> None:

@@ -29,7 +29,8 @@ class AnswerKey:
     def open(self, answer: bytes) -> bytes:
         """The answer, also one in clear of a node that seals none; raises RecordRefused.
 
-        Nobody signs an answer, so who gives a clear one in the place of a sealed one gains nothing.
+        Everyone on the way can seal an answer of his own, so who gives a clear one gains nothing:
+        what is to be believed is signed within (schemas.signed_answers).
         """
         if not answer.startswith(_SEALED):
             return answer

@@ -16,12 +16,15 @@ from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
 from leafcast.join.join_request import JoinRequester, read_pending, request_text
+from leafcast.local.credentials.own_certificate import validity
 from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.listening import Listening, keep_listening
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.link_trouble import trouble_of
-from relay.adapters.server.nkey_pairs import BadNkey
+from relay.adapters.server.nkey_pairs import BadNkey, public_nkey, seed_entropy
+from relay.adapters.server.reach import TlsFiles
 from relay.adapters.tls.authority import Authority
+from schemas import codec
 from schemas.codec import from_json
 from schemas.enrolment import (
     GRANTED,
@@ -39,7 +42,9 @@ from schemas.enrolment import (
     seal_answer,
     sign_request,
 )
+from schemas.records import API_ASK, AskRecord, Source
 from schemas.refusals import BadIdentity, CodecError, RecordRefused, WireRefused
+from schemas.signed_answers import is_signed, signed
 from schemas.tokens import Token, TokenRefused, answer_key, pin_of, read_token
 from schemas.wire import encode
 from tests.fuzz.files import SEED, file
@@ -51,13 +56,17 @@ PIN = pin_of(BUNDLE.tree, BUNDLE.roots, b"")
 TOKEN = Token(b"s" * 16, BUNDLE.tree, PIN, PATH)
 ANY = Token(b"s" * 16, BUNDLE.tree, PIN)
 REQUEST = JoinRequest(PATH, "U" * 56, "till", b"csr")
-ASKED = sign_request(TOKEN, REQUEST)
+ASKED = sign_request(TOKEN, REQUEST, b"e" * 32)
 GRANT = Grant(BUNDLE.tree, PATH, False, ("nats://x",), BUNDLE.roots, b"", {"a": "b"}, (PATH,))
 ANSWERS = (
     JoinAnswer(PENDING, ASKED.digest, "why", "what to do", 7),
     JoinAnswer(GRANTED, ASKED.digest, grant=GRANT),
 )
 CERTIFICATE = Authority.make("tree", 1_800_000_000_000).certificate
+ASK = AskRecord(
+    Source(API_ASK, BUNDLE.tree, "", "ask"), 1, "", "", (), "node", PATH, 9, {"make": "next"}
+)
+SAID = signed(seed_entropy(SEED), BUNDLE.tree, ASK, {"nkey": public_nkey(SEED), "next": ""})
 ONE = HandedOut(
     TOKEN.public,
     str(PATH),
@@ -83,6 +92,7 @@ def request(data: bytes) -> None:
         assert read_request(encode(found)) == found
         said = found.verified(BUNDLE.tree, TOKEN.public)
         if said is not None:
+            found.holds(BUNDLE.tree, said.nkey)
             admissions = Admissions([ONE])
             admissions.judge(ONE.token, said, 8)
             admissions.check()
@@ -155,8 +165,17 @@ def wishes(data: bytes) -> None:
                     assert one.admits(wish.wanted.path)
 
 
+def signed_answer(data: bytes) -> None:
+    """What came as a node's answer; whoever is on the way may have made it."""
+    with suppress(CodecError):
+        value = codec.unpack(data, lists=True)
+        believed = is_signed([public_nkey(SEED)], BUNDLE.tree, ASK, value)
+        assert not believed or value == SAID
+
+
 def expiring(at: Path) -> None:
     """A certificate that the user keeps himself."""
+    validity(TlsFiles(at / "own.pem", at / "own.key"))
     keep_listening(at, Listening(("tls://x:7422",), str(at / "own.pem"), "own.key"))
     try:
         list(certificates(DataDir(at)))
@@ -200,6 +219,7 @@ TARGETS = {
         "any.join", invitation, (InvitationUnusable, TokenRefused), f"nats://x:1 {TOKEN.text}"
     ),
     "expiring": file("own.pem", expiring, (), CERTIFICATE),
+    "signed_answer": Target(signed_answer, lambda: [codec.pack(SAID)], Form.MSGPACK),
     "wishes": Target(wishes, lambda: [b'"/emea/store-*"', b'"/emea/s1"'], Form.JSON),
     "link_log": Target(
         log, lambda: [b"[1] Leafnode connection created", b"Authorization Violation"]

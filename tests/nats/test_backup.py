@@ -1,9 +1,12 @@
 """A centre's backup: what was there when it was written is there again, and nothing else."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from controllers.core.access.admissions import HandedOut
+from leafcast.daemon.nodes.handed_out import HandedOutFiles
 from leafcast.data_dir import DataDir
 from leafcast.local.backup import (
     PENDING,
@@ -18,10 +21,14 @@ from leafcast.local.backup import (
 from leafcast.local.credentials.authorities import load_or_make_authorities
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from schemas.identity import TreeId
+from schemas.identity import KeyId, TreeId, random_id
+from schemas.roots import Roots
 from tests.unit.centre_world import USER, config, config_key
 
 pytestmark = pytest.mark.nats
+
+
+TOKEN = HandedOut(b"p" * 32, "/late", Roots({KeyId(random_id(b"r" * 16)): b"k" * 32}), 1_000, 9_000)
 
 
 class Centre:
@@ -66,6 +73,8 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         identity = await old.space.identity()
         before = await old.space.get(config_key("a", "default"))
         authority = load_or_make_authorities(old.place.folder, TreeId("a" * 26), 1_000).signing
+        HandedOutFiles(old.place.folder).keep([TOKEN])
+        (old.place.folder / "bundles.json").write_text('{"/late": ["U1", 1000]}')
         await write_backup(file, old.place, old.server, 1_000)
         assert file.stat().st_mode & 0o077 == 0
         await old.relay.jetstream().publish("own.a", b"later")
@@ -75,6 +84,10 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         assert (
             load_or_make_authorities(tmp_path / "new", TreeId("a" * 26), 1_000).signing == authority
         )
+        assert HandedOutFiles(tmp_path / "new").read() == [TOKEN]
+        assert json.loads((tmp_path / "new" / "bundles.json").read_text()) == {
+            "/late": ["U1", 1000]
+        }
         new = await Centre(grove, tmp_path / "new").start("/other")
         await new.make_ledger(b"another")
         assert await restore_pending(new.place, new.server)
@@ -85,6 +98,19 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         # Once, and not at each start.
         assert not (new.place.folder / PENDING).exists()
         assert not await restore_pending(new.place, new.server)
+
+
+async def test_a_token_that_was_used_since_the_backup_stays_used(grove, tmp_path):
+    file, used = tmp_path / "backup.tar", replace(TOKEN, void_ms=2_000)
+    async with grove:
+        centre = await Centre(grove, tmp_path / "tree").start()
+        centre.make_keys("a" * 26)
+        files = HandedOutFiles(centre.place.folder)
+        files.keep([TOKEN])
+        await write_backup(file, centre.place, centre.server, 1_000)
+    files.keep([used])
+    place_backup(file, centre.place, force=True)
+    assert files.read() == [used]
 
 
 async def test_a_tree_that_is_there_is_replaced_only_by_force(grove, tmp_path):

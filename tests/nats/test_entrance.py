@@ -43,7 +43,7 @@ TREE = TreeId(random_id(b"t" * 16))
 SEED, NKEY = entrance_pair(TREE)
 PATH = NodePath.parse("/ra/store-7")
 TOKEN = Token(b"s" * 16, TREE, b"p" * 16, PATH)
-REQUEST = sign_request(TOKEN, JoinRequest(PATH, "U" + "A" * 55))
+REQUEST = sign_request(TOKEN, JoinRequest(PATH, "U" + "A" * 55), b"e" * 32)
 ANSWER = JoinAnswer(PENDING, REQUEST.digest, again_seconds=2)
 
 

@@ -5,8 +5,9 @@ import os
 import shutil
 import socket
 import subprocess
+from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,36 @@ async def test_a_link_goes_out_through_a_connect_proxy(grove: Grove, tmp_path, c
         words = await refusal_of(f"wss://localhost:{port}/no", link.proxy)
         assert words in ("404 Not Found", "403 Forbidden")
         assert await refusal_of(url, link.proxy) == await refusal_of(away.urls[0], link.proxy) == ""
+
+
+class WayOut:
+    """An HTTP proxy that lets nobody out, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def take(self, reader, writer) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            self.asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        writer.close()
+
+
+async def test_a_proxy_is_told_name_and_password_as_they_are_and_an_address_in_brackets(grove):
+    way = WayOut()
+    server = await asyncio.start_server(way.take, "127.0.0.1", 0)
+    proxy = f"http://u%5c:p%22%25%5Cx@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    known = b64encode(b'u\\:p"%\\x').decode()
+    async with server, grove:
+        centre = await grove.plant()
+        await grove.plant("/ea", centre, ParentLink(("wss://[::1]:9/leaf",), "", proxy=proxy))
+        await eventually(lambda: way.asked)
+        probed = len(way.asked)
+        assert await refusal_of("wss://[::1]:9/leaf", proxy) == ""
+        assert len(way.asked) > probed
+        for asked in way.asked:
+            assert asked.startswith("CONNECT [::1]:9 HTTP/1.1\r\n")
+            assert f"Proxy-Authorization: Basic {known}\r\n" in asked
 
 
 def test_a_proxy_in_between_hears_of_each_link_in_time():

@@ -209,6 +209,13 @@ class Centre(Books):
         """Users do something by which destinations may go back to what they had."""
         self.relapsed = self._revision
 
+    def admit_keys(self, path: NodePath, *numbers: int) -> None:
+        """A node may come by any of these keys of its own, and by no other."""
+        nkeys = " ".join(nkey_of(path, number) for number in numbers)
+        self.model.nodes[path] = nkeys
+        self._issue([node_draft(path, nkeys)])
+        self._say_targets()
+
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
         nkey = nkey_of(path)
         self.model.nodes.pop(path, None)

@@ -32,7 +32,7 @@ from schemas.wire import decode
 from tests.simulation.collectors import EVALUATOR
 from tests.simulation.customizing import customize
 from tests.simulation.disk import looked_up, read_back, staged
-from tests.simulation.sealing import private_key_of
+from tests.simulation.sealing import nkey_of, private_key_of
 from tests.simulation.space import EdgeSpace
 from tests.simulation.telling import bytes_of, told_effect, told_event
 
@@ -66,6 +66,8 @@ class Host:
         # Takes nothing from its inbox: runs, says hello, and reads no mail.
         self.deaf = False
         self.former: tuple[NodePath, ...] = ()
+        # Which keys of its own it has: the one in use, and one that is to take its place.
+        self.own_keys: tuple[int, ...] = (0,)
         self.run = 0
         self.linked, self.link_epoch = False, 0
         self.denied: dict[str, int] = {}
@@ -94,7 +96,7 @@ class Host:
             home=self.machine,
             former=self.former,
             customize=self.world.ports.customize(self, customize),
-            private_keys=lambda: tuple(map(private_key_of, (self.path, *self.former))),
+            private_keys=self._private_keys,
         )
         now = self.instant()
         done = list(self.streams.done.values())
@@ -112,6 +114,15 @@ class Host:
         if self.path.is_root:
             self.world.centre_started()
         self._wake()
+
+    @property
+    def nkey(self) -> str:
+        """By which its parent knows it."""
+        return nkey_of(self.path, self.own_keys[0])
+
+    def _private_keys(self) -> tuple[bytes, ...]:
+        own = [private_key_of(self.path, number) for number in self.own_keys]
+        return (*own, *map(private_key_of, self.former))
 
     def stop(self, *, keep_disk: bool = True, server_too: bool = False) -> None:
         """Kill the process at once; what streams hold stays, unless the disk goes with it."""

@@ -13,7 +13,7 @@ from schemas.signing import Signer, decode_envelope
 from tests.simulation import centre
 from tests.simulation.chaos import put_back
 from tests.simulation.host import Host
-from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE
+from tests.simulation.laws import CONVERGENCE, LEAST_PRIVILEGE, NO_IGNORANCE
 from tests.simulation.model import placement_key
 from tests.simulation.run import Run
 from tests.simulation.scenes import A, B, C, edges_of, everywhere, region_of, require
@@ -165,6 +165,50 @@ def many_rotations(one: Run) -> None:
     _all_follow(one)
 
 
+def node_rekeyed(one: Run) -> None:
+    """The key of an edge gives way to another, and all start anew after each step.
+
+    The old one is revoked while the edge is away, so nobody comes with that any more; the fleet key
+    changes meanwhile. The edge comes with the new one, opens all, and was cut off at no time.
+    """
+    edge = edges_of(one)[0]
+    everywhere(one, "p1", A, B)
+    one.settle()
+    for step in (
+        lambda: setattr(edge, "own_keys", (0, 1)),
+        lambda: one.centre.admit_keys(edge.path, 0, 1),
+        lambda: setattr(edge, "own_keys", (1,)),
+    ):
+        step()
+        _all_anew(one)
+        require(one.world.linkable(edge.path), CONVERGENCE, f"{edge.path} is cut off")
+        one.centre.rotate_fleet()
+        everywhere(one, "p1", A, B)
+        one.settle()
+    edge.stop(server_too=True)
+    one.centre.admit_keys(edge.path, 1)
+    one.centre.rotate_fleet()
+    everywhere(one, "p1", A, C)
+    _all_anew(one, away=edge)
+    edge.own_keys = (0,)
+    edge.start()
+    one.world.run(MINUTE)
+    require(not one.world.linkable(edge.path), LEAST_PRIVILEGE, "a key that is void opens a link")
+    edge.stop(server_too=True)
+    edge.own_keys = (1,)
+    edge.start()
+    one.settle()
+
+
+def _all_anew(one: Run, away: Host | None = None) -> None:
+    """Each program starts again, one after the other."""
+    for host in list(one.world.hosts.values()):
+        if host is not away:
+            _restart(host)
+            one.world.run(10)
+    one.world.run(MINUTE)
+
+
 def _restart(host: Host) -> None:
     host.stop()
     host.start()
@@ -211,4 +255,5 @@ LIVES = (
     keys_and_ledger_lost,
     restored_before_rotation,
     many_rotations,
+    node_rekeyed,
 )

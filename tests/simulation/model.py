@@ -44,7 +44,7 @@ from schemas.selectors import LabelSelector
 from schemas.signing import Signer
 from schemas.windows import Window
 from tests.simulation.collectors import programs_over
-from tests.simulation.sealing import TREE, boxes_for, marked, wrapped
+from tests.simulation.sealing import TREE, boxes_for, marked, nkey_of, wrapped
 from tests.simulation.signatures import public_key_of
 
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
@@ -179,7 +179,8 @@ def node_draft(path: NodePath, nkey: str) -> Draft:
 
 def target_draft(target: Target, model: Model) -> Draft:
     known = target.path not in model.keyless
-    public_key, fleet_key = boxes_for(target.path, model.announced) if known else (b"", b"")
+    nkeys = model.nodes.get(target.path) or nkey_of(target.path)
+    public_key, fleet_key = boxes_for(nkeys, model.announced) if known else (b"", b"")
     record = Profile(
         *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name)),
         destination=target.destination,

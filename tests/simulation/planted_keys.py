@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from relay.core.effects import Effect, WriteMail
+from relay.core.effects import AddChild, Effect, WriteMail
 from relay.core.events import Event, MailArrived
-from schemas.identity import KEYS_KEY
+from schemas.content.sealing import KEY_BYTES
+from schemas.identity import KEYS_KEY, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import KeyGrant, KeysRecord
+from schemas.records import KeyGrant, KeysRecord, NodeRecord, Profile
 from schemas.roots import bare_keys, forerunners_of, keys_envelope, keys_record, signatures_of
 from schemas.signing import Envelope, decode_envelope
 from schemas.wire import INT_MAX, replace
@@ -91,6 +93,43 @@ class StillGranted(Ports):
             for grant in record.grants
         )
         return replace(record, grants=grants)
+
+
+class VoidKeyKept(Ports):
+    """A parent lets a child in by each key that the child ever had."""
+
+    def __init__(self) -> None:
+        self._known: dict[NodePath, set[str]] = {}
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if not isinstance(effect, AddChild):
+            return [effect]
+        known = self._known.setdefault(effect.path, set())
+        known.update(effect.nkey.split())
+        return [replace(effect, nkey=" ".join(sorted(known)))]
+
+
+class NextKeyAtOnce(Ports):
+    """The next key of a node takes the place of the old one before the node uses it."""
+
+    def issued(self, draft: Any) -> Any:
+        if not isinstance(draft.record, NodeRecord):
+            return draft
+        record = replace(draft.record, nkey=draft.record.nkey.split()[-1])
+        return dataclasses.replace(draft, record=record)
+
+
+class BoxForOneKey(Ports):
+    """The fleet key is sealed to one key of a node alone, whichever it uses."""
+
+    def issued(self, draft: Any) -> Any:
+        record = draft.record
+        if not isinstance(record, Profile) or len(record.public_key) <= KEY_BYTES:
+            return draft
+        size = len(record.fleet_key) * KEY_BYTES // len(record.public_key)
+        public_key, fleet_key = record.public_key[:KEY_BYTES], record.fleet_key[:size]
+        record = replace(record, public_key=public_key, fleet_key=fleet_key)
+        return dataclasses.replace(draft, record=record)
 
 
 class ForgottenWithKey(Ports):

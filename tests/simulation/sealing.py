@@ -51,20 +51,21 @@ def wrapped(placement: MailKey, rotations: int) -> bytes:
 
 
 @lru_cache
-def boxes_for(path: NodePath, rotations: int) -> tuple[bytes, bytes]:
-    """What the profile of who hangs at a path brings."""
-    return ring_of(rotations).boxes(nkey_of(path))
+def boxes_for(nkeys: str, rotations: int) -> tuple[bytes, bytes]:
+    """What the profile of who has these nkeys brings."""
+    return ring_of(rotations).boxes(nkeys)
 
 
 @lru_cache
-def nkey_of(path: NodePath) -> str:
-    return new_user_nkey(_entropy(path))[1]
+def nkey_of(path: NodePath, number: int = 0) -> str:
+    """The first key that a node makes at a path, or another one."""
+    return new_user_nkey(_entropy(path, number))[1]
 
 
 @lru_cache
-def private_key_of(path: NodePath) -> bytes:
-    return private_key(new_user_nkey(_entropy(path))[0])
+def private_key_of(path: NodePath, number: int = 0) -> bytes:
+    return private_key(new_user_nkey(_entropy(path, number))[0])
 
 
-def _entropy(path: NodePath) -> bytes:
-    return hashlib.sha256(f"nkey{path}".encode()).digest()
+def _entropy(path: NodePath, number: int) -> bytes:
+    return hashlib.sha256(f"nkey{path}{number or ''}".encode()).digest()

@@ -177,7 +177,7 @@ class World:
         host, parent = self.hosts.get(path), self.hosts.get(path.parent)
         if host is None or parent is None or not (host.serving and parent.serving):
             return False
-        return path.name in parent.streams.children
+        return host.nkey in parent.streams.children.get(path.name, "").split()
 
     def links_changed(self, path: NodePath) -> None:
         """Look again at the link of this host and of its children."""

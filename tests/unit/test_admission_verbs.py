@@ -1,8 +1,11 @@
 """Requests at the centre, with its clock in our hands: expiry, restarts, what is done as one."""
 
 import asyncio
+import base64
+import zlib
 from types import SimpleNamespace
 
+import nkeys
 import pytest
 
 from controllers.nodes import NodeRefused
@@ -26,7 +29,7 @@ from schemas.enrolment import (
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.roots import Roots
 from schemas.tokens import read_token
-from schemas.wire import encode
+from schemas.wire import encode, replace
 
 TREE = TreeId(random_id(b"t" * 16))
 ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
@@ -65,6 +68,9 @@ class Place:
 
     def roots(self):
         return ROOTS
+
+    def holders(self):
+        return {key: path for path, keys in self.nodes.items() for key in keys.split()}
 
     def has_key(self, path, nkey=""):
         keys = self.nodes.get(path, "").split()
@@ -121,8 +127,16 @@ def nkey(number: int) -> str:
     return new_user_nkey(bytes([number]) * 32)[1]
 
 
-async def said(admission, token, path=STORE, key=1):
-    request = sign_request(token, JoinRequest(NodePath.parse(path), nkey(key), "till"))
+def check_free_nkey(point: bytes) -> str:
+    """The nkey of any 32 bytes, checksum and all."""
+    raw = bytes([nkeys.PREFIX_BYTE_USER]) + point
+    return base64.b32encode(raw + nkeys.crc16(raw).to_bytes(2, "little")).decode()
+
+
+async def said(admission, token, path=STORE, key=0):
+    key = key or (1 if path == STORE else 10 + zlib.crc32(path.encode()) % 240)
+    asked = JoinRequest(NodePath.parse(path), nkey(key), "till")
+    request = sign_request(token, asked, bytes([key]) * 32)
     return open_answer(token, request, await admission.decide(encode(request)))
 
 
@@ -239,10 +253,46 @@ async def test_a_token_that_this_run_never_handed_out_is_unknown(opened):
 async def test_a_request_with_a_key_that_no_server_takes_is_refused_and_not_remembered(opened):
     admission = opened()
     token = await token_for(admission)
-    request = sign_request(token, JoinRequest(NodePath.parse(STORE), "U" + "A" * 55))
+    mistyped = nkey(1)[:-1] + ("A" if nkey(1)[-1] != "A" else "B")
+    request = sign_request(token, JoinRequest(NodePath.parse(STORE), mistyped), b"\1" * 32)
     answer = open_answer(token, request, await admission.decide(encode(request)))
     assert (answer.state, "checksum" in answer.reason) == (REFUSED, True)
     assert (await said(admission, token)).state == PENDING
+
+
+NO_POINT = check_free_nkey(b"\x02" + b"\0" * 31)
+SMALL_ORDER = check_free_nkey(b"\x01" + b"\0" * 31)
+
+
+@pytest.mark.parametrize("foreign", [nkey(2), NO_POINT, SMALL_ORDER])
+async def test_a_request_with_a_key_that_its_maker_has_not_is_refused_and_not_remembered(
+    opened, foreign
+):
+    admission = opened()
+    token = await token_for(admission)
+    asked = JoinRequest(NodePath.parse(STORE), foreign)
+    for request in (
+        sign_request(token, asked, b"\1" * 32),
+        replace(sign_request(token, asked, b"\1" * 32), proof=b""),
+        replace(sign_request(token, asked, b"\1" * 32), proof=b"\0" * 64),
+    ):
+        answer = open_answer(token, request, await admission.decide(encode(request)))
+        assert (answer.state, "does not show" in answer.reason) == (REFUSED, True)
+    assert (await said(admission, token)).state == PENDING
+
+
+async def test_nobody_is_let_in_by_a_key_that_another_node_has(opened, place):
+    """A server of which two accounts have one key takes no configuration any more."""
+    admission, other = opened(), "/region-1/store-8"
+    tokens = [await token_for(admission, path) for path in (STORE, other)]
+    for token, path in zip(tokens, (STORE, other), strict=True):
+        assert (await said(admission, token, path, key=1)).state == PENDING
+    with pytest.raises(NodeRefused, match=f"its key is the one of {STORE}"):
+        await admission.approve([STORE, other])
+    await admission.approve([STORE])
+    with pytest.raises(NodeRefused, match=f"its key is the one of {STORE}; deny it"):
+        await admission.approve([other])
+    assert list(place.nodes) == [NodePath.parse(STORE)]
 
 
 async def test_a_damaged_file_voids_its_token_and_no_other(opened, tmp_path):

@@ -12,6 +12,7 @@ from relay.adapters.tls.authority import (
     valid_until,
 )
 from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from relay.adapters.tls.names import host_form, is_host
 
 DAY_MS = 86_400_000
 NOW_MS = 1_800_000_000_000
@@ -95,6 +96,32 @@ def test_what_children_would_refuse_is_refused_before(
 def test_a_request_for_what_could_be_anothers_name_is_refused(name):
     with pytest.raises(RequestRefused, match="names no single host"):
         requested_names(signing_request(KEY, ["mine.example", name]))
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("::FFFF:A00:1", "10.0.0.1"),
+        ("2001:DB8:0:0:0:0:0:1", "2001:db8::1"),
+        ("CENTRE.example.", "centre.example"),
+        ("::10.0.0.1", "::a00:1"),
+    ],
+)
+def test_what_is_one_name_to_those_who_check_has_one_form(name, form):
+    assert host_form(name) == form == host_form(form)
+    made = TREE.issue(signing_request(KEY, ["mine.example"]), NOW_MS, names=[form])
+    check_pair(made, KEY, TREE.certificate, [name], NOW_MS, "it")
+
+
+def test_a_request_for_an_address_in_another_form_asks_for_that_address():
+    request = signing_request(KEY, ["::ffff:10.0.0.1", "10.0.0.1"])
+    assert requested_names(request) == ("10.0.0.1",)
+
+
+@pytest.mark.parametrize("name", ["fe80::1%eth0", "::ffff:0.0.0.0", "::"])
+def test_an_address_that_means_one_machine_to_no_other_is_no_host(name):
+    assert not is_host(name)
 
 
 def test_a_wildcard_serves_one_label_below():

@@ -48,7 +48,7 @@ class Nodes:
                 records[path] = NodeRecord(source, 1, "", "", where, nkey)
         return SimpleNamespace(records=records)
 
-    async def ask(self, path, verb, arguments):
+    async def ask_signed(self, path, verb, arguments):
         where = str(path)
         if where in self.away:
             raise AskFailed(AskFault("Unreachable", f"{where} is away", where))

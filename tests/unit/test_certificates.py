@@ -154,7 +154,7 @@ class Elsewhere:
     away: bool = False
     asked: list = field(default_factory=list)
 
-    async def ask(self, path, verb, arguments):
+    async def ask_signed(self, path, verb, arguments):
         self.asked.append(verb)
         if self.away:
             raise AskFailed(AskFault("Unreachable", f"{path} is away", str(path)))
@@ -252,8 +252,33 @@ async def test_nobody_elsewhere_gets_a_certificate_for_a_name_of_the_centre(
 
 
 @pytest.mark.parametrize(
+    ("centre", "asked"),
+    [("10.0.0.1", "::ffff:10.0.0.1"), ("[2001:db8::1]", "2001:db8:0:0:0:0:0:1")],
+)
+async def test_nor_one_for_an_address_of_the_centre_in_another_form(
+    certifying, elsewhere, tmp_path, centre, asked
+):
+    keep_listening(tmp_path / "centre", listening([centre], "", "", ""))
+    with pytest.raises(ApiError, match="which is the centre's"):
+        await certifying.first(EMEA, signing_request(new_key(), [asked]))
+    assert not elsewhere.own.there
+
+
+async def test_names_that_were_noted_in_another_form_are_whose_they_are(certifying, tmp_path):
+    file = tmp_path / "centre" / "tls" / "issued.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"/apac": {"names": ["2001:DB8:0::7", "Apac.example."], "due_ms": 1}}')
+    for name in ("2001:db8::7", "apac.example"):
+        with pytest.raises(ApiError, match="which is /apac's"):
+            await certifying.first(EMEA, signing_request(new_key(), [name]))
+
+
+@pytest.mark.parametrize(
     ("texts", "said"),
     [
+        (["[fe80::1%25eth0]:7422"], "can call"),
+        (["[fe80::1%eth0]:7422"], "can call"),
+        (["[::ffff:0.0.0.0]:7422"], "can call"),
         (["nats://centre.example"], "in clear"),
         (["centre.example/leaf"], "no address"),
         (["centre.example:port"], "Port could not"),

@@ -1,10 +1,13 @@
 """What the doctor hears of certificates: long before an end that nobody else prevents."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from leafcast.ask.remote import checked_answer
 from leafcast.daemon.nodes.expiring import certificates, troubles
+from leafcast.daemon.verbs.diagnosis import Diagnosis
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
@@ -15,7 +18,9 @@ from leafcast.local.credentials.authorities import (
     switch,
 )
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
+from leafcast.local.credentials.own_certificate import validity
 from leafcast.local.listening import Listening, keep_listening
+from relay.adapters.server.reach import TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request, valid_until
 from schemas.identity import NodePath, TreeId, random_id
 
@@ -54,6 +59,28 @@ def test_a_certificate_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
     assert told(tmp_path, NOW + 77 * DAY) == {str(file): "warning"}
     file.unlink()
     assert told(tmp_path, NOW) == {}
+
+
+def test_a_certificate_of_the_users_own_elsewhere_is_told_of_by_what_its_node_says(tmp_path):
+    file = tmp_path / "far.pem"
+    request = signing_request(new_key(), ["far.example"])
+    file.write_text(Authority.make("own", NOW).issue(request, NOW, NOW + 90 * DAY))
+    path, here = NodePath.parse("/far"), NodePath.parse("/here")
+    answer = {"children": {}, **validity(TlsFiles(file, tmp_path / "far.key"))}
+    said = checked_answer(path, answer)
+    tree = SimpleNamespace(nodes={here: None})
+    asked = Diagnosis(tree, None, None, lambda _: (), list)
+
+    def state(now_ms):
+        expiries = list(asked._all_expiries([], {path: said, here: said}))
+        assert [it.about for it in expiries] == ["/far"]
+        facts = Facts(now_ms, str(tmp_path), 10**12, expiries=expiries)
+        return [it.state for it in checks(facts) if it.group == "Expiry"]
+
+    assert state(NOW + 75 * DAY) == ["ok"]
+    assert state(NOW + 77 * DAY) == ["warning"]
+    assert state(NOW + 91 * DAY) == ["failure"]
+    assert validity(TlsFiles(tmp_path / "none.pem", tmp_path / "far.key")) == {}
 
 
 def test_an_authority_of_the_users_own_is_told_of_two_weeks_before(tmp_path):

@@ -81,6 +81,29 @@ def test_a_websocket_without_a_port_goes_where_the_web_is(named, dialled):
 
 
 @pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("u:p@", 'username: "u", password: "p"'),
+        ("u:p%22x@", r'username: "u", password: "p\"x"'),
+        (r"u\v:p%5c%22@", r'username: "u\\v", password: "p\\\""'),
+        ("u%40d:p%3a%7d@", 'username: "u@d", password: "p:}"'),
+    ],
+)
+def test_any_name_and_password_of_a_proxy_are_written_as_they_are(said, written):
+    link = ParentLink(("wss://c.example",), nkey(5)[0], proxy=f"http://{said}proxy:3128")
+    shown = render(replace(SETTINGS, parent=link))
+    assert f'proxy: {{ url: "http://proxy:3128", {written} }}' in shown
+
+
+@pytest.mark.parametrize("said", ["u:p%0a@proxy", "u%00:p@proxy", 'u:p@pro"xy'])
+def test_what_a_file_cannot_say_of_a_proxy_is_refused_without_its_password(said):
+    link = ParentLink(("wss://c.example",), nkey(5)[0], proxy=f"http://{said}:3128")
+    with pytest.raises(BadServerSettings, match=r"it has a (control|quotation)") as refused:
+        render(replace(SETTINGS, parent=link))
+    assert "u:" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("change", "refusal"),
     [
         ({"children": {"RELAY": nkey(7)[1]}}, BadIdentity),

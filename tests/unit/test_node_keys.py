@@ -19,6 +19,10 @@ def nkey(number: int) -> str:
     return new_user_nkey(bytes([number]) * 32)[1]
 
 
+NO_POINT = "UABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHWN"
+"""Of two and zeros, which lie on no curve."""
+
+
 class Ended(Exception):
     """The centre's program ended here."""
 
@@ -39,20 +43,23 @@ class Bed:
         if self.steps == self.ends_at:
             raise Ended
 
+    def make(self):
+        self.made += 1
+        return nkey(self.made)
+
     async def issue(self, drafts):
         self._step()
         self.record_keys = drafts[0].record.nkey
         assert not self.record_keys or self.own in self.record_keys.split(), "else it is cut off"
         self._step()
 
-    async def ask(self, path, verb, arguments):
+    async def ask_signed(self, path, verb, arguments):
         assert (path, verb) == (STORE, "rekey")
         self._step()
         if self.away:
             raise AskFailed(AskFault("Unreachable", f"{path} cannot be reached", str(path)))
         if "make" in arguments and not self.next:
-            self.made += 1
-            self.next = nkey(self.made)
+            self.next = self.make()
         said = {"nkey": self.own, "next": self.next if "make" in arguments else ""}
         if arguments.get("use") == self.next and self.next in self.record_keys.split():
             self.own, self.next = self.next, ""
@@ -65,6 +72,9 @@ class Bed:
 
     def edges_at(self):
         return {str(STORE): "store"}
+
+    def holders(self):
+        return {nkey(8): NodePath.parse("/region-1/other")}
 
     def record(self, path):
         return SimpleNamespace(nkey=self.record_keys) if path == STORE else None
@@ -116,6 +126,15 @@ async def test_below_a_parent_that_is_away_the_old_key_stays_in_use():
         await bed.keys().rotate(str(STORE))
     assert bed.own == nkey(1)
     assert bed.own in bed.record_keys.split()
+
+
+@pytest.mark.parametrize("named", [nkey(8), "", NO_POINT])
+async def test_a_next_key_that_no_node_can_have_changes_nothing(named):
+    bed = Bed()
+    bed.make = lambda: named
+    with pytest.raises(ApiError, match=r"names no key of its own|answers with no key"):
+        await bed.keys().rotate(str(STORE))
+    assert bed.record_keys == nkey(1)
 
 
 async def test_a_node_with_a_key_that_is_not_its_own_is_not_helped_to_another():

@@ -30,11 +30,11 @@ PATH = NodePath.parse("/region-1/store-7")
 TOKEN = Token(b"s" * 16, TREE, pin_of(TREE, ROOTS, b""), PATH)
 REQUEST = JoinRequest(PATH, "U" + "A" * 55, "till-7")
 GRANT = Grant(TREE, PATH, False, ("nats://127.0.0.1:7422",), ROOTS, b"", {"env": "prod"})
-NONCE = b"n" * 24
+NONCE, KEY = b"n" * 24, b"e" * 32
 
 
 def granted(grant: Grant, token: Token = TOKEN) -> bytes:
-    request = sign_request(token, REQUEST)
+    request = sign_request(token, REQUEST, KEY)
     return seal_answer(token.public, JoinAnswer(GRANTED, request.digest, grant=grant), NONCE)
 
 
@@ -103,12 +103,12 @@ def test_no_secret_shows_in_a_representation():
 
 
 def test_only_the_tokens_holder_can_ask_and_only_this_tree():
-    asked = sign_request(TOKEN, REQUEST)
+    asked = sign_request(TOKEN, REQUEST, KEY)
     assert read_request(encode(asked)).verified(TREE, TOKEN.public) == REQUEST
     assert asked.verified(OTHER_TREE, TOKEN.public) is None
     other = replaced(secret=b"t" * 16)
     assert asked.verified(TREE, other.public) is None
-    stolen_id = replace(sign_request(other, REQUEST), token=TOKEN.token_id)
+    stolen_id = replace(sign_request(other, REQUEST, KEY), token=TOKEN.token_id)
     assert stolen_id.verified(TREE, TOKEN.public) is None
     altered = replace(asked, payload=encode(replace(REQUEST, nkey="U" + "B" * 55)))
     assert altered.verified(TREE, TOKEN.public) is None
@@ -117,16 +117,16 @@ def test_only_the_tokens_holder_can_ask_and_only_this_tree():
 def test_what_the_centre_keeps_is_not_enough_to_ask():
     """The public half names the token and opens answers; a request needs the secret one."""
     assert token_id(TOKEN.public) == TOKEN.token_id
-    fake = sign_request(replaced(secret=TOKEN.public[:16]), REQUEST)
+    fake = sign_request(replaced(secret=TOKEN.public[:16]), REQUEST, KEY)
     assert replace(fake, token=TOKEN.token_id).verified(TREE, TOKEN.public) is None
 
 
 def test_an_answer_is_believed_only_from_who_knows_the_token_and_for_this_request():
-    asked = sign_request(TOKEN, REQUEST)
+    asked = sign_request(TOKEN, REQUEST, KEY)
     assert open_answer(TOKEN, asked, granted(GRANT)).grant == GRANT
     with pytest.raises(RecordRefused, match="not made by the centre"):
         open_answer(replaced(secret=b"t" * 16), asked, granted(GRANT))
-    another = sign_request(TOKEN, replace(REQUEST, nkey="U" + "B" * 55))
+    another = sign_request(TOKEN, replace(REQUEST, nkey="U" + "B" * 55), KEY)
     with pytest.raises(RecordRefused, match="another request"):
         open_answer(TOKEN, another, granted(GRANT))
     with pytest.raises(RecordRefused, match="not made by the centre"):
@@ -150,12 +150,12 @@ def _flipped(data: bytes) -> bytes:
 )
 def test_an_answer_with_other_keys_or_another_place_than_the_token_pins_is_refused(change):
     with pytest.raises(RecordRefused, match="than the token pins"):
-        open_answer(TOKEN, sign_request(TOKEN, REQUEST), granted(replace(GRANT, **change)))
+        open_answer(TOKEN, sign_request(TOKEN, REQUEST, KEY), granted(replace(GRANT, **change)))
 
 
 def test_a_word_in_clear_is_no_answer():
     with pytest.raises(NoAnswer) as none:
-        open_answer(TOKEN, sign_request(TOKEN, REQUEST), plain_answer(UNKNOWN_TOKEN))
+        open_answer(TOKEN, sign_request(TOKEN, REQUEST, KEY), plain_answer(UNKNOWN_TOKEN))
     assert none.value.word == UNKNOWN_TOKEN
 
 

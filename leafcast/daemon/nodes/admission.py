@@ -21,7 +21,14 @@ from controllers.core.access.admissions import (
 )
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan, Tree, Wanted
+from leafcast.daemon.nodes.enrolment import (
+    Enrolment,
+    Fault,
+    Plan,
+    Tree,
+    Wanted,
+    key_taken,
+)
 from leafcast.daemon.nodes.handed_out import HandedOutFiles
 from leafcast.daemon.nodes.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
@@ -135,6 +142,10 @@ class Admission:
     async def _answer(
         self, one: HandedOut, request: SignedRequest, asked: JoinRequest
     ) -> JoinAnswer:
+        if not request.holds(self._tree.tree_id(), asked.nkey):
+            reason = "it does not show that it has the key with which it asks"
+            remedy = "join with this version of leafcast"
+            return JoinAnswer(REFUSED, request.digest, reason, remedy)
         verdict = self._judged(one, asked)
         if verdict.state == PENDING and one.sure:
             with suppress(TimeoutError):
@@ -406,7 +417,7 @@ class Admission:
 
     async def _planned(self, chosen: Sequence[tuple[HandedOut, Requested]]) -> Plan:
         """What letting them in comes to; one that is in already takes its own place."""
-        return await self._enrolling.plan(
+        plan = await self._enrolling.plan(
             [
                 Wanted(
                     it.path,
@@ -417,6 +428,11 @@ class Admission:
                 for one, it in chosen
             ]
         )
+        holders = self._enrolling.holders()
+        for at, (_, it) in enumerate(chosen):
+            if (holder := holders.setdefault(it.nkey, it.path)) != it.path:
+                plan.faults.append(Fault(at, key_taken(it.path, holder)))
+        return plan
 
     async def _grant_sure(self) -> None:
         passed: set[str] = set()

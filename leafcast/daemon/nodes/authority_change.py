@@ -139,7 +139,7 @@ class AuthorityChange:
             async with limit:
                 try:
                     said = {"certificate": "", "authority": authorities}
-                    await self._asks.ask(path, CERTIFY, said)
+                    await self._asks.ask_signed(path, CERTIFY, said)
                     self._told[path] = authorities
                 except AskFailed as failed:
                     lacking[str(path)] = failed.fault.message

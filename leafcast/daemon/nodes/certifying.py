@@ -65,7 +65,7 @@ class Certifying:
 
     async def _renew(self, path: NodePath, issued: IssuedCertificates) -> None:
         """Raises AskFailed, RequestRefused or BusBroken."""
-        answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
+        answer = checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
         if isinstance(answer, AskFault):
             raise AskFailed(answer)
         now_ms, names = self._clock.now().wall_ms, issued.names_of(path)
@@ -107,4 +107,4 @@ class Certifying:
 
     async def _hand_over(self, path: NodePath, certificate: str, authorities: str) -> None:
         said = {"certificate": certificate, "authority": authorities}
-        await self._asks.ask(path, CERTIFY, said)
+        await self._asks.ask_signed(path, CERTIFY, said)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from controllers.core.ledger.moving import nodes_below
 from controllers.issuing import Issuer
-from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record
+from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import IN_SESSION, checked_answer
@@ -236,6 +236,11 @@ class Enrolment:
     def record(self, path: NodePath) -> NodeRecord | None:
         return node_record(self._tree.issuer(), path)
 
+    def holders(self) -> dict[str, NodePath]:
+        """By public key, the node that has it: a server lets nobody in by a key of two."""
+        found = nodes(self._tree.issuer())
+        return {nkey: node.path for node in found for nkey in node.nkey.split()}
+
     def has_key(self, path: NodePath, nkey: str = "") -> bool:
         """Whether a node there has this key, or any; one that was revoked has none."""
         record = self.record(path)
@@ -311,7 +316,7 @@ class Enrolment:
     async def answer(self, path: NodePath, remedy: str) -> Json:
         """What a node says of itself; raises ApiError."""
         try:
-            answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
+            answer = checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
         except AskFailed as failed:
             answer = failed.fault
         if isinstance(answer, AskFault):
@@ -345,6 +350,12 @@ class Enrolment:
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         hanging = {path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
         return {path: name for path, name in hanging.items() if path}
+
+
+def key_taken(path: NodePath, holder: NodePath) -> NodeRefused:
+    """That a node comes with a key of another node."""
+    reason = f"its key is the one of {holder}"
+    return NodeRefused(path, reason, f"deny it, and make another token for {path}")
 
 
 def _objects_of(one: Wanted, found: Mapping[str, Json], hanging: dict[str, str]) -> list[Json]:

@@ -8,14 +8,16 @@ from typing import Any
 
 from controllers.nodes import enrol_nodes
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.client import CentreAsks, api_error
+from leafcast.ask.client import NOT_SIGNED, CentreAsks, api_error
 from leafcast.daemon.nodes.enrolment import Enrolment, Tree
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock
 from schemas.asks import REKEY
+from schemas.content.sealing import sealing_public
 from schemas.identity import NodePath
 from schemas.records import NodeRecord
+from schemas.refusals import RecordRefused
 
 USED_SECONDS_MAX, POLL_SECONDS = 60.0, 0.25
 
@@ -64,6 +66,9 @@ class NodeKeys:
 
     async def _change_over(self, path: NodePath, old: str) -> None:
         new = (await self._asked(path, {"make": "next"}))["next"]
+        if not new or self._enrolling.holders().get(new, path) != path:
+            message = f"{path} names no key of its own as its next one"
+            raise ApiError("BadAnswer", message, f"see leafcast node revoke {path}")
         await self._issue(path, f"{old} {new}")
         if not await self._enrolling.admitted({path: f"{old} {new}"}):
             message = f"{path.parent} does not answer, so {path} goes on with its old key"
@@ -107,18 +112,21 @@ class NodeKeys:
         await enrol_nodes(self._tree.issuer(), {path: nkey})
 
     async def _asked(self, path: NodePath, arguments: Mapping[str, str]) -> dict[str, str]:
-        """The keys that the node says it has: `{nkey, next}`; raises ApiError."""
+        """The keys that the node itself says it has: `{nkey, next}`; raises ApiError."""
         try:
-            answer = await self._asks.ask(path, REKEY, arguments)
+            answer = await self._asks.ask_signed(path, REKEY, arguments)
         except AskFailed as failed:
             error = api_error(failed.fault)
+            if error.code == NOT_SIGNED:
+                raise error from failed
             remedy = "its keys are as they were, or both are good; try again when it is back"
             raise ApiError(error.code, error.message, remedy) from failed
         try:
             said = {name: str(answer[name]) for name in ("nkey", "next")}
             for nkey in filter(None, said.values()):
                 check_public_nkey(nkey, str(path))
-        except (TypeError, KeyError, BadNkey) as error:
+                sealing_public(nkey)
+        except (TypeError, KeyError, BadNkey, RecordRefused) as error:
             message = f"{path} answers with no key"
             raise ApiError("BadAnswer", message, "see which version of leafcast it runs") from error
         return said

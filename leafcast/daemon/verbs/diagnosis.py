@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ class Diagnosis:
         tree: LocalTree,
         asks: CentreAsks,
         clock: Clock,
-        expiries: Callable[[], Iterable[Expiry]],
+        expiries: Callable[[Mapping[str, str]], Iterable[Expiry]],
         troubles: Callable[[], Iterable[Trouble]],
     ) -> None:
         self._tree = tree
@@ -65,10 +65,26 @@ class Diagnosis:
                 for name in placement_names(tree)
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
-            "expiries": [asdict(it) for it in self._expiries()],
+            "expiries": [asdict(it) for it in self._all_expiries(forms, answers)],
             "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
         }
+
+    def _all_expiries(
+        self, forms: Iterable[Form], answers: Mapping[NodePath, Form]
+    ) -> Iterator[Expiry]:
+        """What is known here, by the state of each node, and what nodes elsewhere say."""
+        yield from self._expiries({form["path"]: form["state"] for form in forms})
+        for path, answer in answers.items():
+            if "certificateUntilMs" in answer and path not in self._tree.nodes:
+                yield Expiry(
+                    f"the certificate of {path}",
+                    answer.get("certificateSinceMs", 0),
+                    answer["certificateUntilMs"],
+                    "children elsewhere will not reach it",
+                    f"put a new one in its place where {path} runs: it is read within a minute",
+                    about=str(path),
+                )
 
     def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
         """One node; of one that runs here and does not answer, at least its disk and server."""
@@ -95,7 +111,7 @@ def register_diagnosis(
     tree: LocalTree,
     asks: CentreAsks,
     clock: Clock,
-    expiries: Callable[[], Iterable[Expiry]] = list,
+    expiries: Callable[[Mapping[str, str]], Iterable[Expiry]] = lambda _: (),
     troubles: Callable[[], Iterable[Trouble]] = list,
 ) -> None:
     """Answer the verb `doctor`; of what expires, and of certificates, others tell."""

@@ -19,6 +19,7 @@ from leafcast.local.credentials.own_certificate import (
 from leafcast.local.listening import Listening
 from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
 from relay.adapters.tls.authority import fingerprint, renewal_ms
+from relay.adapters.tls.names import host_form
 from relay.atomic_file import atomic_write
 from relay.ports import Clock
 from schemas.codec import from_json
@@ -84,7 +85,8 @@ class IssuedCertificates:
         """Refuse names of another node, and those of the centre; raises NameTaken."""
         held = {holder: issued.names for holder, issued in self._issued.items()}
         for holder, theirs in {**held, str(NodePath()): centre}.items():
-            for name in set(names) & set(theirs) - {LOOPBACK}:
+            taken = set(map(host_form, names)) & set(map(host_form, theirs))
+            for name in sorted(taken - {LOOPBACK}):
                 if holder != str(path):
                     raise NameTaken(name, NodePath.parse(holder), path)
 
@@ -116,7 +118,9 @@ def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
     """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
     return {
         str(NodePath.parse(path)): _Issued(
-            list(map(str, it["names"])), int(it["due_ms"]), str(it.get("signer", ""))
+            [host_form(str(name)) for name in it["names"]],
+            int(it["due_ms"]),
+            str(it.get("signer", "")),
         )
         for path, it in form.items()
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relay.adapters.server.reach import TlsFiles
+from relay.adapters.tls.names import host_form
 from relay.atomic_file import atomic_write
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class NodeCertificate:
             names = (folder / FOLDER / "names").read_text(encoding="utf-8").split()
         except (FileNotFoundError, ValueError):
             return None
-        return cls(folder, tuple(names))
+        return cls(folder, tuple(map(host_form, names)))
 
     @property
     def authorities(self) -> Path:
@@ -79,8 +80,7 @@ class NodeCertificate:
 
         try:
             text = self.files.certificate.read_text(encoding="utf-8")
-            served = (self.folder / FOLDER / "names").read_text(encoding="utf-8").split()
-            fits = tuple(served) == self.names and signed_by(text, authority)
+            fits = NodeCertificate.kept(self.folder) == self and signed_by(text, authority)
             return renewal_due(text, now_ms) or not fits
         except (FileNotFoundError, ValueError):
             return True

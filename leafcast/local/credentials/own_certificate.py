@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from leafcast.local.listening import Listening
 from relay.adapters.server.process import ServerFailed
+from relay.adapters.server.reach import TlsFiles
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.ports import BusBroken, Clock
 from schemas.identity import NodePath
@@ -39,6 +41,16 @@ def check_files(said: Listening, now_ms: int) -> None:
     if said.certificate:
         certificate, key = _text(said.certificate), _text(said.key)
         check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)
+
+
+def validity(files: TlsFiles) -> dict[str, int]:
+    """What a node says of a certificate of the user's own; nothing if it cannot be read."""
+    from relay.adapters.tls.authority import valid_from, valid_until  # noqa: PLC0415
+
+    with suppress(OSError, ValueError):
+        text = files.certificate.read_text(encoding="utf-8")
+        return {"certificateSinceMs": valid_from(text), "certificateUntilMs": valid_until(text)}
+    return {}
 
 
 async def renew_in_time(renew_now: Callable[[], Awaitable[object]], clock: Clock) -> None:

@@ -53,6 +53,11 @@ class OwnKey:
         self._dice = dice
 
     @property
+    def seed(self) -> str:
+        """The key in use."""
+        return self._seed
+
+    @property
     def nkey(self) -> str:
         """The public half of the key in use."""
         return public_nkey(self._seed)

@@ -206,13 +206,14 @@ def _proxy(parent: ParentLink) -> str:
         # The server would dial it past the proxy, and say nothing of that.
         rule = f"only WebSockets go through one: leave it out, or dial wss:// and not {other}"
         raise BadServerSettings("proxy", rule)
-    parts = urlsplit(_quotable("proxy", parent.proxy))
+    parts = urlsplit(parent.proxy)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadServerSettings("proxy", "it is an HTTP proxy, as in http://proxy.example:3128")
-    said = [f'url: "{parts.scheme}://{parts.netloc.rpartition("@")[2]}"']
+    at = _quotable("proxy", parts.netloc.rpartition("@")[2])
+    said = [f'url: "{parts.scheme}://{at}"']
     if parts.username:
-        said += [f'username: "{unquote(parts.username)}"']
-        said += [f'password: "{unquote(parts.password or "")}"']
+        for name, text in (("username", parts.username), ("password", parts.password or "")):
+            said.append(f'{name}: "{_quoted(f"{name} of proxy", unquote(text))}"')
     return f", proxy: {{ {', '.join(said)} }}"
 
 
@@ -284,9 +285,17 @@ def _check_users(settings: ServerSettings, children: Mapping[str, str]) -> None:
 
 
 def _quotable(setting: str, text: str) -> str:
-    if any(ord(character) < 32 or character == '"' for character in text):
-        raise BadServerSettings(setting, "it has a quotation mark or a control character")
-    return text.replace("\\", "\\\\")
+    """What no name, address or path has is refused."""
+    if '"' in text:
+        raise BadServerSettings(setting, "it has a quotation mark")
+    return _quoted(setting, text)
+
+
+def _quoted(setting: str, text: str) -> str:
+    """A text as it stands between quotation marks in the file."""
+    if any(ord(character) < 32 or character == "\x7f" for character in text):
+        raise BadServerSettings(setting, "it has a control character")
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _fill(template: str, **values: str) -> str:

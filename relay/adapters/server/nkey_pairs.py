@@ -49,8 +49,13 @@ def public_nkey(seed: str) -> str:
 
 def private_key(seed: str) -> bytes:
     """The X25519 key that follows from a user's seed, 32 bytes; raises BadNkey."""
+    return sealing_private(seed_entropy(seed))
+
+
+def seed_entropy(seed: str) -> bytes:
+    """The 32 bytes that a user's seed says; raises BadNkey."""
     public_nkey(seed)
-    return sealing_private(bytes(nkeys.decode_seed(seed.encode())[1]))
+    return bytes(nkeys.decode_seed(seed.encode())[1])
 
 
 def check_public_nkey(text: str, whose: str) -> str:

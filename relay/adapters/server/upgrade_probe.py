@@ -72,7 +72,8 @@ async def _connected(
     secured = way.scheme == "https"
     at = way.port or (443 if secured else 80)
     reader, writer = await asyncio.open_connection(way.hostname, at, ssl=secured or None)
-    lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
+    there = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {there} HTTP/1.1", f"Host: {there}"]
     if way.username:
         known = f"{unquote(way.username)}:{unquote(way.password or '')}".encode()
         lines.append(f"Proxy-Authorization: Basic {b64encode(known).decode()}")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from relay.adapters.tls.names import is_host
+from relay.adapters.tls.names import host_form, is_host
 
 CERTIFICATE_DAYS = 30
 AUTHORITY_DAYS = 3650
@@ -70,7 +70,7 @@ def requested_names(request: str) -> tuple[str, ...]:
     # A wildcard, or capitals, would be another's name by the rules of those who check it.
     if other := next((name for name in names if not is_host(name)), None):
         raise RequestRefused(f"it asks for {other!r}, which names no single host in lower case")
-    return names
+    return tuple(dict.fromkeys(map(host_form, names)))
 
 
 @dataclass(frozen=True, slots=True)

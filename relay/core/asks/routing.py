@@ -128,7 +128,9 @@ class _Refused(Exception):
 class AskRouter:
     """All asks under way at one node; `refused` counts those that were not believed."""
 
-    def __init__(self, path: NodePath, around: Surroundings) -> None:
+    def __init__(
+        self, path: NodePath, around: Surroundings, remembered: dict[str, int] | None = None
+    ) -> None:
         self.refused = 0
         self._path = path
         self._around = around
@@ -136,7 +138,8 @@ class AskRouter:
         self._noted: dict[str, float] = {}
         self._underway: dict[str, _Underway] = {}
         # Asks that were answered here, and until when (ms since 1970) someone could say them again.
-        self._remembered: dict[str, int] = {}
+        # Whoever gives it here keeps it for the runs that follow.
+        self._remembered = {} if remembered is None else remembered
 
     def ask(self, event: AskArrived, now: Instant) -> tuple[AskEffect, ...]:
         """Check an ask, and pass it on, have it answered, or say why not."""
@@ -263,8 +266,9 @@ class AskRouter:
     def _remember(self, ask: str, record: AskRecord, now: Instant) -> bool:
         """Keep the ask in mind until it is expired for certain; False if there is no room."""
         if len(self._remembered) >= REMEMBERED_MAX:
-            left = {id_: until for id_, until in self._remembered.items() if until > now.wall_ms}
-            self._remembered = left
+            for id_, until in list(self._remembered.items()):
+                if until <= now.wall_ms:
+                    del self._remembered[id_]
         if len(self._remembered) >= REMEMBERED_MAX:
             return False
         self._remembered[ask] = record.expires_ms + CLOCK_TOLERANCE_MS

@@ -1,0 +1,69 @@
+"""A question that someone kept is answered once, also by the next run of a node."""
+
+import asyncio
+from contextlib import suppress
+
+from relay.adapters.clock import SystemClock
+from relay.asker import Asker
+from relay.core.asks.asking import AskArrived
+from schemas.asks import RECEIPT, AnswerPart
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.reports import decode
+from schemas.signing import Signer
+
+EMEA = NodePath.parse("/emea")
+SIGNER = Signer(TreeId(random_id(b"t" * 16)), KeyId(random_id(b"k" * 16)), b"s" * 32)
+
+
+class Bus:
+    """Brings one question, and notes what is answered."""
+
+    path = EMEA
+
+    def __init__(self, arrived) -> None:
+        self.arrived, self.answered, self.taken = arrived, [], asyncio.Event()
+
+    async def asks(self):
+        yield self.arrived
+        self.taken.set()
+        await asyncio.Event().wait()
+
+    async def send_answer(self, ask, data):
+        part = decode(AnswerPart, data)
+        if part.number != RECEIPT:
+            self.answered.append((ask, part.fault))
+
+
+class Node:
+    def disbelief(self, envelope, record):
+        return ""
+
+
+async def answers(arrived, remembered):
+    """What a run of the node says to this question."""
+
+    async def node(_record):
+        return {"ready": True}
+
+    bus = Bus(arrived)
+    asker = Asker(bus, Node, SystemClock(), {"node": node}, remembered)
+    running = asyncio.create_task(asker.run())
+    await bus.taken.wait()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    return bus.answered
+
+
+async def test_a_captured_question_is_answered_once_in_all_runs_of_a_node():
+    source = Source(API_ASK, SIGNER.tree, "", random_id(b"a" * 16))
+    expires = SystemClock().now().wall_ms + 60_000
+    record = AskRecord(source, 1, "", "", (), "node", EMEA, expires, {})
+    arrived = AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
+    remembered = {}
+    assert await answers(arrived, remembered) == [(source.name, None)]
+    assert await answers(arrived, remembered) == []
+    assert await answers(arrived, {}) == [(source.name, None)], "another program"
