@@ -37,6 +37,7 @@ from schemas.selectors import LabelSelector
 
 __all__ = [
     "NOT_FOUND",
+    "UNAVAILABLE",
     "AnotherSpace",
     "Bus",
     "BusBroken",
