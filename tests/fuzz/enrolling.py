@@ -64,7 +64,7 @@ ANSWERS = (
 )
 CERTIFICATE = Authority.make("tree", 1_800_000_000_000).certificate
 ASK = AskRecord(
-    Source(API_ASK, BUNDLE.tree, "", "ask"), 1, "", "", (), "node", PATH, 9, {"make": "next"}
+    Source(API_ASK, BUNDLE.tree, "", "ask"), 1, "", "", "node", PATH, 9, {"make": "next"}
 )
 SAID = signed(seed_entropy(SEED), BUNDLE.tree, ASK, {"nkey": public_nkey(SEED), "next": ""})
 ONE = HandedOut(

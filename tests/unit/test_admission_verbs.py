@@ -11,9 +11,10 @@ import pytest
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.admission import Admission
-from leafcast.daemon.nodes.enrolment import Fault, Plan
+from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan
 from leafcast.daemon.nodes.handed_out import HandedOutFiles
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import BusBroken
 from schemas.enrolment import (
     DENIED,
@@ -377,3 +378,12 @@ async def test_a_space_that_fails_meanwhile_is_tried_again(opened, place):
     finally:
         running.cancel()
     assert len(place.let_ins) >= 2
+
+
+def test_the_key_of_the_entrances_is_no_nodes_own():
+    """Whoever holds a token knows it, and could show that he has it."""
+    tree = SimpleNamespace(
+        tree_id=lambda: TREE, issuer=lambda: SimpleNamespace(records={}, tree=TREE)
+    )
+    enrolling = Enrolment(tree, None, None, SystemClock(), SystemDice())
+    assert enrolling.holders() == {entrance_pair(TREE)[1]: NodePath()}

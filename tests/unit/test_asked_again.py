@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker
-from relay.core.asks.asking import AskArrived
+from relay.core.asks.routing import AskArrived
 from schemas.asks import RECEIPT, AnswerPart
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
@@ -61,7 +61,7 @@ async def answers(arrived, remembered):
 async def test_a_captured_question_is_answered_once_in_all_runs_of_a_node():
     source = Source(API_ASK, SIGNER.tree, "", random_id(b"a" * 16))
     expires = SystemClock().now().wall_ms + 60_000
-    record = AskRecord(source, 1, "", "", (), "node", EMEA, expires, {})
+    record = AskRecord(source, 1, "", "", "node", EMEA, expires, {})
     arrived = AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
     remembered = {}
     assert await answers(arrived, remembered) == [(source.name, None)]

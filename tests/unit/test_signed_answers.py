@@ -75,7 +75,7 @@ class Bed:
 
     def issuer(self):
         keys = self.record_keys
-        node = NodeRecord(Source("leafcast.io/Node", TREE, "", "/emea"), 1, "", "", (), EMEA, keys)
+        node = NodeRecord(Source("leafcast.io/Node", TREE, "", "/emea"), 1, "", "", EMEA, keys)
         return SimpleNamespace(records={"k": node}, issue=self.issue, tree=TREE)
 
     async def issue(self, drafts):

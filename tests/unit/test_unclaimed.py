@@ -56,7 +56,7 @@ def bundles(folder, keys):
 
 def node(path, nkey):
     source = Source("leafcast.io/Node", "t" * 26, "", str(path))
-    return NodeRecord(source, 1, "", "", (), path, nkey)
+    return NodeRecord(source, 1, "", "", path, nkey)
 
 
 async def test_only_who_never_joined_with_that_very_key_is_shut_out(tmp_path, issued):

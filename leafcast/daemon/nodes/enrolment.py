@@ -22,7 +22,7 @@ from leafcast.ask.session import NODE_MANAGER
 from leafcast.daemon.nodes.relocation import name_for
 from leafcast.join.bundle import Bundle
 from leafcast.local.inventory import edge_objects
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice, Space
 from schemas.asks import NODE, AskFault
@@ -237,9 +237,13 @@ class Enrolment:
         return node_record(self._tree.issuer(), path)
 
     def holders(self) -> dict[str, NodePath]:
-        """By public key, the node that has it: a server lets nobody in by a key of two."""
+        """By public key, the node that has it: a server lets nobody in by a key of two.
+
+        The key of the entrances is the centre's: whoever holds a token could show that he has it.
+        """
         found = nodes(self._tree.issuer())
-        return {nkey: node.path for node in found for nkey in node.nkey.split()}
+        held = {nkey: node.path for node in found for nkey in node.nkey.split()}
+        return {entrance_pair(self._tree.tree_id())[1]: NodePath(), **held}
 
     def has_key(self, path: NodePath, nkey: str = "") -> bool:
         """Whether a node there has this key, or any; one that was revoked has none."""
