@@ -33,12 +33,18 @@ def is_signed(nkeys: Iterable[str], tree: TreeId, ask: AskRecord, answer: object
     """
     if not isinstance(answer, Mapping):
         return False
-    said = {name: value for name, value in answer.items() if name != SIGNATURE}
     try:
-        data = _said(tree, ask, said)
+        data = _said(tree, ask, without_signature(answer))
     except ValueError:  # It is read deeper than it is written.
         return False
     return any(nkey_signed(nkey, data, answer.get(SIGNATURE)) for nkey in nkeys)
+
+
+def without_signature(answer: Any) -> Any:
+    """What an answer says, a JSON value if its node gave one: a signature is none."""
+    if not isinstance(answer, Mapping):
+        return answer
+    return {name: value for name, value in answer.items() if name != SIGNATURE}
 
 
 def _said(tree: TreeId, ask: AskRecord, answer: Mapping[str, Any]) -> bytes:

@@ -14,7 +14,7 @@ from schemas.asks import GET, AskFault
 from schemas.content.answer_sealing import AnswerKey
 from schemas.identity import NodePath, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
-from schemas.signed_answers import is_signed
+from schemas.signed_answers import is_signed, without_signature
 
 EXPIRES_MS = 60_000
 
@@ -56,7 +56,7 @@ class CentreAsks:
 
         Each relay on the way could give it: it is to be shown, and not to be acted on.
         """
-        return (await self._ask(path, verb, arguments))[1]
+        return without_signature((await self._ask(path, verb, arguments))[1])
 
     async def ask_signed(self, path: NodePath, verb: str, arguments: Mapping[str, str]) -> Any:
         """The answer that the node itself gives, by a key of its record; raises AskFailed.
@@ -68,7 +68,7 @@ class CentreAsks:
         if not path.is_root and not is_signed(self._nkeys(path), tree, record, answer):
             message = f"what came as the answer of {path} is not signed by its key"
             raise AskFailed(AskFault(NOT_SIGNED, message, str(path)))
-        return answer
+        return without_signature(answer)
 
     async def _ask(
         self, path: NodePath, verb: str, arguments: Mapping[str, str]

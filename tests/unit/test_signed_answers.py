@@ -1,6 +1,7 @@
 """What the centre acts on the node itself has said: no relay puts anything in its place."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -233,6 +234,13 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
     answer = await answerers(runtime)[verb](SimpleNamespace(verb=verb, arguments={}))
     assert answer["signature"] == b"s"
     assert signed == [verb]
+
+
+async def test_what_a_node_says_is_shown_as_json_without_its_signature(tmp_path):
+    bed = Bed(tmp_path)
+    shown = await bed.asks.serve("/emea", NODE)
+    assert json.loads(json.dumps(shown)) == shown
+    assert shown.keys() == {"children", "certificateRequest"}
 
 
 def test_no_text_is_taken_for_an_answer_so_a_parent_gets_no_signature_as_it_lets_a_node_in():
