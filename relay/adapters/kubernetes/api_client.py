@@ -152,7 +152,6 @@ class ApiClient:
         self._session: _Session | None = None
         self._renewing = asyncio.Lock()
         self._warned = ""
-        self._ways_read = 0
         self.doubts = 0
         """How often something came up after which another space may answer."""
 
@@ -207,10 +206,9 @@ class ApiClient:
         """Another space may answer: a connection broke, another way in was read, things went."""
         self.doubts += 1
 
-    async def read_again(self) -> int:
-        """Read what leads to the server if it changed; how often that was: `doubts` grows, too."""
-        await self._current()
-        return self._ways_read
+    async def read_again(self) -> object:
+        """Read what leads to the server if it changed: then this is another, and so is `doubts`."""
+        return await self._current()
 
     async def close(self) -> None:
         """Give up all connections that nobody uses; the others end with their requests."""
@@ -311,7 +309,6 @@ class ApiClient:
                 return held
             self._warned = ""
             self._session = fresh
-            self._ways_read += 1
             self.doubt()
         if held and not held.users:
             await held.rest.close()

@@ -66,7 +66,7 @@ class KubernetesSpace:
         self._doubts_answered = 0
         self._identifying = asyncio.Lock()
         # What came of asking last who answers, and by which way in that was asked.
-        self._failure: tuple[int, SpaceError] | None = None
+        self._failure: tuple[object, SpaceError] | None = None
         self._followers: list[Follower] = []
 
     async def identity(self) -> str:
@@ -240,7 +240,7 @@ class KubernetesSpace:
             if not self._is_doubted():
                 return
             failed = self._failure
-            if failed is not None and failed is not before and failed[0] == way:
+            if failed is not None and failed is not before and failed[0] is way:
                 # Whoever asked meanwhile, by the same way, asked for all who wait.
                 raise failed[1]
             try:
