@@ -16,12 +16,13 @@ from typing import TypeVar
 
 from benchmarks.report import Report, middle, percentile
 from controllers.core.ledger.snapshots import SETTLING_SECONDS, SnapshotIssuer
-from relay.core.records.reading import SnapshotReading, addresses_kept
+from relay.core.records.accepted import Accepted
+from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.tree import SnapshotTree
-from relay.core.records.verdict import HeldRecord, judge_all
 from schemas.content.blobs import StoredBlob, open_value
 from schemas.identity import ContentHash, NodePath, mail_key
+from schemas.records import LocationRecord, NodeRecord, Source
 from schemas.snapshots import (
     BlobPointer,
     EntryKey,
@@ -29,6 +30,7 @@ from schemas.snapshots import (
     Term,
     TermEntry,
     mail_entry_key,
+    mail_key_of,
     path_entry_key,
 )
 
@@ -47,14 +49,14 @@ def at_mail_keys(count: int) -> Iterator[EntryKey]:
         yield mail_entry_key(mail_key("EdgePlacement", "space", "", f"placement-{number}"))
 
 
-def at_paths(count: int) -> Iterator[EntryKey]:
+def at_paths(count: int) -> Iterator[tuple[EntryKey, NodePath]]:
     """Profile and node of each edge, its regions one after the other."""
     each = count // 2 // REGIONS
     for region in range(REGIONS):
         for number in range(each):
             path = NodePath((f"region-{region}", f"store-{number:05}"))
             for api in ("SyncTarget", "Node"):
-                yield path_entry_key(path, mail_key(api, "inventory", "", str(path)))
+                yield path_entry_key(path, mail_key(api, "inventory", "", str(path))), path
 
 
 def timed(call: Callable[[], _T]) -> tuple[float, _T]:
@@ -72,7 +74,8 @@ class Bed:
 
     def __init__(self, records: int) -> None:
         self.deltas = list(at_mail_keys(PLACEMENTS))
-        self.places = list(at_paths(records - PLACEMENTS))
+        self.paths = dict(at_paths(records - PLACEMENTS))
+        self.places = list(self.paths)
         self.held = {key: BEGIN + n for n, key in enumerate([*self.deltas, *self.places])}
         self.generation = BEGIN + 2 * records
         self.now = 0.0
@@ -109,41 +112,56 @@ class Bed:
         self.held[key] = self.generation
         return self.sign()
 
-    def records(self, keys: list[EntryKey]) -> list[HeldRecord]:
-        return [HeldRecord(key, self.held[key], TERM) for key in keys]
+    def record(self, key: EntryKey) -> Accepted:
+        return held_record(key, self.held[key], self.paths.get(key))
+
+
+def held_record(key: EntryKey, generation: int, path: NodePath | None) -> Accepted:
+    """A record as a node holds it; one without a path is listed by its own key."""
+    source = Source("any", "inventory", "", "any")
+    term = TERM.hex()
+    if path is None:
+        location = LocationRecord(source, generation, term, "", {}, {}, None)
+        return Accepted(mail_key_of(key), "location", location, b"", b"", 0)
+    node = NodeRecord(source, generation, term, "", path, "")
+    return Accepted(mail_key_of(key), "node", node, b"", b"", 0)
 
 
 class Node:
-    """What a node keeps of the snapshots, for its interest."""
+    """A node that holds what stands at these keys, and all below its path."""
 
-    def __init__(self, bed: Bed, keys: list[EntryKey], subtree: NodePath | None = None) -> None:
+    def __init__(self, bed: Bed, keys: list[EntryKey], path: NodePath) -> None:
         self.bed = bed
-        self.keys = sorted(keys)
-        self.interest = Interest(keys, subtree)
-        self.nodes: dict[ContentHash, bytes] = {}
+        self.held = {mail_key_of(key): bed.record(key) for key in keys}
+        self.interest = Interest([key for key in keys if key not in bed.paths], path)
+        self.judge = SnapshotJudge(self.held, lambda: self.interest, path)
 
-    def read(self, view: SnapshotView) -> tuple[float, int, int, int, float]:
-        """Milliseconds, rounds, blobs, bytes fetched; milliseconds to judge what may differ."""
+    def reach(
+        self, view: SnapshotView, changed: EntryKey | None = None
+    ) -> tuple[float, int, int, int]:
+        """Take a changed record and read a snapshot: milliseconds, rounds, blobs, bytes fetched."""
+        snapshot = VerifiedSnapshot(view.record, b"", b"")
         spent, rounds, fetched = 0.0, 0, []
-        took, reading = timed(lambda: SnapshotReading(view.record, self.interest, self.nodes))
+        if changed is not None and mail_key_of(changed) in self.held:
+            record = self.bed.record(changed)
+            spent, _ = timed(partial(self.judge.accepted, record))
+            self.held[record.key] = record
+        took, _ = timed(partial(self.judge.offer, snapshot, 1, 0.0))
         spent += took
-        while missing := reading.missing(sys.maxsize):
+        while True:
+            took, missing = timed(self.judge.read_more)
+            spent += took
+            if not missing:
+                break
             rounds += 1
             for reference in missing:
-                plain = view.nodes[reference.address]
                 fetched.append(reference.address)
-                took, _ = timed(partial(reading.take, reference.address, plain))
-                spent += took
-        own = SnapshotView(view.record, self.nodes)
-        judging, _ = timed(lambda: self.judge(own))
-        return spent, rounds, len(fetched), sum(map(self.bed.sizes.__getitem__, fetched)), judging
-
-    def judge(self, view: SnapshotView) -> None:
-        """Find what is listed otherwise than it is held, and judge that."""
-        listed = {entry.key: entry.generation for entry in view.listed(self.interest)}
-        held = self.bed.held
-        others = [key for key in self.keys if listed.get(key) != held[key]]
-        assert all(standing for _, standing in judge_all(self.bed.records(others), view))
+                plain = view.nodes[reference.address]
+                spent += timed(partial(self.judge.take, reference.address, plain))[0]
+        took, standings = timed(self.judge.reach)
+        assert not any(standings.by_kind())
+        size = sum(map(self.bed.sizes.__getitem__, fetched))
+        return spent + took, rounds, len(fetched), size
 
 
 def cost_of_a_change(bed: Bed, report: Report, tiers: dict[str, Node]) -> None:
@@ -155,8 +173,8 @@ def cost_of_a_change(bed: Bed, report: Report, tiers: dict[str, Node]) -> None:
         took, view, made = bed.change(key)
         centre.append((took, len(made), sum(map(stored_bytes, made))))
         for name, tier in tiers.items():
-            spent, _, count, size, judging = tier.read(view)
-            seen[name].append((spent + judging, count, size))
+            spent, _, count, size = tier.reach(view, key)
+            seen[name].append((spent, count, size))
     for name, costs in {"centre": centre, **seen}.items():
         milliseconds, blobs, sizes = zip(*costs, strict=True)
         report.row(f"{name}: one change, p50", middle(milliseconds), "ms")
@@ -186,15 +204,10 @@ def steady_change(bed: Bed, report: Report) -> None:
 
 
 def first_reading(report: Report, name: str, node: Node, view: SnapshotView) -> None:
-    spent, rounds, count, size, _ = node.read(view)
-    report.row(f"{name}: first reading", spent, "ms")
+    spent, rounds, count, size = node.reach(view)
+    report.row(f"{name}: {len(node.held):,} records judged at first", spent, "ms")
     report.row(f"{name}: rounds, blobs", f"{rounds}, {count:,}", "")
     report.row(f"{name}: bytes", size, "bytes")
-    own = SnapshotView(view.record, node.nodes)
-    took, _ = timed(lambda: node.judge(own))
-    report.row(f"{name}: all {len(node.keys):,} records judged", took, "ms")
-    took, _ = timed(lambda: list(addresses_kept(own, node.interest)))
-    report.row(f"{name}: finding what is kept, for sweeping", took, "ms")
 
 
 def main(records: int = RECORDS) -> None:

@@ -93,7 +93,7 @@ class Node(NodeView):
         self._book = RecordBook(path)
         self._audience = Audience(path)
         self._content = Content(remembered.blobs, self._out)
-        self._judge = SnapshotJudge(self._book.judged, self._interest, path)
+        self._judge = SnapshotJudge(self._book.by_key, self._interest, path)
         self._acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
         self._targets = Targets(
             self._book, self._audience, self._content, self._seconds, has_all_content=is_root
@@ -197,6 +197,7 @@ class Node(NodeView):
         self._sender.check()
         if self._upstream is not None:
             self._upstream.link.reader.check()
+            self._judge.check()
 
     def _clock(self) -> Instant:
         return self._now

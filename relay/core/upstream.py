@@ -39,7 +39,6 @@ from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.link import Cursor, Welcome, copies_word
-from schemas.records import LocationRecord
 from schemas.reports import encode
 from schemas.snapshots import SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
@@ -512,13 +511,8 @@ class Upstream:
 
     def interest(self) -> Interest:
         """Of snapshots: the keys of what is held and of what waits, and the own subtree."""
-        keys = [
-            mail_entry_key(accepted.key)
-            for accepted in self._book.judged()
-            if is_delta(accepted) or isinstance(accepted.record, LocationRecord)
-        ]
-        waiting = (event.key for event in self.link.reader.parked)
-        keys += [mail_entry_key(key) for key in waiting if key != KEYS_KEY]
+        waiting = (event.key for event in self.link.reader.parked if event.key != KEYS_KEY)
+        keys = map(mail_entry_key, (*self._book.without_path(), *waiting))
         return Interest([*keys, *self._wants.places_below()], self._config.path)
 
     # What is said upward.

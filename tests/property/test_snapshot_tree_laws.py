@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from relay.core.records.reading import SnapshotReading, addresses_kept
+from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import (
     NOT_LISTED,
     Interest,
@@ -138,18 +138,31 @@ def test_with_blobs_missing_just_what_they_hide_is_unread(tree, data):
             assert found == full.generation_of(key)
 
 
-@given(TREES, CHANGES, st.lists(KEYS, max_size=20), st.booleans(), st.integers(1, 5))
+def whole_of(tree, interest):
+    """What a node has that read all that an interest needs, and the bytes of it."""
+    view, nodes = view_of(tree), {}
+    reading = SnapshotReading(view.record, interest, nodes)
+    while missing := reading.missing():
+        for reference in missing:
+            reading.take(reference.address, view.nodes[reference.address])
+    assert nodes.keys() == reading.whole().addresses
+    return reading.whole(), nodes
+
+
+KEY_LISTS = st.lists(KEYS, max_size=20)
+
+
+@given(TREES, CHANGES, KEY_LISTS, KEY_LISTS, st.booleans(), st.integers(1, 5))
 def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_before(
-    tree, changes, keys, whole_region, most
+    tree, changes, former_keys, keys, whole_region, most
 ):
     after = tree.changed(changes)
-    interest = Interest(keys, NodePath.parse("/emea") if whole_region else None)
-    old, new = view_of(tree), view_of(after)
-    kept = {address: old.nodes[address] for address in addresses_kept(old, interest)}
+    region = NodePath.parse("/emea") if whole_region else None
+    former, interest = Interest(former_keys, region), Interest(keys, region)
+    earlier, kept = whole_of(tree, former)
     before = dict(kept)
-    former = SnapshotReading(old.record, interest, kept)
-    assert former.missing() == ()
-    reading = SnapshotReading(new.record, interest, kept)
+    new = view_of(after)
+    reading = SnapshotReading(new.record, interest, kept, earlier)
     fetched = set()
     while missing := reading.missing(most):
         assert len(missing) <= most
@@ -157,12 +170,16 @@ def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_befor
             assert reference.address not in fetched | set(before)
             fetched.add(reference.address)
             reading.take(reference.address, new.nodes[reference.address])
-    assert fetched == set(addresses_kept(new, interest)) - set(before)
-    view = SnapshotView(new.record, kept)
-    listed = {entry.key: Listed(entry.generation) for entry in view.listed(interest)}
+    needed = set(whole_of(after, interest)[0].addresses)
+    assert fetched == needed - set(before)
+    whole = reading.whole().addresses
+    assert whole == needed
+    view = SnapshotView(new.record, {address: kept[address] for address in whole})
     for key in keys:
         assert view.generation_of(key) == new.generation_of(key)
-        assert listed.get(key, NOT_LISTED) == new.generation_of(key)
+    old = view_of(tree)
+    differing = {key for key in former_keys if old.generation_of(key) != new.generation_of(key)}
+    assert differing & {*keys} <= reading.changed()
 
 
 PATHS = st.lists(st.sampled_from(["emea", "emea-2", "e", "s1", "0"]), max_size=3).map(

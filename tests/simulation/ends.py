@@ -239,7 +239,7 @@ class Child:
         self.content, self.removals = dict(disk.content), dict(disk.removals)
         self.reader = MailboxReader(disk.cursor)
         self.session = ParentSession()
-        self.judge = SnapshotJudge(self._all_records, self._interest)
+        self.judge = SnapshotJudge(self.records, self._interest)
         # What it let go of, and told its parent to be gone.
         self.gone: dict[MailKey, None] = {}
         if disk.snapshot:
@@ -402,8 +402,6 @@ class Child:
     def _interest(self) -> Interest:
         return Interest([accepted.entry_key for accepted in self.records.values()])
 
-    def _all_records(self) -> Iterable[Accepted]:
-        return self.records.values()
-
     def check(self) -> None:
         self.reader.check()
+        self.judge.check()

@@ -12,7 +12,7 @@ from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
-from relay.core.records.verdict import HeldRecord, Standing, judge
+from relay.core.records.verdict import HeldRecord, Standing, standing
 from schemas.content.blobs import open_value
 from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
 from schemas.moves import MOVED_ANNOTATION
@@ -115,7 +115,8 @@ class Centre:
     def standing(self, record):
         """What a node that holds the record makes of it under the last snapshot."""
         term = Term(bytes.fromhex(record.term))
-        return judge(HeldRecord(entry_key_of(record), record.generation, term), self.view())
+        held, view = HeldRecord(entry_key_of(record), record.generation, term), self.view()
+        return standing(held, view.generation_of(held.key), view)
 
     def listed(self):
         return {mail_key_of(entry.key): entry.generation for entry in self.view().entries()}

@@ -9,8 +9,7 @@ from relay.core.records.verdict import (
     Standing,
     admit,
     admits_new,
-    judge,
-    judge_all,
+    standing,
 )
 from schemas.identity import mail_key
 from schemas.snapshots import Term, TermEntry, mail_entry_key
@@ -25,12 +24,16 @@ ABSENT = mail_entry_key(mail_key("api", "space", "", "absent"))
 TREE = SnapshotTree.empty().changed({LISTED: 40})
 
 
+def judge(record, view):
+    return standing(record, view.generation_of(record.key), view)
+
+
 def view(hidden=()):
     return view_of(TREE, hidden, generation=100, terms=TERMS)
 
 
 @pytest.mark.parametrize(
-    ("key", "generation", "term", "standing"),
+    ("key", "generation", "term", "expected"),
     [
         (LISTED, 40, TERM, Standing.IN_FORCE),
         (LISTED, 40, FOREIGN, Standing.IN_FORCE),
@@ -45,10 +48,8 @@ def view(hidden=()):
         (ABSENT, 1, FOREIGN, Standing.ORPHANED),
     ],
 )
-def test_a_held_record_stands_as_the_table_says(key, generation, term, standing):
-    record = HeldRecord(key, generation, term)
-    assert judge(record, view()) is standing
-    assert list(judge_all([record], view())) == [(record, standing)]
+def test_a_held_record_stands_as_the_table_says(key, generation, term, expected):
+    assert judge(HeldRecord(key, generation, term), view()) is expected
 
 
 def test_what_cannot_be_read_is_as_before_and_what_is_newer_needs_no_reading():
@@ -59,10 +60,6 @@ def test_what_cannot_be_read_is_as_before_and_what_is_newer_needs_no_reading():
     assert judge(old, view({terms})) is Standing.IN_FORCE
     assert judge(HeldRecord(ABSENT, 40, TERM), view({terms})) is Standing.UNREAD
     assert judge(ahead, view({tree, terms})) is Standing.IN_FORCE
-    assert dict(judge_all([old, ahead], view({tree}))) == {
-        old: Standing.UNREAD,
-        ahead: Standing.IN_FORCE,
-    }
 
 
 @pytest.mark.parametrize(

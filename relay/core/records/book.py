@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from relay.core.records.accepted import Accepted, is_delta
 from schemas.identity import MailKey, NodePath
-from schemas.records import DeltaHead, NodeRecord, Profile
+from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile
 
 
 class RecordBook:
@@ -16,6 +16,7 @@ class RecordBook:
         self.by_key: dict[MailKey, Accepted] = {}
         self._path = path
         self._deltas: dict[MailKey, None] = {}
+        self._locations: dict[MailKey, None] = {}
         # Those of them that are under a rollout.
         self.gated: dict[MailKey, None] = {}
         # By child: profiles, and the nodes below it, that are on their way through it.
@@ -32,6 +33,8 @@ class RecordBook:
             self._deltas[accepted.key] = None
             if isinstance(accepted.record, DeltaHead) and accepted.record.is_gated:
                 self.gated[accepted.key] = None
+        elif isinstance(accepted.record, LocationRecord):
+            self._locations[accepted.key] = None
         step = self.step_of(accepted)
         if step is not None:
             self._through.setdefault(step, {})[accepted.key] = None
@@ -42,6 +45,7 @@ class RecordBook:
         if former is None:
             return None
         self._deltas.pop(key, None)
+        self._locations.pop(key, None)
         self.gated.pop(key, None)
         step = self.step_of(former)
         if step is not None:
@@ -65,13 +69,15 @@ class RecordBook:
         """The child to which a profile or node is passed on; None if that is nobody."""
         return way_of(self._path, accepted)
 
-    def judged(self) -> Iterator[Accepted]:
-        """All of which a snapshot speaks."""
-        return (accepted for accepted in self.by_key.values() if accepted.kind != "keys")
+    def without_path(self) -> tuple[MailKey, ...]:
+        """The deltas and Locations: a snapshot lists them by their keys, all others by a path."""
+        return (*self._deltas, *self._locations)
 
     def check(self) -> None:
         """Assert that the indexes agree with what is held."""
         assert self._deltas.keys() == {k for k, a in self.by_key.items() if is_delta(a)}
+        locations = {k for k, a in self.by_key.items() if isinstance(a.record, LocationRecord)}
+        assert self._locations.keys() == locations
         through: dict[str, set[MailKey]] = {}
         for key, accepted in self.by_key.items():
             step = self.step_of(accepted)

@@ -10,13 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
-from relay.core.records.reading import SnapshotReading, addresses_kept
+from relay.core.records.reading import SnapshotReading, WholeReading
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
-from relay.core.records.verdict import Admission, Standing, admit, judge_all
+from relay.core.records.verdict import Admission, Standing, admit, standing
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, MailKey, NodePath
+from schemas.identity import KEYS_KEY, ContentHash, MailKey, NodePath
 from schemas.records import Profile
-from schemas.snapshots import EntryKey, SnapshotRecord, SnapshotRefused, path_entry_key
+from schemas.snapshots import (
+    EntryKey,
+    SnapshotRecord,
+    SnapshotRefused,
+    mail_key_of,
+    path_entry_key,
+)
 
 REACH_SECONDS_MAX = 60.0
 """So long a snapshot waits for what it lacks; then it is reached without, and that is reported."""
@@ -43,6 +49,9 @@ class Standings:
     orphaned: dict[MailKey, None] = field(default_factory=dict)
     # With the generations that were judged: a newer record of the key is not dropped.
     dropped: dict[MailKey, int] = field(default_factory=dict)
+
+    def by_kind(self) -> tuple[Mapping[MailKey, object], ...]:
+        return self.outdated, self.orphaned, self.dropped
 
 
 class Judgement:
@@ -74,16 +83,38 @@ class Judgement:
         return self.snapshot.generation
 
 
+@dataclass(slots=True)
+class Judged:
+    """A snapshot that all records were judged by, and whose standing the next may change.
+
+    All others stand as they stood, unless it lists them otherwise.
+    """
+
+    reading: WholeReading
+    standings: Standings
+    # Held, and newer than it.
+    newer: tuple[MailKey, ...]
+    # Held since.
+    taken: dict[MailKey, None] = field(default_factory=dict)
+
+    def unsettled(self) -> Iterator[MailKey]:
+        """The records to judge whatever the next snapshot lists."""
+        for apart in self.standings.by_kind():
+            yield from apart
+        yield from self.newer
+        yield from self.taken
+
+
 class SnapshotJudge:
     """The candidate to be reached, and the newest snapshot ever verified; often the same."""
 
     def __init__(
         self,
-        records: Callable[[], Iterable[Accepted]],
+        held: Mapping[MailKey, Accepted],
         interest: Callable[[], Interest],
         path: NodePath | None = None,
     ) -> None:
-        self._records = records
+        self._held = held
         self._interest = interest
         self._path = path
         # The plain bytes of what was read of snapshots.
@@ -91,6 +122,8 @@ class SnapshotJudge:
         self.reached: VerifiedSnapshot | None = None
         # Under the snapshot that was reached.
         self.standings = Standings()
+        # The newest snapshot that all was judged by: the next one is compared with it.
+        self._judged: Judged | None = None
         self._candidate: Judgement | None = None
         self._newest: Judgement | None = None
         self._view: SnapshotView | None = None
@@ -198,10 +231,12 @@ class SnapshotJudge:
         missing: dict[Reference, None] = {}
         for judgement in self._under_way():
             if judgement.standings is None:
+                if judgement.reading.earlier not in (None, self._reading_judged):
+                    judgement.reading = self._read(judgement.snapshot)
                 lacking = judgement.reading.missing()
                 missing |= dict.fromkeys(lacking)
                 if not lacking:
-                    judgement.standings = self._judge_all(judgement)
+                    judgement.standings = self._judge(judgement)
         return tuple(missing)
 
     def take(self, address: ContentHash, plain: bytes) -> None:
@@ -238,6 +273,8 @@ class SnapshotJudge:
 
     def accepted(self, record: Accepted) -> None:
         """A record came into force in place of the one that was judged."""
+        if self._judged is not None:
+            self._judged.taken[record.key] = None
         for standings in self._all_standings():
             standings.orphaned.pop(record.key, None)
             standings.outdated.pop(record.key, None)
@@ -275,7 +312,14 @@ class SnapshotJudge:
             self._candidate = judgement
 
     def _read(self, snapshot: VerifiedSnapshot) -> SnapshotReading:
-        return SnapshotReading(snapshot.record, self._interest(), self._nodes)
+        earlier = self._reading_judged
+        if earlier is not None and earlier.record.generation > snapshot.generation:
+            earlier = None
+        return SnapshotReading(snapshot.record, self._interest(), self._nodes, earlier)
+
+    @property
+    def _reading_judged(self) -> WholeReading | None:
+        return self._judged.reading if self._judged is not None else None
 
     def _under_way(self) -> Iterator[Judgement]:
         if self._candidate is not None:
@@ -289,18 +333,33 @@ class SnapshotJudge:
             if judgement.standings is not None and judgement.standings is not self.standings:
                 yield judgement.standings
 
-    def _judge_all(self, judgement: Judgement) -> Standings:
-        view = SnapshotView(judgement.snapshot.record, self._nodes)
+    def _judge(self, judgement: Judgement) -> Standings:
+        """Judge what may stand otherwise than by the snapshot before: else it stands as it did."""
+        earlier, reading = self._judged, judgement.reading
+        view = SnapshotView(reading.record, self._nodes)
+        suspects: Iterable[MailKey] = self._held
+        if earlier is not None and reading.earlier is not None:
+            suspects = {*map(mail_key_of, reading.changed()), *earlier.unsettled()}
+        found = [
+            held
+            for key in suspects
+            if key != KEYS_KEY and (held := self._held.get(key)) is not None
+        ]
+        standings = self._standings(found, view)
+        if earlier is None or view.generation >= earlier.reading.record.generation:
+            # Who is not looked at was covered by the earlier one.
+            newer = tuple(it.key for it in found if it.generation > view.generation)
+            self._judged = Judged(reading.whole(), standings, newer)
+        return standings
+
+    def _standings(self, records: Iterable[Accepted], view: SnapshotView) -> Standings:
         standings = Standings()
-        # Nearly all are above it, or listed as they are held: only of the rest more is to be known.
-        listed = {entry.key: entry.generation for entry in view.listed(judgement.reading.interest)}
-        covered = (record for record in self._records() if record.generation <= view.generation)
-        keyed = ((record.entry_key, record) for record in covered)
-        judged = {key: record for key, record in keyed if listed.get(key) != record.generation}
-        held = [record.held for record in judged.values()]
-        for found, standing in judge_all(held, view):
-            record = judged[found.key]
-            match standing:
+        judged = {it.entry_key: it for it in records if it.generation <= view.generation}
+        for key, listing in view.generations_of(judged):
+            record = judged[key]
+            if listing == Listed(record.generation):
+                continue
+            match standing(record.held, listing, view):
                 case Standing.OUTDATED | Standing.UNREAD:
                     standings.outdated[record.key] = None
                 case Standing.ORPHANED:
@@ -324,10 +383,19 @@ class SnapshotJudge:
         return isinstance(view.generation_of(path_entry_key(path, record.key)), Listed)
 
     def _forget_nodes(self) -> None:
-        """Keep of what was read what the reached snapshot needs."""
-        if self.reached is None:
-            return
-        view = SnapshotView(self.reached.record, self._nodes)
-        kept = set(addresses_kept(view, self._interest()))
-        self._nodes = {address: self._nodes[address] for address in kept & self._nodes.keys()}
+        """Keep of what was read what the reached snapshot needs: all was judged by it last."""
+        if self._judged is not None:
+            addresses = self._judged.reading.addresses
+            self._nodes = {address: self._nodes[address] for address in addresses}
         self._view = None
+
+    def check(self) -> None:
+        """Assert that who was not judged again stands as if he had been."""
+        judged = self._judged
+        if judged is None:
+            return
+        view = SnapshotView(judged.reading.record, self._nodes)
+        others = [it for key, it in self._held.items() if key not in {KEYS_KEY, *judged.taken}]
+        anew = self._standings(others, view).by_kind()
+        for known, found in zip(judged.standings.by_kind(), anew, strict=True):
+            assert (known.keys() & self._held.keys()) - judged.taken.keys() == found.keys()

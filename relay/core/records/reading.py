@@ -6,21 +6,32 @@ Two snapshots share all but the changed paths, so the work is that of what chang
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import dataclass
 
-from relay.core.records.snapshot import Interest, SnapshotView, children_for
+from relay.core.records.snapshot import Interest, children_for
 from schemas.content.blobs import Reference
 from schemas.identity import ContentHash
-from schemas.snapshots import SnapshotRecord, Subtree, read_terms
+from schemas.snapshots import Entry, EntryKey, SnapshotRecord, Subtree, read_terms
 
 FETCHES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeReading:
+    """What was read of a snapshot to its end: all nodes that its interest needs."""
+
+    record: SnapshotRecord
+    interest: Interest
+    addresses: frozenset[ContentHash]
 
 
 class SnapshotReading:
     """Reads of one snapshot what an interest needs, from the root down.
 
     `nodes` are the plain bytes that the node keeps; what is read is put there. It ends when
-    `missing()` is empty: then each key of the interest can be judged.
+    `missing()` is empty: then each key of the interest can be judged. What an `earlier` reading
+    has read is not looked at again, as far as that had the same interest.
     """
 
     def __init__(
@@ -28,10 +39,16 @@ class SnapshotReading:
         record: SnapshotRecord,
         interest: Interest,
         nodes: MutableMapping[ContentHash, bytes],
+        earlier: WholeReading | None = None,
     ) -> None:
         self.record = record
         self.interest = interest
+        self.earlier = earlier
         self._nodes = nodes
+        self._otherwise = Interest() if earlier is None else interest.differing(earlier.interest)
+        # What it went through, and what it left aside: the earlier one has it, and all below it.
+        self._fresh: list[Subtree] = []
+        self._shared: set[ContentHash] = set()
         self._missing: dict[ContentHash, Subtree | None] = {}
         if record.terms_reference.address not in nodes:
             self._missing[record.terms_reference.address] = None
@@ -59,19 +76,50 @@ class SnapshotReading:
         if subtree is not None:
             self._descend(subtree)
 
+    def whole(self) -> WholeReading:
+        """All that is read now, of this snapshot alone."""
+        read = {subtree.address for subtree in self._fresh}
+        read.add(self.record.terms_reference.address)
+        if self.earlier is not None:
+            gone = {subtree.address for subtree in self._replaced()}
+            gone.add(self.earlier.record.terms_reference.address)
+            read |= self.earlier.addresses - gone
+        return WholeReading(self.record, self.interest, frozenset(read))
+
+    def changed(self) -> set[EntryKey]:
+        """The keys that it lists otherwise than the earlier one; all, if there is none."""
+        now = set(self._entries(self._fresh))
+        return {entry.key for entry in now.symmetric_difference(self._entries(self._replaced()))}
+
+    def _entries(self, subtrees: Iterable[Subtree]) -> Iterator[Entry]:
+        for subtree in subtrees:
+            if not subtree.height:
+                yield from subtree.leaf(self._nodes[subtree.address]).entries
+
+    def _replaced(self) -> Iterator[Subtree]:
+        """The nodes of the earlier one, but for what is shared with it."""
+        earlier = self.earlier
+        level = deque([earlier.record.tree] if earlier is not None else ())
+        while level and earlier is not None:
+            subtree = level.popleft()
+            if subtree.address in self._shared:
+                continue
+            yield subtree
+            if subtree.height:
+                plain = self._nodes[subtree.address]
+                level.extend(children_for(subtree, plain, earlier.interest))
+
     def _descend(self, top: Subtree) -> None:
+        whole = self.earlier.addresses if self.earlier is not None else frozenset()
         level = deque([top])
         while level:
             subtree = level.popleft()
             plain = self._nodes.get(subtree.address)
             if plain is None:
                 self._missing[subtree.address] = subtree
-            elif subtree.height:
-                level.extend(children_for(subtree, plain, self.interest))
-
-
-def addresses_kept(view: SnapshotView, interest: Interest) -> Iterator[ContentHash]:
-    """The blobs of a snapshot that a node keeps for its interest; all else may be swept."""
-    yield view.record.terms_reference.address
-    for subtree, _ in view.subtrees(interest):
-        yield subtree.address
+            elif subtree.address in whole and not self._otherwise.concerns(subtree):
+                self._shared.add(subtree.address)
+            else:
+                self._fresh.append(subtree)
+                if subtree.height:
+                    level.extend(children_for(subtree, plain, self.interest))

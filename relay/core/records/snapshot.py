@@ -62,6 +62,12 @@ class Interest:
         interest._last = b"\xff"
         return interest
 
+    def differing(self, other: Interest) -> Interest:
+        """The keys of one of them alone; both are of one subtree."""
+        if self._keys == other._keys:
+            return Interest()
+        return Interest(list(set(self._keys).symmetric_difference(other._keys)))
+
     def concerns(self, subtree: Subtree) -> bool:
         """Whether a key of it would stand below there, listed or not."""
         lower, upper = subtree.lower, subtree.upper

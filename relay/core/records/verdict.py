@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 
 from relay.core.records.snapshot import Listed, Listing, NotListed, SnapshotView, Unread
@@ -42,20 +41,21 @@ class HeldRecord(Value, frozen=True):
     term: Term
 
 
-def judge(record: HeldRecord, view: SnapshotView) -> Standing:
-    """The standing of a record that is held; raises SnapshotRefused."""
+def standing(record: HeldRecord, listing: Listing, view: SnapshotView) -> Standing:
+    """What becomes of a record that is held, and listed so; raises SnapshotRefused."""
     if record.generation > view.generation:
         return Standing.IN_FORCE
-    return _standing(record, view.generation_of(record.key), view)
-
-
-def judge_all(
-    records: Iterable[HeldRecord], view: SnapshotView
-) -> Iterator[tuple[HeldRecord, Standing]]:
-    """The standing of each, by ascending key; a blob is read once. Raises SnapshotRefused."""
-    by_key = {record.key: record for record in records}
-    for key, listing in view.generations_of(by_key):
-        yield by_key[key], _standing(by_key[key], listing, view)
+    match listing:
+        case Unread():
+            return Standing.UNREAD
+        case Listed(generation):
+            return Standing.IN_FORCE if generation == record.generation else Standing.OUTDATED
+        case NotListed():
+            term = view.term_of(record.term)
+            if isinstance(term, Unread):
+                return Standing.UNREAD
+            known = term is not None and term.covers(record.generation)
+            return Standing.DROPPED if known else Standing.ORPHANED
 
 
 def admit(key: EntryKey, generation: int, view: SnapshotView) -> Admission:
@@ -80,19 +80,3 @@ def admits_new(
     configured to: whoever shows it may show an old state.
     """
     return with_memory or expired_allowed or now_ms < record.expires_ms
-
-
-def _standing(record: HeldRecord, listing: Listing, view: SnapshotView) -> Standing:
-    if record.generation > view.generation:
-        return Standing.IN_FORCE
-    match listing:
-        case Unread():
-            return Standing.UNREAD
-        case Listed(generation):
-            return Standing.IN_FORCE if generation == record.generation else Standing.OUTDATED
-        case NotListed():
-            term = view.term_of(record.term)
-            if isinstance(term, Unread):
-                return Standing.UNREAD
-            known = term is not None and term.covers(record.generation)
-            return Standing.DROPPED if known else Standing.ORPHANED
