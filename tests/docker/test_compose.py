@@ -1,6 +1,7 @@
-"""compose.yaml under a real Docker daemon: the whole tree in containers, as its user runs it."""
+"""compose.yaml under a real Docker daemon: the page about it is walked, and then things break."""
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -9,20 +10,21 @@ import uuid
 import pytest
 
 from tests.docker.daemon import NATS_IMAGE, PYTHON_IMAGE, ROOT, need_docker
+from tests.e2e.test_documents import Shell, walk
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(600)]
 
 WAIT_SECONDS = 60
-SITES = 6
 SITE = "/region-2/site-3"
-SHOP = sorted((ROOT / "leafcast" / "shop").glob("*.yaml"))
+PAGE = "docs/containers.md"
+PLUGIN_BY_PROGRAM = 'docker() { shift; command docker-compose "$@"; }'
+WHAT_HAPPENED = "tail -n 30 *.log; docker compose ps -a; docker compose logs --tail 5"
 
 
 class Compose:
     """One project, with a name and a volume of its own."""
 
-    def __init__(self, *program: str) -> None:
-        project = f"leafcast-test-{uuid.uuid4().hex[:8]}"
+    def __init__(self, project: str, *program: str) -> None:
         self._command = [*program, "-p", project, "-f", str(ROOT / "compose.yaml")]
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
@@ -50,19 +52,29 @@ def compose_program() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def compose():
-    """The tree, up, with the shop at every site."""
+def compose(tmp_path_factory):
+    """The tree that the page shows, before its end: up, with the shop at every site."""
     need_docker(NATS_IMAGE, PYTHON_IMAGE)
-    made = Compose(*compose_program())
-    try:
-        made("up", "-d", "--build")
-        until(lambda: "/" in made("exec", "-T", "centre", "ls", "/tree/admin.json"), "no centre")
-        text = "\n---\n".join(file.read_text() for file in SHOP)
-        until(lambda: made.leafcast("apply", "-f", "-", stdin=text), "the centre does not answer")
-        healthy(made, SITES)
-        yield made
-    finally:
-        made("down", "-v", "--timeout", "5")
+    program, project = compose_program(), f"leafcast-page-{uuid.uuid4().hex[:8]}"
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("COMPOSE_FILE", str(ROOT / "compose.yaml"))
+        environment.setenv("COMPOSE_PROJECT_NAME", project)
+        config = os.environ.get("DOCKER_CONFIG", str(folder / "docker"))
+        environment.setenv("DOCKER_CONFIG", config)
+        shell = Shell(folder)
+        try:
+            if len(program) == 1:
+                shell.run(PLUGIN_BY_PROGRAM)
+            walk(PAGE, shell, slice(None, -1))
+            yield Compose(project, *program)
+            walk(PAGE, shell, slice(-1, None))
+        except AssertionError as error:
+            error.add_note("\n".join(shell.run(WHAT_HAPPENED)[1]))
+            raise
+        finally:
+            shell.run("docker compose down -v --remove-orphans --timeout 5")
+            shell.end()
 
 
 def until(met, what: str):
@@ -94,12 +106,6 @@ def sites(compose):
     return compose.shop()["destinations"]
 
 
-def test_what_is_applied_in_the_centres_container_works_at_every_site(compose):
-    healthy(compose, sites(compose))
-    seen = compose.leafcast("get", "deployments", "-n", "shop", "-o", "name", "--at", SITE)
-    assert "deployment.apps/web" in seen
-
-
 def test_servers_and_nodes_that_are_killed_and_started_again_go_on(compose):
     count = sites(compose)
     healthy(compose, count)
@@ -112,17 +118,6 @@ def test_servers_and_nodes_that_are_killed_and_started_again_go_on(compose):
     compose.leafcast("apply", "-f", "-", stdin=json.dumps(setting))
     arrived = ("get", "configmap", "shop-settings", "-n", "shop", "-o", "json", "--at", SITE)
     until(lambda: json.loads(compose.leafcast(*arrived))["data"].get("later") == "yes", "not there")
-
-
-def test_a_node_joins_from_a_container_of_its_own_and_leaves_for_good(compose):
-    count = sites(compose)
-    bundle, path = "/tree/late.join.json", "/region-1/late"
-    compose.leafcast("node", "add", path, "--bundle", "-o", bundle)
-    joining = ("join", bundle, "--data-dir", "/tree/late")
-    compose("run", "-d", "--no-deps", "region-1-site-1", *joining)
-    healthy(compose, count + 1)
-    compose.leafcast("node", "remove", path)
-    healthy(compose, count)
 
 
 def test_a_site_that_was_laid_out_and_removed_does_not_come_back_with_the_centre(compose):

@@ -163,10 +163,10 @@ def test_commands_in_documents_print_what_is_shown(page: str, shell: Shell):
     walk(page, shell)
 
 
-def walk(page: str, shell: Shell) -> None:
-    """Do what a page has one do, and hold it to what it shows."""
+def walk(page: str, shell: Shell, part: slice = slice(None)) -> None:
+    """Do what a page, or a part of its steps, has one do, and hold it to what it shows."""
     done = 0
-    for step in steps((ROOT / page).read_text()):
+    for step in [*steps((ROOT / page).read_text())][part]:
         if isinstance(step, Command):
             end = time.monotonic() + WAIT_SECONDS
             while wrong := _wrong(step, *shell.run(step.line)):
