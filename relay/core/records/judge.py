@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, Version
 from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
 from relay.core.records.verdict import Admission, Standing, admit, judge_all
@@ -29,6 +29,7 @@ class VerifiedSnapshot:
     record: SnapshotRecord
     data: bytes
     payload_hash: bytes
+    version: Version
 
     @property
     def generation(self) -> int:
