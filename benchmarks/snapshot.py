@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from benchmarks.report import Report, middle, percentile
 from controllers.core.ledger.snapshots import SETTLING_SECONDS, SnapshotIssuer
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.tree import SnapshotTree
@@ -122,9 +122,11 @@ def held_record(key: EntryKey, generation: int, path: NodePath | None) -> Accept
     term = TERM.hex()
     if path is None:
         location = LocationRecord(source, generation, term, "", {}, {}, None)
-        return Accepted(mail_key_of(key), "location", location, b"", b"", 0)
+        return Accepted(
+            mail_key_of(key), "location", location, b"", b"", Version(generation, 0, full=True)
+        )
     node = NodeRecord(source, generation, term, "", path, "")
-    return Accepted(mail_key_of(key), "node", node, b"", b"", 0)
+    return Accepted(mail_key_of(key), "node", node, b"", b"", Version(generation, 0, full=True))
 
 
 class Node:
@@ -140,7 +142,7 @@ class Node:
         self, view: SnapshotView, changed: EntryKey | None = None
     ) -> tuple[float, int, int, int]:
         """Take a changed record and read a snapshot: milliseconds, rounds, blobs, bytes fetched."""
-        snapshot = VerifiedSnapshot(view.record, b"", b"")
+        snapshot = VerifiedSnapshot(view.record, b"", b"", Version(view.generation, 0, full=True))
         spent, rounds, fetched = 0.0, 0, []
         if changed is not None and mail_key_of(changed) in self.held:
             record = self.bed.record(changed)

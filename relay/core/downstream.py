@@ -165,7 +165,7 @@ class Downstream:
     def _sent_generation(self, child: str, key: MailKey) -> int | None:
         slot = self._children.by_name[child].mailbox.slots.get(key)
         held = self._book.get(key)
-        known = [slot.generation] if slot is not None else []
+        known = [slot.version.generation] if slot is not None else []
         if held is not None:
             known.append(held.generation)
         if self._reports.knows(child, key):

@@ -555,9 +555,7 @@ class Node(NodeView):
             else:
                 found.append(read)
             if self._upstream is not None:
-                term = read.digest_term
-                reader = self._upstream.link.reader
-                reader.holds(read.key, read.generation, term, full=read.full)
+                self._upstream.link.reader.holds(read.key, read.version)
         return sorted(found, key=lambda accepted: (accepted.kind != "node", accepted.generation))
 
     def _restore_snapshot(self, data: bytes) -> None:

@@ -319,8 +319,7 @@ class Upstream:
     def _show(self, accepted: Accepted) -> None:
         """The mailbox shows a record that is held, in full or as a head."""
         key = accepted.key
-        reader = self.link.reader
-        reader.holds(key, accepted.generation, accepted.digest_term, full=accepted.full)
+        self.link.reader.holds(key, accepted.version)
         if is_delta(accepted):
             self._reports.touch(key)
             self._let_go(key)
@@ -487,8 +486,8 @@ class Upstream:
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
         standings = self._judge.standings
         apart = {**standings.outdated, **standings.orphaned}
-        terms = [(k, a.digest_term) for k in apart if (a := self._book.get(k)) is not None]
-        self._children.reached(snapshot, terms)
+        left_out = [(k, a.version) for k in apart if (a := self._book.get(k)) is not None]
+        self._children.reached(snapshot, left_out)
         self.link.reader.reached(snapshot.generation, apart)
         self._store_cursor()
         self.may_advance = True

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
 from relay.core.records.tree import SnapshotTree
@@ -26,12 +26,14 @@ OTHERS = {mail_entry_key(mail_key("Location", "x", "", str(n))): 5 for n in rang
 
 
 def record(key, generation, term):
-    source = Source("any", "inventory", "", "any")
+    source, version = Source("any", "inventory", "", "any"), Version(generation, 0, full=True)
     path = SOURCES[key]
     if path is None:
         location = LocationRecord(source, generation, term, "", {}, {}, None)
-        return Accepted(key, "location", location, b"", b"", 0)
-    return Accepted(key, "node", NodeRecord(source, generation, term, "", path, ""), b"", b"", 0)
+        return Accepted(key, "location", location, b"", b"", version)
+    return Accepted(
+        key, "node", NodeRecord(source, generation, term, "", path, ""), b"", b"", version
+    )
 
 
 class Holder:
@@ -80,7 +82,11 @@ class Holder:
         terms = [TermEntry(TERM, None if known else self.generation - 15)]
         self.view = view_of(self.tree, generation=self.generation, terms=terms)
         self.nodes |= self.view.nodes
-        self.judge.offer(VerifiedSnapshot(self.view.record, b"", b""), 1, 0.0)
+        self.judge.offer(
+            VerifiedSnapshot(self.view.record, b"", b"", Version(self.generation, 0, full=True)),
+            1,
+            0.0,
+        )
 
     def read(self, rounds):
         while rounds and (missing := self.judge.read_more()):

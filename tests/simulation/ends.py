@@ -17,7 +17,7 @@ from relay.core.link.children import RENEWAL_MS
 from relay.core.link.reader import MailboxReader, Reading
 from relay.core.link.session import ChildSession, Identity, ParentSession, Presence, SessionEvent
 from relay.core.link.writer import Comparison, MailboxWriter, Supply, Wish
-from relay.core.records.accepted import Accepted, read_record
+from relay.core.records.accepted import Accepted, Version, read_record
 from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, Listed
 from relay.core.records.verdict import Admission
@@ -99,7 +99,9 @@ class Issuer:
 
 def verified(data: bytes) -> VerifiedSnapshot:
     envelope = decode_envelope(data)
-    return VerifiedSnapshot(read_snapshot(envelope.payload), data, envelope.payload_hash)
+    record = read_snapshot(envelope.payload)
+    version = Version(record.generation, 0, full=True)
+    return VerifiedSnapshot(record, data, envelope.payload_hash, version)
 
 
 @dataclass
@@ -336,8 +338,7 @@ class Child:
             self.removals[key] = accepted.generation
 
     def _holds(self, key: MailKey, accepted: Accepted) -> None:
-        term = accepted.digest_term
-        self.reader.holds(key, accepted.generation, term, full=accepted.full)
+        self.reader.holds(key, accepted.version)
 
     def _look(self) -> None:
         """Reach the candidate if it can be, and do what is settled by then."""

@@ -19,7 +19,7 @@ from relay.core.link.session import (
     PresenceEvent,
 )
 from relay.core.link.writer import Comparison, MailboxWriter, Target
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import DEPTH_MAX, SNAPSHOT_KEY, MailKey
 from schemas.link import Hello, Progress, Repair, Welcome, greeting
@@ -274,7 +274,7 @@ class Children:
     def holding_whole(self, key: MailKey) -> bool:
         """Whether a child's mailbox holds a record in full."""
         slots = (child.mailbox.slots.get(key) for child in self.by_name.values())
-        return any(slot is not None and slot.full for slot in slots)
+        return any(slot is not None and slot.version.full for slot in slots)
 
     def having_head(self, key: MailKey) -> tuple[str, ...]:
         """The children in whose mailboxes the head of a delta lies, without its body."""
@@ -336,7 +336,9 @@ class Children:
             child.in_flight[event.key].sequence = event.sequence
         self._to_flush[event.child] = None
 
-    def reached(self, snapshot: VerifiedSnapshot, excluded: Iterable[tuple[MailKey, int]]) -> None:
+    def reached(
+        self, snapshot: VerifiedSnapshot, excluded: Iterable[tuple[MailKey, Version]]
+    ) -> None:
         """The node reached a snapshot: children get it as it concerns them."""
         former, self._reached = self._reached, snapshot
         # What a term that was withdrawn had issued nobody here may know of; a child may.
@@ -442,7 +444,7 @@ class Children:
         heads: dict[MailKey, set[str]] = {}
         for name, child in self.by_name.items():
             for key, slot in child.mailbox.slots.items():
-                if not slot.full:
+                if not slot.version.full:
                     heads.setdefault(key, set()).add(name)
         assert heads == {key: set(names) for key, names in self._heads.items()}
         wanted = {(key, name) for name, child in self.by_name.items() for key in child.wants}

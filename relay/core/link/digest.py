@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from relay.core.records.accepted import Version
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS
 
@@ -23,48 +24,53 @@ class MailDigest:
         # The generation of the snapshot under which the digest is taken.
         self.snapshot = 0
         self._sum = 0
-        # Generation and term of what is above the snapshot.
-        self._ahead: dict[MailKey, tuple[int, int]] = {}
-        # Terms of what the snapshot does not list as it is held: orphaned, outdated.
-        self._excluded: dict[MailKey, int] = {}
+        # What is above the snapshot.
+        self._ahead: dict[MailKey, Version] = {}
+        # What the snapshot does not list as it is held: orphaned, outdated.
+        self._excluded: dict[MailKey, Version] = {}
+
+    @property
+    def total(self) -> int:
+        """What `value` says, as a number."""
+        return self._sum % DIGEST_MODULUS
 
     @property
     def value(self) -> bytes:
         """16 bytes."""
-        return (self._sum % DIGEST_MODULUS).to_bytes(DIGEST_BYTES, "big")
+        return self.total.to_bytes(DIGEST_BYTES, "big")
 
-    def add(self, key: MailKey, generation: int, term: int) -> None:
+    def add(self, key: MailKey, version: Version) -> None:
         """Take in a record that was not there."""
-        if generation > self.snapshot:
-            self._ahead[key] = (generation, term)
+        if version.generation > self.snapshot:
+            self._ahead[key] = version
         else:
-            self._sum += term
+            self._sum += version.digest_term
 
-    def remove(self, key: MailKey, term: int) -> None:
-        """Take out a record that was added with this term."""
+    def remove(self, key: MailKey, version: Version) -> None:
+        """Take out a record that was added."""
         if self._ahead.pop(key, None) is None and self._excluded.pop(key, None) is None:
-            self._sum -= term
+            self._sum -= version.digest_term
 
-    def advance(self, snapshot: int, excluded: Iterable[tuple[MailKey, int]] = ()) -> None:
-        """Take the digest under another snapshot; `excluded` are key and term of each left out."""
+    def advance(self, snapshot: int, excluded: Iterable[tuple[MailKey, Version]] = ()) -> None:
+        """Take the digest under another snapshot; `excluded` is what is left out."""
         self.snapshot = snapshot
-        self._sum += sum(self._excluded.values())
+        self._sum += sum(held.digest_term for held in self._excluded.values())
         self._excluded = {}
-        covered = [term for generation, term in self._ahead.values() if generation <= snapshot]
-        self._sum += sum(covered)
+        ahead = self._ahead
         # A dict does not give back the room of what is deleted.
-        self._ahead = {key: held for key, held in self._ahead.items() if held[0] > snapshot}
-        for key, term in excluded:
+        self._ahead = {key: held for key, held in ahead.items() if held.generation > snapshot}
+        self._sum += sum(held.digest_term for held in ahead.values() if held.generation <= snapshot)
+        for key, version in excluded:
             if key not in self._ahead:
-                self._excluded[key] = term
-                self._sum -= term
+                self._excluded[key] = version
+                self._sum -= version.digest_term
         self._sum %= DIGEST_MODULUS
 
-    def check(self, held: Iterable[tuple[MailKey, int, int]]) -> None:
-        """Assert the definition; `held` is key, generation and term of all that was added."""
+    def check(self, held: Iterable[tuple[MailKey, Version]]) -> None:
+        """Assert the definition; `held` is all that was added."""
         terms = [
-            term
-            for key, generation, term in held
-            if generation <= self.snapshot and key not in self._excluded
+            version.digest_term
+            for key, version in held
+            if version.generation <= self.snapshot and key not in self._excluded
         ]
         assert self._sum % DIGEST_MODULUS == sum(terms) % DIGEST_MODULUS

@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from relay.core.events import MailArrived
 from relay.core.link.digest import MailDigest
+from relay.core.records.accepted import Version
 from relay.core.records.parked import Parked
 from schemas.identity import MailKey
 from schemas.link import Cursor, Repair, Welcome
@@ -55,8 +56,8 @@ class MailboxReader:
         # The last sequence that was delivered and dealt with, or parked.
         self._read = cursor.sequence if cursor is not None else 0
         self._pending = 0
-        # Generation and digest term of what each slot held in full when it was read last.
-        self._full: dict[MailKey, tuple[int, int]] = {}
+        # What each slot held in full when it was read last.
+        self._full: dict[MailKey, Version] = {}
         # Slots that were read as a head last.
         self.heads: dict[MailKey, int] = {}
         self._digest = MailDigest()
@@ -133,21 +134,21 @@ class MailboxReader:
         self._go(ReadingEvent.AT_END)
         return news
 
-    def holds(self, key: MailKey, generation: int, term: int, *, full: bool) -> None:
+    def holds(self, key: MailKey, version: Version) -> None:
         """A slot of the mailbox holds this record, and the node holds it as well."""
         self.forget(key)
-        if full:
-            self._full[key] = generation, term
-            self._digest.add(key, generation, term)
+        if version.full:
+            self._full[key] = version
+            self._digest.add(key, version)
         else:
-            self.heads[key] = generation
+            self.heads[key] = version.generation
 
     def forget(self, key: MailKey) -> None:
         """The node holds nothing of the key, or the mailbox does not."""
         self.heads.pop(key, None)
         former = self._full.pop(key, None)
         if former is not None:
-            self._digest.remove(key, former[1])
+            self._digest.remove(key, former)
 
     def shows_in_full(self, key: MailKey) -> bool:
         """Whether the mailbox holds any record in full under the key."""
@@ -155,7 +156,7 @@ class MailboxReader:
 
     def reached(self, snapshot: int, excluded: dict[MailKey, None]) -> None:
         """Take the digest under another snapshot; `excluded` it does not list as they are held."""
-        left_out = [(key, self._full[key][1]) for key in excluded if key in self._full]
+        left_out = [(key, self._full[key]) for key in excluded if key in self._full]
         self._digest.advance(snapshot, left_out)
 
     def cursor(self, snapshot: tuple[int, int], reached: int, *, has_memory: bool) -> Cursor:
@@ -164,7 +165,7 @@ class MailboxReader:
 
     def check(self) -> None:
         """Assert what must always hold."""
-        self._digest.check((key, *value) for key, value in self._full.items())
+        self._digest.check(self._full.items())
         assert not self._full.keys() & self.heads.keys()
         assert self.judged <= self._read
 

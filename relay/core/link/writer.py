@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Protocol
@@ -17,10 +16,11 @@ from typing import Protocol
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
 from relay.core.link.digest import MailDigest
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.records import slot_term
+from schemas.values import Value
 
 CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0
@@ -79,25 +79,19 @@ class Target(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Slot:
-    """The last message in one slot."""
+class Slot(Value, frozen=True, gc=False):
+    """The last message in one slot. There is one for each child and record, so it is small."""
 
     # 0 while the first write is not confirmed.
     sequence: int
-    generation: int
-    # Whether it holds content: a delta with body, or any other record.
-    full: bool
-    # What it adds to the digest.
-    term: int
+    version: Version
 
 
-@dataclass(frozen=True, slots=True)
-class _Checkpoint:
+class _Checkpoint(Value, frozen=True, gc=False):
     at: float
     sequence: int
     snapshot: int
-    digest: bytes
+    digest: int
 
 
 class MailboxWriter:
@@ -131,7 +125,7 @@ class MailboxWriter:
         # The newest snapshot that the node reached, and whether it is to be written in any case.
         self._reached: VerifiedSnapshot | None = None
         self._snapshot_due = False
-        self._excluded: tuple[tuple[MailKey, int], ...] = ()
+        self._excluded: tuple[tuple[MailKey, Version], ...] = ()
         self._digest = MailDigest()
         self._checkpoints: deque[_Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
 
@@ -163,13 +157,17 @@ class MailboxWriter:
     def snapshot(self) -> int:
         """The generation of the snapshot in the mailbox, 0 for none."""
         slot = self.slots.get(SNAPSHOT_KEY)
-        return slot.generation if slot is not None else 0
+        return max(slot.version.generation, 0) if slot is not None else 0
 
     def restore(self, kept: MailSlot) -> None:
         """Take in what the stream holds, at the start of the node."""
         term = slot_term(kept.key, kept.generation, kept.payload_hash)
+        version = Version(kept.generation, term, kept.has_body)
+        record = self._target.record(kept.key)
+        if record is not None and record.version == version:
+            version = record.version
         self._end = None
-        self._set(kept.key, Slot(kept.sequence, kept.generation, kept.has_body, term))
+        self._set(kept.key, Slot(kept.sequence, version))
         self.last_sequence = max(self.last_sequence, kept.sequence)
         if kept.key == SNAPSHOT_KEY:
             self._digest.advance(kept.generation)
@@ -188,6 +186,9 @@ class MailboxWriter:
         self._refused.pop(key, None)
         if waited is None and not refused:
             return False
+        if not self._awaiting:
+            # An empty table keeps the room of what was in it.
+            self._awaiting.clear()
         # What waited for content holds up nobody's progress: it counts as pending.
         self._dirty.setdefault(key, _NO_CAUSE)
         return True
@@ -219,7 +220,7 @@ class MailboxWriter:
         self.last_sequence = max(self.last_sequence, sequence)
         slot = self.slots.get(key)
         if slot is not None:
-            slot.sequence = sequence
+            self.slots[key] = Slot(sequence, slot.version)
             self._end = None if self._end is None else max(self._end, sequence)
         _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
         if not self._in_flight:
@@ -244,29 +245,25 @@ class MailboxWriter:
     def rewrite(self) -> None:
         """Write every slot again: what the child holds is not what it was sent."""
         for key, slot in self.slots.items():
-            if key == SNAPSHOT_KEY:
-                slot.generation = 0
-            else:
-                slot.generation = -1
+            self.slots[key] = Slot(slot.sequence, _LOST if slot.version.full else _LOST_HEAD)
+            if key != SNAPSHOT_KEY:
                 self.mark(key, _NO_CAUSE)
         self._snapshot_due = True
         self._digest = MailDigest()
         self._checkpoints.clear()
-        for slot in self.slots.values():
-            slot.term = 0
 
     # The snapshot.
 
     def offer(
         self,
         snapshot: VerifiedSnapshot,
-        excluded: Iterable[tuple[MailKey, int]],
+        excluded: Iterable[tuple[MailKey, Version]],
         *,
         due: bool,
     ) -> None:
         """The node reached a snapshot; `due` has it written whatever it says of this child.
 
-        `excluded` are keys and digest terms of records that it does not list as they are held.
+        `excluded` are records that it does not list as they are held.
         """
         self._reached = snapshot
         self._excluded = tuple(self._still_in_full(excluded))
@@ -294,7 +291,6 @@ class MailboxWriter:
         self._snapshot_due = False
         while self._uncovered and self._uncovered[0] <= settled:
             heappop(self._uncovered)
-        term = slot_term(SNAPSHOT_KEY, snapshot.generation, snapshot.payload_hash)
         self._put(
             WriteMail(
                 child=self.child,
@@ -306,17 +302,21 @@ class MailboxWriter:
                 trace="",
                 expected=self._sequence(SNAPSHOT_KEY),
             ),
-            term,
+            snapshot.version,
             _NO_CAUSE,
         )
         self._digest.advance(snapshot.generation, self._still_in_full(self._excluded))
 
-    def _still_in_full(self, terms: Iterable[tuple[MailKey, int]]) -> Iterator[tuple[MailKey, int]]:
+    def _still_in_full(
+        self, excluded: Iterable[tuple[MailKey, Version]]
+    ) -> Iterator[tuple[MailKey, Version]]:
         """Of what a snapshot leaves out, what the slots hold: one may be a head by now."""
-        for key, term in terms:
+        for key, version in excluded:
             slot = self.slots.get(key)
-            if slot is not None and slot.full and slot.term == term:
-                yield key, term
+            if slot is None or not slot.version.full:
+                continue
+            if slot.version.digest_term == version.digest_term:
+                yield key, slot.version
 
     def _pending(self) -> Iterator[int]:
         """The generations of what the mailbox does not hold yet."""
@@ -331,7 +331,7 @@ class MailboxWriter:
     def _checkpoint(self, now: float) -> None:
         if self._dirty or self._in_flight:
             return
-        made = _Checkpoint(now, self.last_sequence, self._digest.snapshot, self._digest.value)
+        made = _Checkpoint(now, self.last_sequence, self._digest.snapshot, self._digest.total)
         kept = self._checkpoints
         if kept and (kept[-1].sequence, kept[-1].digest) == (made.sequence, made.digest):
             return
@@ -346,12 +346,12 @@ class MailboxWriter:
         """
         if not digest or self._reached is None:
             return Comparison.UNKNOWN
-        if sequence is None and any(slot.generation > snapshot for slot in self.slots.values()):
+        if sequence is None and any(s.version.generation > snapshot for s in self.slots.values()):
             return Comparison.UNKNOWN
-        found = Comparison.UNKNOWN
+        found, said = Comparison.UNKNOWN, int.from_bytes(digest, "big")
         for kept in reversed(self._checkpoints):
             if kept.snapshot == snapshot and sequence in (None, kept.sequence):
-                if kept.digest == digest:
+                if kept.digest == said:
                     return Comparison.EQUAL
                 found = Comparison.DIFFERENT
                 if sequence is None:
@@ -361,14 +361,14 @@ class MailboxWriter:
     def check(self) -> None:
         """Assert what must always hold."""
         self._digest.check(
-            (key, slot.generation, slot.term)
+            (key, slot.version)
             for key, slot in self.slots.items()
-            if slot.full and key != SNAPSHOT_KEY and slot.term
+            if self._is_counted(key, slot.version)
         )
         assert self._in_flight.keys() <= self.slots.keys()
         assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
         assert self.end == max((slot.sequence for slot in self.slots.values()), default=0)
-        assert self.passing.keys() == {key for key, slot in self.slots.items() if not slot.full}
+        assert self.passing.keys() == {k for k, slot in self.slots.items() if not slot.version.full}
 
     # What progress needs to know.
 
@@ -396,7 +396,11 @@ class MailboxWriter:
                 self._erase(key, slot)
             return
         full = wish is Wish.FULL
-        if slot is not None and (slot.generation, slot.full) == (record.generation, full):
+        if (
+            slot is not None
+            and slot.version.generation == record.generation
+            and slot.version.full == full
+        ):
             return
         if full:
             supply = self._target.supply(key)
@@ -406,7 +410,7 @@ class MailboxWriter:
                 self._refused[key] = None
             if supply is not Supply.HERE:
                 return
-        before = slot.generation if slot is not None else 0
+        before = slot.version.generation if slot is not None else 0
         # The child may lose something by this, once a snapshot covers it.
         if record.last_loss > before or (wish is Wish.HEAD and record.kind == "delta"):
             self._take(record.last_loss or record.generation)
@@ -432,13 +436,12 @@ class MailboxWriter:
                 hops=record.hops,
                 carried=self._target.carried(key) if full else (),
             ),
-            record.digest_term,
+            record.version if full else record.version.head(),
             cause,
         )
 
-    def _put(self, write: WriteMail, term: int, cause: int) -> None:
-        slot = Slot(write.expected, write.generation, write.has_body, term)
-        self._set(write.key, slot)
+    def _put(self, write: WriteMail, version: Version, cause: int) -> None:
+        self._set(write.key, Slot(write.expected, version))
         self._in_flight[write.key] = write.generation, cause
         self._out.append(write)
 
@@ -450,32 +453,39 @@ class MailboxWriter:
     def _set(self, key: MailKey, slot: Slot) -> None:
         former = self.slots.get(key)
         if former is not None:
-            self._uncount(key, former)
+            self._uncount(key, former.version)
         self.slots[key] = slot
-        if not slot.full:
+        if not slot.version.full:
             self.passing[key] = None
             self._note_head(self.child, key, is_head=True)
-        elif former is not None and not former.full:
+        elif former is not None and not former.version.full:
             self.passing.pop(key, None)
             self._note_head(self.child, key, is_head=False)
-        if slot.full and slot.term and key != SNAPSHOT_KEY:
-            self._digest.add(key, slot.generation, slot.term)
+        if self._is_counted(key, slot.version):
+            self._digest.add(key, slot.version)
 
-    def _uncount(self, key: MailKey, slot: Slot) -> None:
-        if slot.full and slot.term and key != SNAPSHOT_KEY:
-            self._digest.remove(key, slot.term)
+    def _uncount(self, key: MailKey, version: Version) -> None:
+        if self._is_counted(key, version):
+            self._digest.remove(key, version)
+
+    @staticmethod
+    def _is_counted(key: MailKey, version: Version) -> bool:
+        """Whether the digest is to have it."""
+        return version.full and version is not _LOST and key != SNAPSHOT_KEY
 
     def _erase(self, key: MailKey, slot: Slot) -> None:
-        self._uncount(key, slot)
+        self._uncount(key, slot.version)
         del self.slots[key]
         self.passing.pop(key, None)
         if slot.sequence == self._end:
             self._end = None
-        if not slot.full:
+        if not slot.version.full:
             self._note_head(self.child, key, is_head=False)
         if slot.sequence:
             self._out.append(ClearMail(self.child, key, slot.sequence))
 
 
+_LOST, _LOST_HEAD = Version(-1, 0, full=True), Version(-1, 0, full=False)
+"""In a slot that is to be written again whatever it holds; in no digest."""
 _NO_CAUSE = 1 << 62
 """Of what follows from no message of the own mailbox, or holds up nobody's progress."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from relay.core.events import MailArrived
-from relay.core.records.accepted import Accepted, read_record
+from relay.core.records.accepted import Accepted, Version, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.root_walk import RootsRefused
@@ -85,7 +85,9 @@ class Acceptance:
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, named)
         if verdict is not Verdict.BELIEVED:
             return _unbelieved(verdict)
-        return VerifiedSnapshot(record, data, envelope.payload_hash)
+        # No digest counts it.
+        version = Version(record.generation, 0, full=True)
+        return VerifiedSnapshot(record, data, envelope.payload_hash, version)
 
     def issued(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
         """Read a record that the centre issues."""

@@ -24,6 +24,20 @@ from schemas.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
 from schemas.values import Value
 
 
+class Version(Value, frozen=True, gc=False):
+    """What mailboxes and their digests know a record by; all that hold the record share it."""
+
+    generation: int
+    # What it adds to a mail digest.
+    digest_term: int
+    # Whether it is more than a delta's head.
+    full: bool
+
+    def head(self) -> Version:
+        """The same without its body."""
+        return Version(self.generation, self.digest_term, full=False)
+
+
 class Accepted(Value, frozen=True):
     """A record that a node believes."""
 
@@ -34,8 +48,7 @@ class Accepted(Value, frozen=True):
     data: bytes
     # SHA-256 of the signed payload.
     payload_hash: bytes
-    # What it adds to a mail digest.
-    digest_term: int
+    version: Version
     # Of a delta that came with content.
     body: DeltaBody | None = None
     # When it was issued, and written on its way: ms since 1970.
@@ -64,7 +77,7 @@ class Accepted(Value, frozen=True):
     @property
     def full(self) -> bool:
         """Whether it is more than a delta's head."""
-        return self.kind != "delta" or self.body is not None or self.opaque
+        return self.version.full
 
     @property
     def entry_key(self) -> EntryKey:
@@ -105,9 +118,10 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
             raise
         record, opaque = decode_base(envelope.payload), True
     key = KEYS_KEY if envelope.kind == "keys" else record.source.key
-    term = slot_term(key, record.generation, envelope.payload_hash)
     hashed = envelope.payload_hash
-    return envelope, Accepted(key, envelope.kind, record, data, hashed, term, body, hops, opaque)
+    full = envelope.kind != "delta" or body is not None or opaque
+    version = Version(record.generation, slot_term(key, record.generation, hashed), full)
+    return envelope, Accepted(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
 
 
 def to_keep(accepted: Accepted, incarnation: str = "", sequence: int = 0) -> StoreOwn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, Version
 from relay.core.records.reading import SnapshotReading, WholeReading
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
 from relay.core.records.verdict import Admission, Standing, admit, standing
@@ -35,6 +35,7 @@ class VerifiedSnapshot:
     record: SnapshotRecord
     data: bytes
     payload_hash: bytes
+    version: Version
 
     @property
     def generation(self) -> int:
