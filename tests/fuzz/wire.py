@@ -22,6 +22,7 @@ from schemas.records import (
     API_ASK,
     AskRecord,
     Source,
+    body_of,
     decode_base,
     decode_body,
     decode_payload,
@@ -78,8 +79,9 @@ KEYS = replace(golden.RECORDS["keys"], generation=7, version=3)
 
 
 def sealed(kind: RecordKind) -> bytes:
-    body = golden.BODY.encode() if kind == "delta" else None
-    return SIGNER.seal(kind, encode_payload(SIGNED[kind]), body).encode()
+    record = SIGNED[kind]
+    body = golden.BODY.encode() if kind == "delta" else body_of(record)
+    return SIGNER.seal(kind, encode_payload(record), body).encode()
 
 
 def payload(data: bytes) -> None:

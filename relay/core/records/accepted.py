@@ -10,12 +10,13 @@ from schemas.identity import KEYS_KEY, MailKey
 from schemas.records import (
     DeltaBody,
     DeltaHead,
+    LocationHead,
     NodeRecord,
     Profile,
     Record,
     decode_base,
     decode_body,
-    decode_payload,
+    decode_record,
     slot_term,
 )
 from schemas.refusals import BodyAltered, RecordRefused
@@ -63,8 +64,10 @@ class Accepted(Value, frozen=True):
 
     @property
     def full(self) -> bool:
-        """Whether it is more than a delta's head."""
-        return self.kind != "delta" or self.body is not None or self.opaque
+        """Whether it is more than the head of a delta or Location."""
+        if self.kind == "delta":
+            return self.body is not None or self.opaque
+        return not isinstance(self.record, LocationHead)
 
     @property
     def entry_key(self) -> EntryKey:
@@ -81,7 +84,7 @@ class Accepted(Value, frozen=True):
 
     def head_data(self) -> bytes:
         """The message without its body."""
-        if self.kind == "delta" and self.full:
+        if self.kind in ("delta", "location") and self.full:
             return decode_envelope(self.data).bare().encode()
         return self.data
 
@@ -95,7 +98,7 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
     envelope = decode_envelope(data)
     body, opaque = None, False
     try:
-        record = decode_payload(envelope.kind, envelope.payload)
+        record = decode_record(envelope.kind, envelope.payload, envelope.body)
         if isinstance(record, DeltaHead) and envelope.body is not None:
             body = decode_body(record, envelope.body)
     except BodyAltered:

@@ -51,6 +51,9 @@ class RecordBook:
     def deltas(self) -> list[Accepted]:
         return [self.by_key[key] for key in self._deltas]
 
+    def is_location(self, key: MailKey) -> bool:
+        return key in self.by_key and self.by_key[key].kind == "location"
+
     def through(self, child: str) -> Iterable[MailKey]:
         """The profiles and nodes that are passed on to a child."""
         return self._through.get(child, {})
