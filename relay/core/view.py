@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from relay.core.asks.routing import Heard
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom, Result
-from relay.core.collecting.raised import Sources
+from relay.core.collecting.upsynced import Sources
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
@@ -143,7 +143,7 @@ class NodeView:
             # What a Location says may be put into the copies of all its destinations.
             return isinstance(record, LocationRecord | LocationHead)
 
-        waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
+        waiting = [n for n in names if not self._children.is_in_sync_with(n, key, bears_on)]
         # Some may be counted as they were before the present step of a rollout.
         exact = not waiting and counted == expected and CELL_FORMER not in summary.cells
         held = self._book.by_key.get(key)

@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from relay.core.collecting.raised import RaisedObjects
+from relay.core.collecting.upsynced import UpsyncedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
 from schemas import codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts
@@ -161,10 +161,10 @@ def lists(data: bytes) -> None:
 
 def copy(data: bytes) -> None:
     """What an edge brought up, as its parent reads it, and as its own collectors keep it."""
-    raised = RaisedObjects()
-    raised.set_sources(frozenset({EVERY_CONFIG_MAP}))
-    if raised.put(BROUGHT_UP, data, 1):
-        [(_, held)] = raised.over(EVERY_CONFIG_MAP)
+    upsynced = UpsyncedObjects()
+    upsynced.set_sources(frozenset({EVERY_CONFIG_MAP}))
+    if upsynced.put(BROUGHT_UP, data, 1):
+        [(_, held)] = upsynced.over(EVERY_CONFIG_MAP)
         assert held.plain
     with suppress(RecordRefused):
         found = upsync.read_copy(data)
