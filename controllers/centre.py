@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from controllers.core.inventory.holding import HoldIndex
+from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.issuing import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from controllers.core.inventory.holding import GATHER_SECONDS, HoldIndex, Usual
+from controllers.core.inventory.make_before_break import GATHER_SECONDS, HoldIndex, Usual
 from controllers.mailbox_controller import MailboxController
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue

@@ -14,11 +14,11 @@ from controllers.core.rollout.state import target_of
 from controllers.core.status.keyless import Keyless
 from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
 from controllers.core.translation.translate import Issued
-from controllers.core.workloads.acting import acting, acting_text
 from controllers.core.workloads.collectors import collectors_among
 from controllers.core.workloads.selection import Reach
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
 from controllers.core.workloads.transforms import TRANSFORMS
+from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
@@ -156,11 +156,11 @@ class PlacementTranslator:
         placement = self.workloads.placements.get(name) if name is not None else None
         return move_seconds(placement.metadata.annotations) if placement is not None else None
 
-    def acts(self, name: str) -> str:
+    def undenatured_text(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""
         if not isinstance(self._space, FinalizingSpace):
             return ""
-        return acting_text(acting(self.workloads, name))
+        return undenatured_text(undenatured(self.workloads, name))
 
     def keyless(self, name: str) -> tuple[str, ...]:
         """The destinations that can open none of the Secrets that a placement sends them."""

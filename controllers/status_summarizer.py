@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
-from controllers.core.inventory.holding import HoldIndex
+from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.status import PlacementFacts, placement_status, singleton
@@ -137,7 +137,7 @@ class StatusSummarizer:
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             uncustomized=workloads.resolver.customizers.missing(name),
-            acts=self._translator.acts(name),
+            undenatured=self._translator.undenatured_text(name),
             missing_collectors=workloads.collectors.missing(name),
             sourceless_collectors=workloads.collectors.sourceless(name),
             uncombined=self._combined.refused(name),
@@ -174,7 +174,9 @@ class StatusSummarizer:
         self._ambiguous.pop(key, None)
         if obj is None:
             return True
-        asking = [self._translator.source(name).key for name in resolver.asking(key, _WANTED_BACK)]
+        asking = [
+            self._translator.source(name).key for name in resolver.selecting_with(key, _WANTED_BACK)
+        ]
         if not asking:
             cleared = await write_status(self._space, key, obj, {})
             return cleared and await self._label(obj, None)
@@ -182,7 +184,7 @@ class StatusSummarizer:
         judged = singleton(key, found)
         status = judged.status
         if judged.count != 1 and status is not None:
-            if resolver.asking(key, WANT_MULTI):
+            if resolver.selecting_with(key, WANT_MULTI):
                 collected = [result for item in asking for result in self._relay.collected(item)]
                 of_key = [each for each in collected if each.key == key]
                 rows = [each.rows for each in of_key if each.program.is_aggregate]

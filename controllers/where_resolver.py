@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from controllers.core.inventory.where import binding_of, is_of_placement, says_the_same, slice_of
+from controllers.core.inventory.where import binding_of, is_of_placement, is_up_to_date, slice_of
 from controllers.placement_translator import PlacementTranslator
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
@@ -81,7 +81,7 @@ class WhereResolver:
                     await self._space.delete(result_key(name), held["metadata"]["uid"])
             elif name in workloads.placements:
                 wanted = self._wanted(name, placement)
-                if held is None or not says_the_same(held, wanted):
+                if held is None or not is_up_to_date(held, wanted):
                     await self._space.apply(wanted, MANAGER)
         except SpaceError:
             return False

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controllers.core.inventory.holding import HoldIndex
+from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.core.workloads.collectors import COLLECTORS
 from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers

@@ -25,7 +25,7 @@ from leafcast.ask.upsynced import (
     copies_of_edge,
     copies_of_tree,
 )
-from relay.objects.bringing_up import version_of
+from relay.objects.upsynced_form import version_of
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
 from schemas.groups import CONTROL_GROUP
 from schemas.identity import NodePath, mail_key

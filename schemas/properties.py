@@ -61,14 +61,14 @@ class Properties:
         """What counts, by name."""
         return ChainMap(*(dict(layer.values) for layer in self.layers))
 
-    def saying(self, name: str) -> list[Layer]:
+    def layers_with(self, name: str) -> list[Layer]:
         """Who says a property, the one that counts first."""
         return [layer for layer in self.layers if name in layer.values]
 
     def clashes(self) -> Iterator[Clash]:
         """What two Locations say otherwise of the same, where nobody else decides it."""
         for name in sorted({name for layer in self.layers for name in layer.values}):
-            first, *others = self.saying(name)
+            first, *others = self.layers_with(name)
             if not first.whose.startswith("Location ") or _is_system(name):
                 continue
             for other in others:

@@ -188,12 +188,38 @@ class Profile(Record, frozen=True):
     fleet_key: bytes = b""
 
 
+class LocationHead(Record, frozen=True):
+    """A Location without what it says: whom it selects; without selector that is nobody."""
+
+    body_hash: bytes
+    instance_selector: LabelSelector | None
+
+
+class LocationBody(WireRecord, frozen=True):
+    """What a Location says of all that belong to it."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
 class LocationRecord(Record, frozen=True):
-    """One Location; without instance selector it holds no SyncTarget."""
+    """One Location: the head that is signed, together with the body that it names."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     instance_selector: LabelSelector | None
+
+    @property
+    def body(self) -> bytes:
+        """What its message carries beside what is signed."""
+        return encode(LocationBody(self.labels, self.annotations))
+
+    @property
+    def head(self) -> LocationHead:
+        """What is signed."""
+        hashed = hashlib.sha256(self.body).digest()
+        base = self.source, self.generation, self.term, self.trace
+        return LocationHead(*base, hashed, self.instance_selector)
 
 
 class NodeRecord(Record, frozen=True):
@@ -293,7 +319,7 @@ class AskRecord(Record, frozen=True):
 RECORDS: Mapping[str, type[Record]] = {
     "delta": DeltaHead,
     "profile": Profile,
-    "location": LocationRecord,
+    "location": LocationHead,
     "node": NodeRecord,
     "keys": KeysRecord,
     "ask": AskRecord,
@@ -301,7 +327,13 @@ RECORDS: Mapping[str, type[Record]] = {
 
 
 def encode_payload(record: Record) -> bytes:
-    return encode(record)
+    """What is signed of a record."""
+    return encode(record.head if isinstance(record, LocationRecord) else record)
+
+
+def body_of(record: Record) -> bytes | None:
+    """What a record that is whole in memory carries beside what is signed."""
+    return record.body if isinstance(record, LocationRecord) else None
 
 
 def decode_payload(kind: RecordKind | str, payload: bytes) -> Record:
@@ -318,12 +350,27 @@ def decode_base(payload: bytes) -> Record:
 
 def decode_body(head: DeltaHead, body: bytes) -> DeltaBody:
     """Read the body that the head names: hash, shape, a last gate that admits all."""
-    if hashlib.sha256(body).digest() != head.body_hash:
-        raise BodyAltered("delta: its body has another hash than its head names")
+    _check_body("delta", head.body_hash, body)
     decoded = decode(DeltaBody, body, name="body")
     if not decoded.gates or not decoded.gates[-1].admits_all:
         raise RecordRefused("delta: its last gate does not admit all")
     return decoded
+
+
+def decode_record(kind: str, payload: bytes, body: bytes | None) -> Record:
+    """Read a payload, of a Location together with the body that it names; raises RecordRefused."""
+    head = decode_payload(kind, payload)
+    if not isinstance(head, LocationHead) or body is None:
+        return head
+    _check_body(kind, head.body_hash, body)
+    said = decode(LocationBody, body, name="body")
+    base = head.source, head.generation, head.term, head.trace
+    return LocationRecord(*base, said.labels, said.annotations, head.instance_selector)
+
+
+def _check_body(kind: str, body_hash: bytes, body: bytes) -> None:
+    if hashlib.sha256(body).digest() != body_hash:
+        raise BodyAltered(f"{kind}: its body has another hash than its head names")
 
 
 def bucket(destination: DestinationId, salt: str) -> int:

@@ -58,13 +58,13 @@ class Wanted:
             and self.name in ("", key.name)
         )
 
-    def takes(self, obj: Mapping[str, Any]) -> bool:
+    def matches(self, obj: Mapping[str, Any]) -> bool:
         labels = (obj.get("metadata") or {}).get("labels")
         if self.selector is not None and not self.selector.matches(
             labels if isinstance(labels, Mapping) else {}
         ):
             return False
-        return self.filter is None or self.filter.takes({"returned": obj})
+        return self.filter is None or self.filter.matches({"returned": obj})
 
 
 class _Page:
@@ -135,7 +135,7 @@ def _objects(stored: StoredCopy, wanted: Wanted) -> Iterator[dict[str, Any]]:
     """The object of a copy that is wanted; none of one that is no copy."""
     try:
         copy = read_copy(stored.data, stored.key)
-        if wanted.meets(copy) and wanted.takes(obj := open_copy(copy)):
+        if wanted.meets(copy) and wanted.matches(obj := open_copy(copy)):
             yield redacted(obj)
     except RecordRefused:
         return

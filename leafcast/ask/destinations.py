@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
-from leafcast.ask.pages import WRONG_QUESTION, asked_page
+from leafcast.ask.pages import AGAIN_SECONDS, ATTEMPTS, WRONG_QUESTION, asked_page, may_answer_soon
 from leafcast.ask.session import CallFailed, Session
 from relay.core.asks.answers import destination_row
 from relay.core.link.session import Standing
@@ -40,28 +40,39 @@ async def destinations_below(
 async def nodes_below(
     session: Session, key: str, paths: Iterable[str]
 ) -> tuple[list[Form], list[str]]:
-    """A form for each node below these relays, in the words of `tree_facts`; else as above."""
+    """A form for each node below these relays, in the words of `tree_facts`; else as above.
+
+    Who is busy is asked again once all others were.
+    """
     found: list[Form] = []
     silent: list[str] = []
-    waiting = deque(map(NodePath.parse, paths))
-    asked = 0
+    waiting = deque((NodePath.parse(path), "", 0) for path in paths)
+    asked = waits = 0
     while waiting and len(found) < LISTED_MAX and asked < ASKED_MAX:
-        path, after = waiting.popleft(), ""
-        while asked < ASKED_MAX:
-            asked += 1
-            question: dict[str, Any] = {"placement": key, "after": after}
-            try:
-                answer = await session.call("ask", path=str(path), verb=STATUS, **question)
-                nodes, following = page_of(path, answer)
-            except (CallFailed, BadAnswer):
+        path, after, refusals = waiting.popleft()
+        if refusals > waits:
+            await session.clock.sleep(AGAIN_SECONDS * 2**waits)
+            waits += 1
+        asked += 1
+        question: dict[str, Any] = {"placement": key, "after": after}
+        try:
+            answer = await session.call("ask", path=str(path), verb=STATUS, **question)
+            nodes, following = page_of(path, answer)
+        except CallFailed as failed:
+            if may_answer_soon(failed) and refusals + 1 < ATTEMPTS:
+                waiting.append((path, after, refusals + 1))
+            else:
                 silent.append(str(path))
-                break
-            found += nodes
-            waiting += [NodePath.parse(node["path"]) for node in nodes if node["role"] == "relay"]
-            if following <= after:
-                break
-            after = following
-    return found[:LISTED_MAX], [*silent, *map(str, waiting)]
+            continue
+        except BadAnswer:
+            silent.append(str(path))
+            continue
+        found += nodes
+        relays = (NodePath.parse(node["path"]) for node in nodes if node["role"] == "relay")
+        waiting.extend((relay, "", 0) for relay in relays)
+        if following > after:
+            waiting.appendleft((path, following, 0))
+    return found[:LISTED_MAX], [*silent, *dict.fromkeys(str(path) for path, _, _ in waiting)]
 
 
 async def destinations_of_tree(

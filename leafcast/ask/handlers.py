@@ -117,7 +117,7 @@ def answerers(
         if runtime.node is None:
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
         wanted = read_filter(record.arguments.get("filter", ""), DESTINATION)
-        takes = wanted.takes if wanted is not None else None
+        takes = wanted.matches if wanted is not None else None
         return status_answer(runtime.node, path, record.arguments, takes)
 
     async def get(record: AskRecord) -> object:

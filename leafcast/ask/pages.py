@@ -17,6 +17,11 @@ WRONG_QUESTION = "BadArguments"
 Page = TypeVar("Page")
 
 
+def may_answer_soon(failed: CallFailed) -> bool:
+    """Whether to ask again may help."""
+    return failed.code in _PASSING
+
+
 async def asked_page(
     session: Session, path: NodePath, verb: str, read: Callable[[Any], Page], **arguments: Any
 ) -> Page:
@@ -25,7 +30,7 @@ async def asked_page(
         try:
             return read(await session.call("ask", path=str(path), verb=verb, **arguments))
         except CallFailed as failed:
-            if failed.code not in _PASSING or attempt + 1 == ATTEMPTS:
+            if not may_answer_soon(failed) or attempt + 1 == ATTEMPTS:
                 raise
             await session.clock.sleep(AGAIN_SECONDS * 2**attempt)
         except BadAnswer as error:

@@ -95,7 +95,7 @@ class PlacementFacts:
     problem: str = ""
     held: str = ""
     lack: str = ""
-    acts: str = ""
+    undenatured: str = ""
     """What of it acts on the hub itself, and what to do."""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()

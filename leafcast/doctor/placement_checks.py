@@ -82,8 +82,8 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe {short_title(item.name)}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
-    if item.acts:
-        said, _, remedy = item.acts.partition("; ")
+    if item.undenatured:
+        said, _, remedy = item.undenatured.partition("; ")
         cause = "an API server obeys such an object wherever it lies"
         yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
     for stuck in item.stuck:

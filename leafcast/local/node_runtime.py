@@ -143,7 +143,7 @@ class NodeRuntime:
         self._before = before
         self._external = external
         self.asker: Asker | None = None
-        self._answered: dict[str, int] = {}
+        self._answered_asks: dict[str, int] = {}
         self._known = KnownChildren(folder)
         self._own_key: OwnKey | None = None
         if parent is not None and keep_seed is not None:
@@ -470,7 +470,9 @@ class NodeRuntime:
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )
         answers = answerers(self, self.standing)
-        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers, self._answered)
+        asker = self.asker = Asker(
+            bus, lambda: driver.node, world.clock, answers, self._answered_asks
+        )
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if self._target is not None:

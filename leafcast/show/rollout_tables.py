@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.bar import Bar
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +16,7 @@ Form = Mapping[str, Any]
 
 BAR_WIDTH = 8
 CAUSE_WIDTH_MAX = 32
+UNBOUNDED_WIDTH = 10_000
 _COUNTS = ("members", "healthy", "failing", "waiting", "unreachable")
 _PHASES = {
     "Waiting": "waiting",
@@ -39,7 +40,7 @@ def rollout_view(obj: Form, _now_ms: int) -> RenderableType:
         return Text.assemble((name, "bold"), "  ", status.get("message") or "waits for the centre")
     parts: list[RenderableType] = [Text.assemble((name, "bold"), "  ", _headline(status))]
     if waves := status.get("waves", ()):
-        parts.append(_waves(status, waves))
+        parts.append(_Waves(status, waves))
     parts += [Text(line, overflow="fold") for line in _notes(status)]
     if status.get("next"):
         parts.append(Text.assemble("Next: ", (str(status["next"]), "bold"), overflow="fold"))
@@ -99,15 +100,34 @@ def _doing(wave: Form) -> str:
     return str(phase).lower()
 
 
-def _waves(status: Form, waves: Sequence[Form]) -> RenderableType:
-    table = _table("wave", "gate")
-    for title in _COUNTS:
-        table.add_column(title.upper(), justify="right", no_wrap=True, min_width=len(title))
-    table.add_column("", no_wrap=True, min_width=len(_PHASES["AwaitingApproval"]))
-    for wave in waves:
-        counts = [_count(wave.get(title)) for title in _COUNTS]
-        table.add_row(Text(wave["name"]), Text(wave["gate"]), *counts, _far(status, wave))
-    return table
+class _Waves:
+    """A row for each wave; by number, with names and gates below, where these take up a line."""
+
+    def __init__(self, status: Form, waves: Sequence[Form]) -> None:
+        self._status = status
+        self._waves = waves
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        named = [(str(wave["name"]), str(wave["gate"])) for wave in self._waves]
+        table = self._table(("wave", "gate"), named)
+        wide = console.measure(table, options=options.update(width=UNBOUNDED_WIDTH)).maximum
+        if wide <= options.max_width:
+            yield table
+            return
+        numbers = [(str(at),) for at in range(1, len(named) + 1)]
+        yield self._table(("wave",), numbers)
+        for (number,), (name, gate) in zip(numbers, named, strict=True):
+            yield Text(f"{number}  {name}  {gate}", overflow="fold")
+
+    def _table(self, titles: Sequence[str], firsts: Sequence[Sequence[str]]) -> Table:
+        table = _table(*titles)
+        for title in _COUNTS:
+            table.add_column(title.upper(), justify="right", no_wrap=True, min_width=len(title))
+        table.add_column("", no_wrap=True, min_width=len(_PHASES["AwaitingApproval"]))
+        for first, wave in zip(firsts, self._waves, strict=True):
+            counts = [_count(wave.get(title)) for title in _COUNTS]
+            table.add_row(*map(Text, first), *counts, _far(self._status, wave))
+        return table
 
 
 def _far(status: Form, wave: Form) -> RenderableType:

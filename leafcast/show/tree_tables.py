@@ -114,8 +114,8 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
     head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
     parts: list[RenderableType] = [head]
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
-    if form.get("acts"):
-        parts.append(Text(form["acts"], style="yellow"))
+    if form.get("undenatured"):
+        parts.append(Text(form["undenatured"], style="yellow"))
     parts.append(Text(f"  objects:   {form['selected']} selected"))
     counted = _counted("delivered", form["states"]), _counted("working", form["health"])
     parts += [Text(f"  {line}") for line in counted if line and not _selects_nothing(form)]

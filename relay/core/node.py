@@ -240,7 +240,7 @@ class Node(NodeView):
             case UpsyncObserved():
                 self._upsync_observed(event)
             case CopyObserved():
-                self._collecting.raised(event.key, event.copy)
+                self._collecting.upsynced(event.key, event.copy)
             case Tick():
                 self._tick(now)
             case _:
@@ -395,7 +395,7 @@ class Node(NodeView):
             (self._throttle.gather if upstream is not None else self._throttle.tell)(now)
         if upstream is not None and upstream.welcomed and upstream.may_advance:
             waited_for = destination is None and upstream.caught_up
-            if waited_for and self._children.is_answered:
+            if waited_for and self._children.is_in_sync:
                 self._throttle.hurry(now)
             else:
                 self._throttle.gather(now)

@@ -13,7 +13,14 @@ from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, MailKey, NodePath
-from schemas.records import DeltaHead, KeysRecord, LocationRecord, NodeRecord, Profile
+from schemas.records import (
+    DeltaHead,
+    KeysRecord,
+    LocationHead,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+)
 
 
 class Propagation:
@@ -52,8 +59,10 @@ class Propagation:
             case Profile():
                 self._audience.put_profile(key, record)
                 self._pass_through(accepted, former, cause)
-            case LocationRecord():
-                self._audience.put_location(key, record)
+            case LocationRecord() | LocationHead():
+                # Of one that is known by its head alone nothing is said here.
+                whole = record if isinstance(record, LocationRecord) else None
+                self._audience.put_location(key, whole)
                 touched = dict.fromkeys(
                     (*self._children.having(key), *self._audience.concerned(key))
                 )
@@ -71,7 +80,7 @@ class Propagation:
         self._note(cause)
         if isinstance(record, Profile):
             self._inventory_changed(key, record, accepted.generation)
-        elif isinstance(record, LocationRecord):
+        elif _is_location(accepted):
             self._inventory_changed(key, None, accepted.generation)
 
     def drop(self, key: MailKey) -> None:
@@ -93,7 +102,7 @@ class Propagation:
             case Profile():
                 self._audience.put_profile(key, None)
                 self._moving(having, key, former)
-            case LocationRecord():
+            case LocationRecord() | LocationHead():
                 self._audience.put_location(key, None)
                 self._moving(having, key, former)
                 self._refresh_waves(having, self._book.gated)
@@ -104,7 +113,7 @@ class Propagation:
         for name in having:
             self._children.mark(name, key, 0)
         self._note(0)
-        if isinstance(record, Profile | LocationRecord):
+        if isinstance(record, Profile) or _is_location(former):
             self._inventory_changed(key, None, DROPPED)
 
     def restored(self) -> None:
@@ -250,7 +259,7 @@ class Propagation:
             case DeltaHead():
                 names = (*self._audience.concerned(key), *self._children.having_head(key))
                 return dict.fromkeys(names)
-            case LocationRecord():
+            case LocationRecord() | LocationHead():
                 names = (*self._audience.concerned(key), *self._children.having(key))
                 return dict.fromkeys(names)
             case _ if accepted.opaque:
@@ -326,4 +335,4 @@ class Propagation:
 
 
 def _is_location(accepted: Accepted | None) -> TypeGuard[Accepted]:
-    return accepted is not None and isinstance(accepted.record, LocationRecord)
+    return accepted is not None and accepted.kind == "location"

@@ -39,6 +39,7 @@ from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.link import Cursor, Welcome, copies_word
+from schemas.records import LocationHead, Profile
 from schemas.reports import encode
 from schemas.snapshots import SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
@@ -282,12 +283,19 @@ class Upstream:
         match ruling:
             case Refuse(reason, detail):
                 self.refuse(reason, f"mail {event.key}", detail)
-            case Superseded():
-                pass
             case Known(accepted):
                 self._show(accepted)
-            case Take(accepted):
+            case Take(accepted) if not self._is_withheld(accepted):
                 self._take(accepted, event)
+            case Superseded() | Take():
+                pass
+
+    def _is_withheld(self, accepted: Accepted) -> bool:
+        """Whether only a Location's head came, and it selects somebody here: it stays outdated."""
+        location, former = accepted.record, self._book.get(accepted.key)
+        if former is None or not former.full or not isinstance(location, LocationHead):
+            return False
+        return self._audience.has_instances(location, self._here)
 
     def _may_rely_on(self, snapshot: VerifiedSnapshot) -> bool:
         """Not on one that expired, without memory: who shows it may show an old state."""
@@ -352,8 +360,11 @@ class Upstream:
     def _is_meant(self, key: MailKey) -> bool:
         if self._audience.concerned(key) or self._audience.expected(key, HERE):
             return True
-        here = self._destination.profile if self._destination is not None else None
-        return here is not None and self._audience.bears_on(here, key)
+        return self._here is not None and self._audience.bears_on(self._here, key)
+
+    @property
+    def _here(self) -> Profile | None:
+        return self._destination.profile if self._destination is not None else None
 
     def begin_batch(self) -> None:
         """Mail that comes now follows from what was said of the mailbox before."""
@@ -467,12 +478,14 @@ class Upstream:
             return False
         if not self._may_rely_on(candidate.snapshot):
             return False
-        if not candidate.overdue and self._outdates_more(standings):
+        if not candidate.overdue and self._may_have_passed_over(standings):
             self._look_again(candidate)
         return candidate.overdue or not (standings.outdated or self._awaits_content())
 
-    def _outdates_more(self, standings: Standings) -> bool:
-        return not standings.outdated.keys() <= self._judge.standings.outdated.keys()
+    def _may_have_passed_over(self, standings: Standings) -> bool:
+        """Whether something is outdated that was not so before, or a Location's head came."""
+        outdated, before = standings.outdated.keys(), self._judge.standings.outdated.keys()
+        return not outdated <= before or any(map(self._book.is_location, outdated))
 
     def _look_again(self, candidate: Judgement) -> None:
         """Read the mailbox once more: what a snapshot lists may have been read before it.

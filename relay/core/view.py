@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from relay.core.asks.routing import Heard
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom, Result
-from relay.core.collecting.raised import Sources
+from relay.core.collecting.upsynced import Sources
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
@@ -27,7 +27,7 @@ from relay.core.reports.reduce import EMPTY, merge
 from relay.core.upstream import STALE, Upstream
 from schemas.identity import ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile, Record
+from schemas.records import LocationHead, LocationRecord, Profile, Record
 from schemas.reports import CELL_FORMER, Count, ExceptionSample, ObjectResult, Summary
 from schemas.signing import Envelope
 from schemas.upsync import UpsyncClause
@@ -141,9 +141,9 @@ class NodeView:
             if isinstance(record, Profile):
                 return self._audience.bears_on(record, key)
             # What a Location says may be put into the copies of all its destinations.
-            return isinstance(record, LocationRecord)
+            return isinstance(record, LocationRecord | LocationHead)
 
-        waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
+        waiting = [n for n in names if not self._children.is_in_sync_with(n, key, bears_on)]
         # Some may be counted as they were before the present step of a rollout.
         exact = not waiting and counted == expected and CELL_FORMER not in summary.cells
         held = self._book.by_key.get(key)

@@ -40,7 +40,7 @@ class Left:
     why: str = ""
 
 
-class StillHolds(Exception):
+class NotEmpty(Exception):
     """A Namespace or definition that holds objects of ours; they are to go first."""
 
 
@@ -48,7 +48,7 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     """Delete the object if the syncer made it, else withdraw what the syncer said in it.
 
     A Namespace or a definition that holds others' objects, or may hold some, stays. `ours` are all
-    keys on record. Raises SpaceError (Terminating if it goes later), and StillHolds if something of
+    keys on record. Raises SpaceError (Terminating if it goes later), and NotEmpty if something of
     ours is in it.
     """
     if done.left:
@@ -126,7 +126,7 @@ async def _content(space: Space, key: ObjectKey, ours: Collection[ObjectKey]) ->
         async for objects in some:
             there = [other for other, obj in objects.items() if not _comes_by_itself(obj)]
             if any(other in ours for other in there):
-                raise StillHolds(f"{key} holds objects that are to be removed first")
+                raise NotEmpty(f"{key} holds objects that are to be removed first")
             foreign += [other for other in there if not _given(other)]
             if len(foreign) >= NAMED_MAX:
                 break

@@ -46,7 +46,7 @@ from relay.syncer.plan import (
     action_for,
     with_namespaces,
 )
-from relay.syncer.prune import StillHolds, holders, take_back
+from relay.syncer.prune import NotEmpty, holders, take_back
 from relay.syncer.record import DoneStore, Record
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.turns import Turns
@@ -458,7 +458,7 @@ _FAILURES = (
     ContentMissing,
     CustomizationFailed,
     PolicyUnknown,
-    StillHolds,
+    NotEmpty,
     BlobRefused,
     CodecError,
     TimeoutError,

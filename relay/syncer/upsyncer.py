@@ -12,9 +12,9 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
-from relay.core.collecting.raised import Sources
+from relay.core.collecting.upsynced import Sources
 from relay.core.events import CopyObserved, UnservedKind, UpsyncFault, UpsyncObserved
-from relay.objects.bringing_up import brought_up, version_of
+from relay.objects.upsynced_form import upsynced_form, version_of
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -299,7 +299,7 @@ class Upsyncer:
             return lambda: mirror.vanished(key, now())
         version = version_of(obj)
         try:
-            data = encode_copy(key, brought_up(obj))
+            data = encode_copy(key, upsynced_form(obj))
         except CodecError as error:
             reason = f"TooLarge: {error.reason}"
             return lambda: mirror.unfit(key, version, reason, 0, now())

@@ -141,7 +141,7 @@ def filtered(data: bytes) -> None:
     """What a user asks of destinations, in any words."""
     with suppress(BadArguments):
         wanted = read_filter(text_of(data), DESTINATION)
-        assert wanted is None or wanted.takes(DONE) in {True, False}
+        assert wanted is None or wanted.matches(DONE) in {True, False}
 
 
 def read_back(data: bytes) -> None:

@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from relay.core.collecting.raised import RaisedObjects
+from relay.core.collecting.upsynced import UpsyncedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
 from schemas import codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts
@@ -22,6 +22,7 @@ from schemas.records import (
     API_ASK,
     AskRecord,
     Source,
+    body_of,
     decode_base,
     decode_body,
     decode_payload,
@@ -78,8 +79,9 @@ KEYS = replace(golden.RECORDS["keys"], generation=7, version=3)
 
 
 def sealed(kind: RecordKind) -> bytes:
-    body = golden.BODY.encode() if kind == "delta" else None
-    return SIGNER.seal(kind, encode_payload(SIGNED[kind]), body).encode()
+    record = SIGNED[kind]
+    body = golden.BODY.encode() if kind == "delta" else body_of(record)
+    return SIGNER.seal(kind, encode_payload(record), body).encode()
 
 
 def payload(data: bytes) -> None:
@@ -159,10 +161,10 @@ def lists(data: bytes) -> None:
 
 def copy(data: bytes) -> None:
     """What an edge brought up, as its parent reads it, and as its own collectors keep it."""
-    raised = RaisedObjects()
-    raised.set_sources(frozenset({EVERY_CONFIG_MAP}))
-    if raised.put(BROUGHT_UP, data, 1):
-        [(_, held)] = raised.over(EVERY_CONFIG_MAP)
+    upsynced = UpsyncedObjects()
+    upsynced.set_sources(frozenset({EVERY_CONFIG_MAP}))
+    if upsynced.put(BROUGHT_UP, data, 1):
+        [(_, held)] = upsynced.over(EVERY_CONFIG_MAP)
         assert held.plain
     with suppress(RecordRefused):
         found = upsync.read_copy(data)

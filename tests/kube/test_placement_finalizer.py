@@ -144,6 +144,6 @@ async def test_what_acts_on_the_hub_itself_is_named_unless_a_denatured_holds_it(
         assert told["reason"] == "NotDenatured"
         assert "apiservices.apiregistration.k8s.io/v1.plain.example.com acts" in told["message"]
         assert "inside" not in told["message"]
-        assert controllers.translator.acts("shop") == told["message"]
+        assert controllers.translator.undenatured_text("shop") == told["message"]
         await centre.kubectl("delete", "apiservice", "v1.plain.example.com", "--wait=false")
         await centre.until_status(SHOP, lambda obj: not condition(obj, "ActsAtCentre"))

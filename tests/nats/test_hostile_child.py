@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
 
 INVENTED = {f"{number:064x}": 1 for number in range(ARMS_MAX)}
 SECRETS = ("only-for-the-honest", "another-for-the-honest")
+LABEL = "hidden-label"
 PRIVATE = ("delta", "private")
 REFUSED_MIN = 300
 
@@ -144,26 +145,32 @@ async def test_wants_bring_a_child_no_more_than_heads_of_what_is_not_meant_for_i
         elsewhere = {"matchLabels": {"kind": "honest"}}
         await tree.enrol(NodePath.parse("/honest"))
         await tree.inventory.apply(target("honest", "/honest", kind="honest"), USER)
-        await tree.inventory.apply(location("some", elsewhere, kind="honest"), USER)
+        await tree.inventory.apply(location("some", elsewhere, kind="honest", code=LABEL), USER)
         clause, held = {"namespaces": ["private"]}, tree.centre.node.records
         await apply_in_namespaces(tree.wds, [config("s", "private", SECRETS[0])], USER)
         await tree.wds.apply(placement("private", clause, (elsewhere,)), USER)
         await tree.centre.until(lambda core: keyed(core, *PRIVATE) is not None)
         await tree.centre.until(lambda core: keyed(core, "profile", "honest") is not None)
-        key, profile = (keyed(tree.centre.node, *it) for it in (PRIVATE, ("profile", "honest")))
+        others = (PRIVATE, ("profile", "honest"), ("location", "some"))
+        await tree.centre.until(lambda core: keyed(core, *others[2]) is not None)
+        key, profile, place = (keyed(tree.centre.node, *it) for it in others)
         addresses = set()
         for secret in SECRETS:
             await tree.wds.apply(config("s", "private", secret), USER)
             await tree.centre.until(lambda core, old=addresses: contents(core, key) - old)
             addresses |= contents(tree.centre.node, key)
-            await liar.greet(wants=[key, profile])
+            await liar.greet(wants=[key, profile, place])
             newest = held[key].generation
             box = await eventually(lambda g=newest: box_with(tree, liar, key, g))
             assert profile not in box
-            head = decode_envelope(without_carried(box[key].data)[0])
-            assert (head.body, box[key].headers[subjects.HEADER_HAS_BODY]) == (None, "0")
+            for each in (key, place):
+                head = decode_envelope(without_carried(box[each].data)[0])
+                assert (head.body, box[each].headers[subjects.HEADER_HAS_BODY]) == (None, "0")
             for message in box.values():
-                assert not any(text.encode() in message.data for text in (*SECRETS, *addresses))
+                told = (
+                    text for text in (LABEL, *SECRETS, *addresses) if text.encode() in message.data
+                )
+                assert not list(told)
 
 
 async def test_junk_without_end_fills_no_log(tmp_path, caplog):

@@ -115,7 +115,7 @@ def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
         differ.setdefault(placement, set()).update(claims.put(placement, listed))
     moved = claims.resolve()
     assert moved.wants or whole == claims.wanted
-    assert set(moved.toggled) == whole.keys() ^ claims.wanted.keys()
+    assert set(moved.added_or_removed) == whole.keys() ^ claims.wanted.keys()
     for placement, (losers, _) in former.items():
         told = {*moved.to_report.get(placement, ()), *differ.get(placement, ())}
         for key, claim in claims.of(placement).items():
@@ -129,7 +129,7 @@ def test_a_change_of_one_placement_moves_no_other_that_claims_something_else_or_
     claims = put_all([Claim("p1", entry(name="x")), Claim("p2", entry(name="y"))])
     claims.put("p3", [entry(name="y")])
     moved = claims.resolve()
-    assert (moved.to_report, moved.toggled, moved.wants) == ({}, [], True)
+    assert (moved.to_report, moved.added_or_removed, moved.wants) == ({}, [], True)
 
 
 def resolved_one(*some):

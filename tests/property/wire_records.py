@@ -18,7 +18,7 @@ from schemas.records import (
     Gate,
     KeyGrant,
     KeysRecord,
-    LocationRecord,
+    LocationHead,
     NodeRecord,
     Profile,
     RootKey,
@@ -85,7 +85,7 @@ def keys_of(source, generation, term, trace, grants, roots, threshold, version):
 records = {
     "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers),
     "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
-    "location": st.builds(LocationRecord, *base, text_maps, text_maps, st.none() | selectors),
+    "location": st.builds(LocationHead, *base, hashes, st.none() | selectors),
     "node": st.builds(NodeRecord, *base, paths, texts),
     "keys": st.builds(keys_of, *base, granted, rooted, st.integers(1, 3), st.integers(1, INT_MAX)),
     "ask": st.builds(AskRecord, *base, texts, paths, numbers, text_maps),

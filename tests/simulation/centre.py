@@ -248,7 +248,7 @@ class Centre(Books):
             self._delete(location_draft(name, Located((), None)).slot)
             return
         self.model.locations[name] = located
-        self.past.locations.append(located)
+        self.past.locations.setdefault(name, []).append(located)
         self._issue([location_draft(name, located)])
 
     def _unlocated(self, former: Located | None) -> None:

@@ -124,9 +124,9 @@ class Parent:
     def record(self, key: MailKey) -> Accepted | None:
         return self.held.get(key)
 
-    def wish(self, _child: str, record: Accepted, *, in_use: bool) -> Wish:
+    def wish(self, _child: str, record: Accepted, *, has: Wish) -> Wish:
         wish = self.truth.wishes.get(record.key, Wish.NOTHING)
-        return Wish.NOTHING if wish is Wish.HEAD and not in_use else wish
+        return Wish.NOTHING if wish is Wish.HEAD and has is Wish.NOTHING else wish
 
     def supply(self, _key: MailKey) -> Supply:
         return Supply.HERE

@@ -10,10 +10,11 @@ from schemas.reports import Report, Summary
 from schemas.wire import decode, encode, replace
 from tests.simulation.host import HELLO, Host
 from tests.simulation.laws import EXACTLY_ONCE, LEAST_PRIVILEGE, NO_RESURRECTION, WITHHOLDING
-from tests.simulation.model import Placed, placement_key
+from tests.simulation.model import Located, Placed, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    NOBODY,
     NOWHERE,
     A,
     B,
@@ -89,11 +90,16 @@ def curious_child(one: Run) -> None:
     """An edge asks for all keys there are: it gets what is its own, and heads at most."""
     liar, region = edges_of(one)[0], region_of(one)
     put(one, "p3", Placed(NOWHERE, one.centre.arm(contents(one, D))))
+    one.centre.put_location("l9", Located((("secret", "yes"),), NOBODY))
+    # What takes something away is followed by a snapshot, which lists the others as well.
+    put(one, "p2", None)
     one.settle()
     hello = _hello_of(region, liar)
     keys = tuple(sorted(one.centre.records))[:900]
-    _say(region, liar, HELLO, encode(replace(hello, wants=keys)))
-    one.world.run(5)
+    for _ in range(9):
+        # The region asks in its turn for what it lacks.
+        _say(region, liar, HELLO, encode(replace(hello, wants=keys)))
+        one.world.run(5)
     for (child, key), kept in region.streams.mail.items():
         if child == liar.path.name and key == placement_key("p3"):
             full = kept.mail is not None and kept.mail.has_body

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from controllers.core.inventory.holding import GATHER_SECONDS, Holding, hold_alternatives, holds_in
+from controllers.core.inventory.make_before_break import (
+    GATHER_SECONDS,
+    Holding,
+    hold_alternatives,
+    holds_in,
+)
 from relay.core.events import BlobArrived, Event
 from schemas.identity import MailKey
 from schemas.records import OVER_LOCATION, Alternative, Dependency

@@ -9,14 +9,17 @@ from dataclasses import replace
 
 from relay.core import effects as fx
 from relay.core.events import BlobArrived, Event
-from schemas.selectors import LabelSelector
+from relay.core.records.accepted import read_record
+from schemas.records import Alternative
+from schemas.selectors import LabelSelector, Requirement
 from tests.simulation.host import Host
-from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, NO_IGNORANCE, NO_LOSS
-from tests.simulation.model import Located, Placed, placement_key
+from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, LEAST_PRIVILEGE, NO_IGNORANCE, NO_LOSS
+from tests.simulation.model import Located, Placed, location_draft, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
     EVERYWHERE,
+    NOBODY,
     NOWHERE,
     A,
     B,
@@ -272,6 +275,29 @@ def location_again(one: Run) -> None:
     one.settle()
 
 
+def location_narrowed(one: Run) -> None:
+    """An edge is away, its region wiped, and a Location selects it no more: a head says so."""
+    edge, region = edges_of(one)[0], region_of(one)
+    here = LabelSelector((Requirement("here", "In", ("yes",)),))
+    one.oracle.model_changed()
+    one.centre.put_location("l1", Located((("here", "yes"),), LabelSelector()))
+    put(one, "p3", Placed((Alternative("location", here),), one.centre.arm(contents(one, D))))
+    one.settle()
+    require(D in edge.space.objects, CONVERGENCE, "p3 is not there")
+    edge.stop(server_too=True)
+    region.stop(keep_disk=False, server_too=True)
+    one.oracle.model_changed()
+    one.centre.put_location("l1", Located((("here", "yes"),), NOBODY))
+    one.oracle.model_changed()
+    region.start()
+    one.world.run(2 * MINUTE)
+    edge.start()
+    one.settle()
+    kept = edge.streams.own.get(location_draft("l1", Located((), None)).slot)
+    whole = kept is not None and read_record(kept.data)[1].full
+    require(not whole, LEAST_PRIVILEGE, f"{edge.path} holds what l1 says to others")
+
+
 def later_version(one: Run) -> None:
     """Who was away gets a version that took nothing: what those before it took goes at once."""
     region = region_of(one)
@@ -324,4 +350,5 @@ LIVES = (
     mail_without_content,
     orphan_for_long,
     location_again,
+    location_narrowed,
 )

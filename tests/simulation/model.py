@@ -153,7 +153,7 @@ class Past:
     """All that was ever wanted, in every version."""
 
     targets: dict[NodePath, list[Target]] = field(default_factory=dict)
-    locations: list[Located] = field(default_factory=list)
+    locations: dict[str, list[Located]] = field(default_factory=dict)
     placements: dict[str, list[Placed]] = field(default_factory=dict)
 
 

@@ -114,6 +114,7 @@ MUTANTS = (
     Mutant(planted.NoLeaf),
     Mutant(planted.StaleInSilence, ("slept",)),
     Mutant(planted.HeadsInFull, ("curious_child",)),
+    Mutant(planted.LocationsInFull, ("curious_child",)),
     Mutant(planted.MailToAll),
     Mutant(planted.MailLost),
     Mutant(planted.ClearInForce),

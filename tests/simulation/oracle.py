@@ -26,7 +26,7 @@ from relay.core.node import Node
 from relay.core.records.accepted import read_record
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, NodeRecord, Profile
+from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 from schemas.signing import decode_envelope
 from schemas.snapshots import read_snapshot
 from tests.simulation.centre import NOTES, Centre
@@ -58,6 +58,7 @@ from tests.simulation.prescribed import (
     is_meant,
     prescribed,
     tier_of,
+    was_located,
     was_meant,
 )
 from tests.simulation.sealing import CONTENT_KEY, PLAIN_MARK, all_fleet_keys
@@ -292,20 +293,22 @@ class Oracle(Watcher):
             if not any(child.holds(path) for path in (record.path, *named)):
                 what = f"{host.path} tells {write.child} of {record.source.name}, elsewhere"
                 raise LawBroken(LEAST_PRIVILEGE, what)
+        if not isinstance(record, DeltaHead | LocationRecord) or not write.has_body:
+            return
         # Of what is kept side by side a crash may leave the mail alone: the next run sees to that.
-        ends = host.armed is not None
-        if isinstance(record, DeltaHead) and write.has_body and not ends and missing(host, write):
+        if isinstance(record, DeltaHead) and host.armed is None and missing(host, write):
             what = f"{host.path} sends {write.child} a delta before its content"
             raise LawBroken(CONTENT_FIRST, what)
-        if isinstance(record, DeltaHead) and write.has_body:
-            self._only_theirs(host, write, record)
+        self._only_theirs(host, write, record)
 
-    def _only_theirs(self, host: Host, write: fx.WriteMail, record: DeltaHead) -> None:
-        """What a delta brings goes to no child of which nobody was ever meant."""
-        child = host.path.child(write.child)
+    def _only_theirs(self, host: Host, write: fx.WriteMail, record: Record) -> None:
+        """What a delta or Location says goes to no child of which nobody was ever meant."""
+        child, name = host.path.child(write.child), record.source.name
         paths = [path for path in self.centre.past.targets if child.holds(path)]
-        if not was_meant(self.centre, paths, write.key):
-            what = f"{host.path} tells {write.child} what {record.source.name} brings others"
+        delta = isinstance(record, DeltaHead)
+        met, said = (was_meant, write.key) if delta else (was_located, name)
+        if not met(self.centre, paths, said):
+            what = f"{host.path} tells {write.child} what {name} says to others"
             raise LawBroken(LEAST_PRIVILEGE, what)
 
     def _counted(self, key: MailKey) -> None:

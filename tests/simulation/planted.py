@@ -27,6 +27,7 @@ from schemas.content.blobs import StoredBlob
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.link import Hello, Repair
 from schemas.objects import ObjectKey
+from schemas.signing import decode_envelope
 from schemas.snapshots import (
     SNAPSHOT_TERMS,
     BlobPointer,
@@ -178,9 +179,13 @@ class StaleInSilence(Ports):
 class HeadsInFull(Ports):
     """A parent answers a want, and fills a slot in use, with the delta in full."""
 
+    kind = "delta"
+
     def said(self, host: Host, effect: Effect) -> list[Effect]:
         held = host.streams.own.get(str(getattr(effect, "key", "")))
-        if isinstance(effect, fx.WriteMail) and not effect.has_body and held is not None:
+        if not isinstance(effect, fx.WriteMail) or effect.has_body or held is None:
+            return [effect]
+        if decode_envelope(held.data).kind == self.kind:
             full = fx.WriteMail(
                 effect.child,
                 effect.key,
@@ -193,6 +198,12 @@ class HeadsInFull(Ports):
             )
             return [full]
         return [effect]
+
+
+class LocationsInFull(HeadsInFull):
+    """A parent answers a want with all that a Location says."""
+
+    kind = "location"
 
 
 class MailToAll(Ports):

@@ -6,7 +6,7 @@ from dataclasses import replace as replaced
 from hashlib import sha256
 from typing import Any
 
-from controllers.core.inventory.holding import holds_in
+from controllers.core.inventory.make_before_break import holds_in
 from schemas.records import DeltaBody, Dependency
 from schemas.wire import decode, replace
 from tests.simulation.ports import Ports

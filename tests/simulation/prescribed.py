@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
@@ -42,9 +43,21 @@ def is_meant(model: Model, placed: Placed, target: Target) -> bool:
 def was_meant(centre: Centre, paths: Iterable[NodePath], placement: str) -> bool:
     """Whether some versions of a placement, of a destination there and of locations ever met."""
     past = centre.past
+    located = dict(enumerate(chain.from_iterable(past.locations.values())))
     return any(
-        is_meant(Model(locations=dict(enumerate(past.locations))), placed, target)  # type: ignore[arg-type]
+        is_meant(Model(locations=located), placed, target)  # type: ignore[arg-type]
         for placed in past.placements.get(placement, ())
+        for path in paths
+        for target in past.targets.get(path, ())
+    )
+
+
+def was_located(centre: Centre, paths: Iterable[NodePath], name: str) -> bool:
+    """Whether some versions of a Location and of a destination there ever met."""
+    past = centre.past
+    return any(
+        at.instances is not None and at.instances.matches(dict(target.labels))
+        for at in past.locations.get(name, ())
         for path in paths
         for target in past.targets.get(path, ())
     )

@@ -18,7 +18,8 @@ from tests.simulation.workload import OBJECTS
 from tests.simulation.world import LawBroken
 
 EVERYWHERE = (Alternative("synctarget", LabelSelector()),)
-NOWHERE = (Alternative("synctarget", LabelSelector((Requirement("nowhere", "Exists"),))),)
+NOBODY = LabelSelector((Requirement("nowhere", "Exists"),))
+NOWHERE = (Alternative("synctarget", NOBODY),)
 A, B, C, D = OBJECTS[:4]
 
 

@@ -11,7 +11,7 @@ from schemas.content.blobs import MANIFEST, open_value, parts_of
 from schemas.content.chunks import read_manifest, read_root
 from schemas.content.returned_states import sealed_state
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
-from schemas.records import DeltaHead, decode_body, decode_payload
+from schemas.records import DeltaHead, decode_body, decode_record
 from schemas.reports import Count
 from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
 
@@ -45,7 +45,7 @@ class LedgerRelay:
     async def publish(self, blobs, envelopes):
         self._keep(blobs)
         for envelope in envelopes:
-            record = decode_payload(envelope.kind, envelope.payload)
+            record = decode_record(envelope.kind, envelope.payload, envelope.body)
             slot = slot_of(envelope.kind, record)
             held = self.record(slot)
             assert held is None or record.generation > held.generation
@@ -122,7 +122,9 @@ class LedgerRelay:
 
     def record(self, slot):
         envelope = self.records.get(slot)
-        return None if envelope is None else decode_payload(envelope.kind, envelope.payload)
+        if envelope is None:
+            return None
+        return decode_record(envelope.kind, envelope.payload, envelope.body)
 
     def delta(self, name):
         for slot, record in self.held().items():

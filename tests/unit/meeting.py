@@ -48,6 +48,7 @@ from schemas.records import (
     NodeRecord,
     Record,
     Source,
+    body_of,
     encode_payload,
 )
 from schemas.reports import decode
@@ -102,7 +103,7 @@ class Meeting:
     def issue(self, kind: RecordKind, record: Record, body: bytes | None = None) -> MailKey:
         """Put a record in force at the centre; its generation ascends."""
         signer = ROOT if kind == "keys" else SIGNER
-        data = signer.seal(kind, encode_payload(record), body).encode()
+        data = signer.seal(kind, encode_payload(record), body or body_of(record)).encode()
         self.generation = record.generation
         _, accepted = read_record(data)
         if accepted.key != KEYS_KEY:

@@ -6,7 +6,7 @@ from relay.core.effects import AckMail, Noted, ResetMail, StoreOwn
 from relay.core.events import MailArrived, Tick
 from relay.core.link.parent import QUIET_SECONDS
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, short_key
-from schemas.records import LocationRecord, Source, encode_payload
+from schemas.records import LocationRecord, Source, body_of, encode_payload
 from schemas.signing import Signer
 from tests.unit.meeting import ROOT, SIGNER, TERM, TREE, Meeting
 
@@ -28,7 +28,7 @@ def location(generation, name="l"):
 
 def read(meeting, record, *, signer=SIGNER, key="", kind="location"):
     """What the child does about a message: whether it holds it, and what it notes."""
-    data = signer.seal(kind, encode_payload(record)).encode()
+    data = signer.seal(kind, encode_payload(record), body_of(record)).encode()
     at = meeting.last + 7
     effects = meeting.tell(meeting.child, MailArrived(at, key or record.source.key, data, 0))
     meeting.now += QUIET_SECONDS

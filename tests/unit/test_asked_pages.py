@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from leafcast.ask.destinations import destinations_where
+from leafcast.ask.destinations import destinations_where, nodes_below
 from leafcast.ask.pages import ATTEMPTS
 from leafcast.ask.session import CallFailed, Session
 from leafcast.ask.upsynced import CopiesWanted, Unreached, copies_of_tree
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock
+from tests.unit.test_hostile_child import child
 
 
 class Clock(SystemClock):
@@ -37,6 +38,7 @@ def session(*answers):
     return Session(DataDir(Path("nowhere")), None, None, Clock(), ask), waiting
 
 
+PAGES = (("s1", "s1"), ("s2", ""))
 NOBODY = {"children": [], "next": ""}
 
 
@@ -54,6 +56,23 @@ async def test_who_stays_silent_or_says_nonsense_is_named():
     for answer in ("Unreachable", {"children": 7}):
         asking, _ = session(answer)
         assert await destinations_where(asking, "p", "true", 5) == ([], ["/"], False)
+
+
+async def test_who_is_busy_is_asked_again_after_the_others_and_named_if_it_stays_so():
+    one, two = ({"children": [child(name, "d")], "next": ""} for name in ("s1", "s2"))
+    asking, waiting = session("Busy", one, two)
+    found, silent = await nodes_below(asking, "p", ["/a", "/b"])
+    assert ([node["path"] for node in found], silent, waiting) == (["/b/s1", "/a/s2"], [], [])
+    asking, waiting = session("Busy", one, *["Busy"] * (ATTEMPTS - 1), NOBODY)
+    found, silent = await nodes_below(asking, "p", ["/a", "/b"])
+    assert ([node["path"] for node in found], silent, waiting) == (["/b/s1"], ["/a"], [NOBODY])
+
+
+async def test_a_page_that_is_refused_once_is_followed_by_the_rest():
+    pages = ({"children": [child(name, "d")], "next": after} for name, after in PAGES)
+    asking, _ = session(next(pages), "Busy", *pages)
+    found, silent = await nodes_below(asking, "p", ["/a"])
+    assert ([node["path"] for node in found], silent) == (["/a/s1", "/a/s2"], [])
 
 
 async def test_a_wrong_question_is_asked_once():

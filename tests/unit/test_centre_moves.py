@@ -2,8 +2,8 @@
 
 import pytest
 
-from controllers.core.inventory import holding
-from controllers.core.inventory.holding import Usual, holds_in
+from controllers.core.inventory import make_before_break
+from controllers.core.inventory.make_before_break import Usual, holds_in
 from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
@@ -25,7 +25,7 @@ GREEN = {"matchLabels": {"carbon": "low"}}
 
 @pytest.fixture
 def centre(tmp_path, monkeypatch):
-    monkeypatch.setattr(holding, "GATHER_SECONDS", 0.1)
+    monkeypatch.setattr(make_before_break, "GATHER_SECONDS", 0.1)
     monkeypatch.setattr("controllers.moves.GATHER_SECONDS", 0.1)
     return Centre(tmp_path / "keys")
 

@@ -41,7 +41,7 @@ def test_the_config_map_counts_first_then_annotations_then_labels_then_what_is_b
     assert properties_of(profile(), []).values["clusterName"] == "s-001"
     named = properties_of(profile({"clusterName": "mine"}), [])
     assert named.values["clusterName"] == "mine"
-    told = [layer.origin for layer in named.saying("clusterName")]
+    told = [layer.origin for layer in named.layers_with("clusterName")]
     assert told == ["label of SyncTarget s-001", "built in"]
 
 

@@ -4,7 +4,7 @@ from relay.core.effects import WriteMail
 from relay.core.link.writer import MailboxWriter, Supply, Wish
 from relay.core.records.accepted import read_record
 from schemas.identity import KEYS_KEY
-from schemas.records import API_KEYS, KeysRecord, LocationRecord, Source, encode_payload
+from schemas.records import API_KEYS, KeysRecord, LocationRecord, Source, body_of, encode_payload
 from tests.unit.meeting import ROOT, SIGNER, TERM, TREE
 
 
@@ -15,15 +15,15 @@ class Target:
         self.held = {}
 
     def hold(self, signer, kind, record):
-        held = read_record(signer.seal(kind, encode_payload(record)).encode())[1]
+        held = read_record(signer.seal(kind, encode_payload(record), body_of(record)).encode())[1]
         self.held[held.key] = held
         return held.key
 
     def record(self, key):
         return self.held.get(key)
 
-    def wish(self, _child, _record, *, in_use):
-        del in_use
+    def wish(self, _child, _record, *, has):
+        del has
         return Wish.FULL
 
     def supply(self, _key):

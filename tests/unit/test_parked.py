@@ -95,7 +95,7 @@ def located(at, signer=STRANGER):
     """A Location of the future, so that no snapshot need list it."""
     source = Source("edge.kubestellar.io/Location", "inv", "", f"l{at}")
     record = LocationRecord(source, 2**50 + at, TERM.hex(), "", {}, {}, None)
-    return source.key, signer.seal("location", encode_payload(record)).encode()
+    return source.key, signer.seal("location", encode_payload(record), record.body).encode()
 
 
 def keys_with(*signers):

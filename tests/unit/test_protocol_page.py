@@ -85,7 +85,7 @@ def test_what_nodes_say_to_each_other_has_its_tables():
     told = {name for name, _ in record_tables()}
     link = {"Hello", "Welcome", "Progress", "Cursor"}
     snapshot = {"SnapshotRecord", "TermEntry", "Entry", "InnerNode", "Child"}
-    records = {"DeltaHead", "DeltaBody", "Profile", "LocationRecord", "NodeRecord", "KeysRecord"}
+    records = {"DeltaHead", "DeltaBody", "Profile", "LocationHead", "NodeRecord", "KeysRecord"}
     enrolling = {"SignedRequest", "JoinRequest", "SealedAnswer", "JoinAnswer", "Grant"}
     assert enrolling <= told
     assert link | snapshot | records | {"Report", "ReportPart", "Summary", "AskRecord"} <= told

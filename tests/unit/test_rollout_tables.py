@@ -75,6 +75,16 @@ def test_a_rollout_under_way_shows_each_wave_and_the_command_that_it_needs() -> 
     assert said[5] == "Next: leafcast rollout approve shop rest"
 
 
+def test_names_that_take_up_a_line_stand_whole_below_the_counts_by_number() -> None:
+    long = {"name": "canary-in-the-northern-region-first", "gate": "region in (north, south)"}
+    said = lines(rollout_view(rollout(revision=2, wave=1, waves=[{**TENTH, **long}, REST]), 0))
+    del said[: next(at for at, line in enumerate(said) if line.startswith("WAVE"))]
+    titles = "WAVE MEMBERS HEALTHY FAILING WAITING UNREACHABLE"
+    assert said[0].split() == titles.split()
+    assert [line.split()[:2] for line in said[1:3]] == [["1", "99,871"], ["2", "-"]]
+    assert said[3:] == [f"1  {long['name']}  {long['gate']}", "2  rest  100%"]
+
+
 def test_counts_that_may_be_more_say_so_and_failures_after_the_end_are_late() -> None:
     said = lines(
         rollout_view(

@@ -71,12 +71,13 @@ LABELS = {"env": "prod"}
 SYNC_TARGET = Source("edge.kubestellar.io/SyncTarget", "inv", "", "t")
 LOCATION = Source("edge.kubestellar.io/Location", "inv", "", "l")
 HERE = NodePath.parse("/emea/s1")
+LOCATION_RECORD = LocationRecord(LOCATION, 7, TERM, "", LABELS, {}, PROD)
 RECORDS: dict[RecordKind, Record] = {
     "delta": DeltaHead(PLACEMENT, 7, TERM, "tr", HASHED, WHO, 5, 3),
     "profile": Profile(
         SYNC_TARGET, 7, TERM, "", DestinationId("inv-mb-u"), HERE, LABELS, {}, {"p": "q"}
     ),
-    "location": LocationRecord(LOCATION, 7, TERM, "", LABELS, {}, PROD),
+    "location": LOCATION_RECORD,
     "node": NodeRecord(Source("leafcast.io/Node", "", "", "/emea/s1"), 7, TERM, "", HERE, "U"),
     "keys": KeysRecord(
         Source("leafcast.io/Keys", "", "", ""),
@@ -210,17 +211,18 @@ GOLDEN: dict[str, str] = {
     ),
     "profile message": "07969d59f31c00ce4c8e1f772df39b25bdcbda8ef240ac8f0509303909e5f341 203",
     "profile term": "2e3a72fcdb80d35841c0c8b2f316053c",
+    "location body": "9281a3656e76a470726f6480",
     "location payload": (
-        "9794bc656467652e6b7562657374656c6c61722e696f2f4c6f636174696f6ea3696e76a0a16c07b0"
-        "35343635373236643534363537323664a081a3656e76a470726f64809193a3656e76a2496e91a470"
-        "726f64"
+        "9694bc656467652e6b7562657374656c6c61722e696f2f4c6f636174696f6ea3696e76a0a16c07b0"
+        "35343635373236643534363537323664a0c4203ba3e04b8b3922912de389c79d451d249bf1d8a290"
+        "1269d7c21f7074896474439193a3656e76a2496e91a470726f64"
     ),
     "location signature": (
-        "59c219ab555303fca61d9dbefb4c1c9569a059852e32e1889945510909d75b6675f154c88318258e"
-        "561f997160158ff6760606a4b37022ec7684535f148fea0b"
+        "14eae3895c90dd7a39fa7bee2e00a622b4c1e524baa2289fe172dca008551f44ee45f604ae4632d4"
+        "1744faadcdf369a4e97a92e1c3e1b183eb22f97e2f5d170a"
     ),
-    "location message": "e31c99963bcbe6d2263b931d1b9937f4e86e9478787d0e7367acb3b0dfa6f0d9 190",
-    "location term": "561fe71d592e5a4eef81b29190d72d81",
+    "location message": "81b4ffc7fc0f57ff050d92a8dda99938cefec186dcce54f0bb78260ac708224a 226",
+    "location term": "128658340b73a70980c0f8021343f9a7",
     "node payload": (
         "9694b06c656166636173742e696f2f4e6f6465a0a0a82f656d65612f733107b03534363537323664"
         "3534363537323664a0a82f656d65612f7331a155"
@@ -326,6 +328,7 @@ def said() -> dict[str, str]:
         "part key": reports.part_key(KEY, 2),
         "bucket": str(records.bucket(DestinationId("inv-mb-u"), "salt")),
         "body": BODY.encode().hex(),
+        "location body": LOCATION_RECORD.body.hex(),
     }
     for kind, record in RECORDS.items():
         envelope = _sealed(kind)
@@ -356,8 +359,9 @@ def said() -> dict[str, str]:
 
 
 def _sealed(kind: RecordKind) -> Envelope:
-    body = BODY.encode() if kind == "delta" else None
-    return SIGNER.seal(kind, records.encode_payload(RECORDS[kind]), body)
+    record = RECORDS[kind]
+    body = BODY.encode() if kind == "delta" else records.body_of(record)
+    return SIGNER.seal(kind, records.encode_payload(record), body)
 
 
 def brief(data: bytes) -> str:

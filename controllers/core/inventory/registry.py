@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from controllers.core.access.keyring import Keyring
 from controllers.core.conditions import condition
-from controllers.core.inventory.holding import Holding
+from controllers.core.inventory.make_before_break import Holding
 from controllers.core.inventory.properties import (
     CONFIG_MAPS,
     DestinationProperties,

@@ -189,7 +189,7 @@ def is_of_placement(found: Mapping[str, Any]) -> bool:
     return any(owner.get("kind") in _OWNERS for owner in owners)
 
 
-def says_the_same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def is_up_to_date(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether it says all that it should, and no note that it should not."""
     one, other = found["metadata"], wanted["metadata"]
     said = ("destinations", "spec")

@@ -12,7 +12,7 @@ from typing import cast
 
 from schemas.content.blobs import StoredBlob
 from schemas.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
-from schemas.records import RECORDS, DeltaHead, Record
+from schemas.records import RECORDS, DeltaHead, LocationRecord, Record
 from schemas.signing import RecordKind
 from schemas.wire import replace
 
@@ -73,3 +73,4 @@ def _trace(slot: MailKey, generation: Generation) -> str:
 
 
 _KINDS = {form: cast("RecordKind", kind) for kind, form in RECORDS.items()}
+_KINDS[LocationRecord] = "location"

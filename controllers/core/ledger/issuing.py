@@ -21,6 +21,7 @@ from schemas.records import (
     LocationRecord,
     Profile,
     Record,
+    body_of,
     encode_payload,
 )
 from schemas.signing import Envelope, Signer
@@ -79,7 +80,7 @@ class LedgerIssuer:
         """Stamp and sign these records; `published` is to be told once they are stored."""
         records = self.ledger.stamp(drafts, now.wall_ms)
         envelopes = [
-            self.signer.seal(draft.kind, encode_payload(record), draft.body)
+            self.signer.seal(draft.kind, encode_payload(record), draft.body or body_of(record))
             for draft, record in zip(drafts, records, strict=True)
         ]
         blobs = {address: value for draft in drafts for address, value in draft.blobs.items()}

@@ -24,10 +24,11 @@ from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.records import (
     DeltaHead,
     KeysRecord,
+    LocationHead,
     LocationRecord,
     Profile,
     Record,
-    decode_payload,
+    decode_record,
 )
 from schemas.refusals import RecordRefused
 from schemas.signing import Envelope, Signer
@@ -124,7 +125,7 @@ def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
         if key == SNAPSHOT_KEY:
             continue
         try:
-            record = decode_payload(stored.kind, stored.payload)
+            record = decode_record(stored.kind, stored.payload, stored.body)
         except RecordRefused:
             found.damaged.add(key)
             continue
@@ -163,9 +164,10 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
 
 
 def _is_whole(key: MailKey, record: Record, stored: Envelope) -> bool:
-    """Whether it is what lies at this key of a ledger: of a term, a delta with its body."""
+    """Whether it is what lies at this key of a ledger: of a term, and with its body."""
     keys = isinstance(record, KeysRecord)
-    has_body = keys or (stored.body is not None) == isinstance(record, DeltaHead)
+    bodied = isinstance(record, DeltaHead | LocationHead | LocationRecord)
+    has_body = keys or (stored.body is not None) == bodied
     kept = stored.kind != "ask" and slot_of(stored.kind, record) == key
     return has_body and kept and bool(record.term)
 

@@ -240,7 +240,7 @@ class _Survey:
     def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
         meant = self._audiences.meant(*pair)
         before, after, same_place = meant
-        if same_place and before == after and self._judge.is_calm(after):
+        if same_place and before == after and self._judge.is_unchanged(after):
             return ()
         crowd = self._crowds.get(meant)
         if crowd is None:

@@ -129,16 +129,16 @@ class Judge:
         # Of which placements something was told.
         self.concerned: set[MailKey] = set()
         everything = self._before.keys() | self._after.keys()
-        self._restless = {
+        self._changed = {
             key for key in everything if self._before.get(key) is not self._after.get(key)
         }
-        self._restless |= {
+        self._changed |= {
             key for key, it in self._after.items() if not named.isdisjoint(it.entries.keys())
         }
 
-    def is_calm(self, placements: Iterable[MailKey]) -> bool:
+    def is_unchanged(self, placements: Iterable[MailKey]) -> bool:
         """Whether nothing is to be told of these placements where nothing else changes."""
-        return self._restless.isdisjoint(placements)
+        return self._changed.isdisjoint(placements)
 
     def crowd(
         self, before: tuple[MailKey, ...], after: tuple[MailKey, ...], *, same_place: bool

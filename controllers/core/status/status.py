@@ -99,7 +99,7 @@ class PlacementFacts:
     """Which CombinedStatus the space does not take, and why."""
     uncustomized: tuple[str, ...] = ()
     """The Customizers that are not there, and what becomes of those who ask for them."""
-    acts: str = ""
+    undenatured: str = ""
     """What of it acts at the centre, and what to do; "" if nothing does."""
     wide: tuple[int, int] | None = None
     """How many objects it selects of how many, if these are almost all."""
@@ -225,8 +225,8 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
     listed += _asked_for(facts)
     listed += _waited_for(facts)
-    if facts.acts:
-        listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
+    if facts.undenatured:
+        listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.undenatured))
     if facts.wide:
         listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
     if facts.differing:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
-from controllers.core.inventory.holding import hold_alternatives
+from controllers.core.inventory.make_before_break import hold_alternatives
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.reach import count_destinations
 from controllers.core.ledger.removal import (
@@ -123,7 +123,7 @@ class Placements:
         """The same of its own, to try a change on; `objects` are all that the space shows now."""
         trial = Placements(self.identity, self._issued, ledger, keys_of=self._keys_of)
         trial.listed(objects)
-        trial.workloads.like(self.workloads)
+        trial.workloads.inherit(self.workloads)
         trial._is_rehearsal = True
         return trial
 

@@ -96,7 +96,7 @@ class Workloads:
         self.sees_all = False
         self._accepted: dict[str, frozenset[ObjectKey]] = {}
 
-    def like(self, other: Workloads) -> None:
+    def inherit(self, other: Workloads) -> None:
         """Take over, after a list, what no list tells: what is unseen, and what was good last."""
         self.missing.serve(other.missing.served or ())
         self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}

@@ -176,7 +176,7 @@ class WhatResolver:
         named = ObjectKey(*DEFINITIONS, "", f"{key.resource}.{key.group}")
         return self._crds.get(key.group_resource, named)
 
-    def asking(self, key: ObjectKey, flag: int) -> list[str]:
+    def selecting_with(self, key: ObjectKey, flag: int) -> list[str]:
         """The placements that select an object with this flag, in order."""
         return sorted(
             name for name in self._selecting.get(key, ()) if self._selected[name][key] & flag

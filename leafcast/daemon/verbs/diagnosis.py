@@ -160,7 +160,7 @@ def _placement(form: Form) -> PlacementFacts:
         problem=form["problem"] if form["problem"] != form["held"] else "",
         held=form["held"],
         lack=form["lack"],
-        acts=form["acts"],
+        undenatured=form["undenatured"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
     )

@@ -58,7 +58,7 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
         "selected": workloads.resolver.count(name),
         "lack": lack.message if lack else "",
         "lackReason": lack.reason if lack else "",
-        "acts": controllers.translator.acts(name),
+        "undenatured": controllers.translator.undenatured_text(name),
     }
 
 

@@ -82,11 +82,13 @@ class IssuedCertificates:
         return {path: it.due_ms for path, it in self._issued.items()}
 
     def check(self, path: NodePath, names: Iterable[str], centre: Iterable[str]) -> None:
-        """Refuse names of another node, and those of the centre; raises NameTaken."""
+        """Refuse names of another node, and those of the centre; raises NameTaken.
+
+        All are in the form of `host_form`, as whoever reads them brings them to it.
+        """
         held = {holder: issued.names for holder, issued in self._issued.items()}
         for holder, theirs in {**held, str(NodePath()): centre}.items():
-            taken = set(map(host_form, names)) & set(map(host_form, theirs))
-            for name in sorted(taken - {LOOPBACK}):
+            for name in sorted(set(names) & set(theirs) - {LOOPBACK}):
                 if holder != str(path):
                     raise NameTaken(name, NodePath.parse(holder), path)
 

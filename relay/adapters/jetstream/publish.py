@@ -117,7 +117,7 @@ class Publisher:
         self._inbox = client.new_inbox()
         subscription = await client.subscribe(
             f"{self._inbox}.*.*",
-            cb=self._answered,
+            cb=self._on_ack,
             pending_msgs_limit=PENDING_MESSAGES_MAX,
             pending_bytes_limit=PENDING_BYTES_MAX,
         )
@@ -172,7 +172,7 @@ class Publisher:
 
     async def _answers(self, window: _Window) -> list[int]:
         try:
-            await _until_answered(window.complete)
+            await _wait_for_acks(window.complete)
         except TimeoutError as error:
             subject = window.messages[window.answers.index(None)].subject
             raise BusBroken(f"{subject}: no stream has confirmed it in time") from error
@@ -201,7 +201,7 @@ class Publisher:
             window.take(int(place), int(found[1]))
         return True
 
-    async def _answered(self, answer: Msg) -> None:
+    async def _on_ack(self, answer: Msg) -> None:
         _, name, place = answer.subject.encode().rsplit(b".", 2)
         window = self._windows.get(name)
         if window is not None and place.isdigit():
@@ -214,7 +214,7 @@ class Publisher:
                 window.complete.set_exception(ConnectionResetError("the connection was lost"))
 
 
-async def _until_answered(complete: asyncio.Future[None]) -> None:
+async def _wait_for_acks(complete: asyncio.Future[None]) -> None:
     """Wait in looks, so that a loop that stood still meanwhile does not take that for silence."""
     for _ in range(LOOKS):
         done, _ = await asyncio.wait([complete], timeout=ANSWER_SECONDS / LOOKS)

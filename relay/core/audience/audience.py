@@ -16,7 +16,7 @@ from relay.core.audience.numbering import Numbering, Range
 from relay.core.audience.selection import Counts, Selection, changed_indices
 from relay.core.audience.selector_index import SelectorIndex
 from schemas.identity import MailKey, NodePath
-from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
+from schemas.records import OVER_LOCATION, Alternative, LocationHead, LocationRecord, Profile
 from schemas.selectors import LabelSelector
 
 HERE = ""
@@ -206,6 +206,15 @@ class Audience:
                 return False
             return selection in self._selecting(record.source.space, record.labels)
         return selection in self._selections_for(record)
+
+    def has_instances(self, location: LocationHead, other: Profile | None) -> bool:
+        """Whether a Location, in force or not, selects a destination in force, or another one."""
+        space, selector = location.source.space, location.instance_selector
+        if selector is None:
+            return False
+        if self._targets.select(space, selector):
+            return True
+        return other is not None and other.source.space == space and selector.matches(other.labels)
 
     def meant_for(self, profile: Profile) -> Iterator[MailKey]:
         """The placements that are meant for a destination, in force or not."""

@@ -22,7 +22,7 @@ from relay.core.collecting.ports import (
     Standing,
     Surroundings,
 )
-from relay.core.collecting.raised import RaisedObjects, Sources
+from relay.core.collecting.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.opening import Opening
 from schemas.collectors import (
@@ -193,7 +193,7 @@ class CollectingRoom:
         self._returned: dict[ObjectKey, tuple[bytes | None, int]] = {}
         self._placements: dict[MailKey, _Placement] = {}
         self._reports = CollectedReports()
-        self._raised = RaisedObjects()
+        self._upsynced = UpsyncedObjects()
 
     def settle(self, around: Surroundings) -> None:
         """Learn what is around, once all of that is there."""
@@ -202,7 +202,7 @@ class CollectingRoom:
             own=self._own,
             standing=self._glance.standing,
             members=self._glance.members,
-            raised=self._raised.over,
+            upsynced=self._upsynced.over,
         )
         self._own_status = around.own
 
@@ -285,12 +285,12 @@ class CollectingRoom:
             for item in placement.by_object.get(obj, ()) if placement is not None else ():
                 item.stale(HERE)
 
-    def raised(self, obj: ObjectKey, copy: bytes | None) -> None:
+    def upsynced(self, obj: ObjectKey, copy: bytes | None) -> None:
         """An object of the destination here came up as another one, or is none any more."""
-        if not self._raised.put(obj, copy, self._around.wall_ms()):
+        if not self._upsynced.put(obj, copy, self._around.wall_ms()):
             return
         for key, placement in self._placements.items():
-            items = [it for it in placement.items.values() if it.is_over_raised(obj)]
+            items = [it for it in placement.items.values() if it.is_over_upsynced(obj)]
             for item in items:
                 item.stale(HERE)
             if items:
@@ -299,7 +299,7 @@ class CollectingRoom:
     @property
     def sources(self) -> Sources:
         """What collectors are over of what comes up."""
-        return self._raised.sources
+        return self._upsynced.sources
 
     def admits(self, key: MailKey, said: Sequence[Collected], *, current: bool) -> None:
         """Refuse rows that no merge could take, or of a collector that `current` content has not.
@@ -432,4 +432,4 @@ class CollectingRoom:
     def _find_sources(self) -> None:
         items = (item for it in self._placements.values() for item in it.items.values())
         found = {item.program.source for item in items}
-        self._raised.set_sources(frozenset(source for source in found if source is not None))
+        self._upsynced.set_sources(frozenset(source for source in found if source is not None))

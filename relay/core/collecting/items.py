@@ -19,8 +19,8 @@ from relay.core.collecting.ports import (
     Sent,
     Surroundings,
 )
-from relay.core.collecting.raised import Raised
 from relay.core.collecting.tables import Outcome, Table, TableAlgebra
+from relay.core.collecting.upsynced import UpsyncedObject
 from schemas.collectors import MEMBERS_BYTES, WHOLE, Collected, Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
@@ -79,14 +79,14 @@ class Item:
         self._bound: dict[ObjectKey, Bound] = {}
         self._blanks: dict[tuple[ObjectKey, bool], Outcome] = {}
         self._read: dict[bytes, Any] = {}
-        self._leaves: dict[ObjectKey, tuple[Raised, Table, Table | None]] = {}
+        self._leaves: dict[ObjectKey, tuple[UpsyncedObject, Table, Table | None]] = {}
         self._said: Collected | None = None
 
     def is_over(self, sent: dict[ObjectKey, Sent]) -> bool:
         """Whether these are the objects that it is over."""
         return self._sent == sent
 
-    def is_over_raised(self, key: ObjectKey) -> bool:
+    def is_over_upsynced(self, key: ObjectKey) -> bool:
         """Whether it is over an object that comes up from a destination."""
         return self.program.source is not None and self.program.source.matches(key)
 
@@ -241,10 +241,10 @@ class Item:
     def _of_raised(self, member: Member, source: UpsyncClause) -> Share:
         """The share of the destination at this node, from what of it came up."""
         before, self._leaves = self._leaves, {}
-        for key, raised in self._around.raised(source):
+        for key, upsynced in self._around.upsynced(source):
             known = before.get(key)
-            if known is None or known[0] is not raised:
-                known = (raised, *self._leaf_of(key, raised, member))
+            if known is None or known[0] is not upsynced:
+                known = (upsynced, *self._leaf_of(key, upsynced, member))
             self._leaves[key] = known
         rows = self._tables.merge([table for _, table, _ in self._leaves.values()])
         others = [away for _, _, away in self._leaves.values() if away is not None]
@@ -252,10 +252,10 @@ class Item:
         return Share(member_hash(member.destination), rows, away)
 
     def _leaf_of(
-        self, key: ObjectKey, raised: Raised, member: Member
+        self, key: ObjectKey, upsynced: UpsyncedObject, member: Member
     ) -> tuple[Table, Table | None]:
         bound, place = self._bind(WHOLE), self._place(key)
-        seen = Seen(member.name, raised.plain, raised.since_ms, self._around.wall_ms())
+        seen = Seen(member.name, upsynced.plain, upsynced.since_ms, self._around.wall_ms())
         here = self._tables.leaf(bound.outcome(seen), member.who, place)
         if not bound.uses_reachable:
             return here, None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from relay.core.collecting.raised import Raised
 from relay.core.collecting.tables import Outcome
+from relay.core.collecting.upsynced import UpsyncedObject
 from schemas.collectors import Blanks, Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
@@ -110,7 +110,7 @@ class Surroundings(NamedTuple):
     # Whether the destination here books the object under this placement.
     books: Callable[[MailKey, ObjectKey], bool]
     # What came up from the destination here of a source.
-    raised: Callable[[UpsyncClause], Iterable[tuple[ObjectKey, Raised]]]
+    upsynced: Callable[[UpsyncClause], Iterable[tuple[ObjectKey, UpsyncedObject]]]
     # Something else is to be reported of a placement.
     touch: Callable[[MailKey], None]
     # The time, ms since 1970.

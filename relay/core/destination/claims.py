@@ -81,7 +81,7 @@ class Chosen:
     losers: Mapping[MailKey, MailKey]
     booked: MailKey | None
 
-    def says_the_same(self, other: Chosen) -> bool:
+    def is_equivalent(self, other: Chosen) -> bool:
         """Whether no one's report differs for it: who else asks for the object is not said."""
         mine, others = self.wanted, other.wanted
         same = mine.address == others.address and mine.create_only == others.create_only
@@ -92,12 +92,12 @@ class Chosen:
 class ClaimDelta:
     """What a round of choosing changed.
 
-    `to_report` are the objects by placement of which something else is to be said; `toggled` those
-    that are wanted now and were not, or the reverse.
+    `to_report` are the objects by placement of which something else is to be said;
+    `added_or_removed` those that are wanted now and were not, or the reverse.
     """
 
     to_report: dict[MailKey, dict[ObjectKey, None]] = field(default_factory=dict)
-    toggled: list[ObjectKey] = field(default_factory=list)
+    added_or_removed: list[ObjectKey] = field(default_factory=list)
     wants: bool = False
 
 
@@ -167,8 +167,8 @@ class ObjectOwnership:
             if former is None or chosen is None:
                 if former is chosen:
                     continue
-                moved.toggled.append(key)
-            elif former.says_the_same(chosen):
+                moved.added_or_removed.append(key)
+            elif former.is_equivalent(chosen):
                 moved.wants = moved.wants or former.wanted != chosen.wanted
                 continue
             moved.wants = True

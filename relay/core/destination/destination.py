@@ -301,7 +301,7 @@ class Destination:
             touched[key] = None
             if key in self._tallies:
                 self._tallies[key].stale(objects)
-        for object_key in delta.toggled:
+        for object_key in delta.added_or_removed:
             if object_key in self.wanted:
                 self._causes.forget(object_key)
             for key in self._history.placements(object_key):

@@ -390,7 +390,7 @@ class Children:
         return True
 
     @property
-    def is_answered(self) -> bool:
+    def is_in_sync(self) -> bool:
         """Whether children in step have all that follows from the own mail, and answered it."""
         return not any(self.by_name[name].session.is_in_step for name in self._open)
 
@@ -401,7 +401,9 @@ class Children:
             if child.session.is_in_step:
                 yield from self._causes(child)
 
-    def has_answered(self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]) -> bool:
+    def is_in_sync_with(
+        self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]
+    ) -> bool:
         """Whether a child's reports reflect all that bears on a placement.
 
         Also of one that cannot be reached: what counts for it needs no answer.

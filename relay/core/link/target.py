@@ -11,7 +11,6 @@ from relay.core.link.writer import Supply, Wish
 from relay.core.records.accepted import Accepted
 from relay.core.records.book import RecordBook
 from schemas.identity import KEYS_KEY, ContentHash, MailKey
-from schemas.records import LocationRecord
 
 CONTENT_REFUSED_SECONDS = 60.0
 CARRIED_MAX_BYTES = 2048
@@ -45,7 +44,7 @@ class Targets:
     def record(self, key: MailKey) -> Accepted | None:
         return self._book.get(key)
 
-    def wish(self, child: str, record: Accepted, *, in_use: bool) -> Wish:
+    def wish(self, child: str, record: Accepted, *, has: Wish) -> Wish:
         key = record.key
         if key == KEYS_KEY:
             return Wish.FULL
@@ -53,11 +52,13 @@ class Targets:
             concerned = record.opaque or self._audience.expected(key, child) > 0
             if concerned and record.full:
                 return Wish.FULL
-            return Wish.HEAD if in_use else Wish.NOTHING
-        if isinstance(record.record, LocationRecord):
+            return Wish.NOTHING if has is Wish.NOTHING else Wish.HEAD
+        if record.kind == "location":
             # Who ever got it holds it as long as it is in force, and is to hold the newest.
-            selects = self._audience.expected(key, child) > 0
-            return Wish.FULL if selects or in_use else Wish.NOTHING
+            concerned = has is Wish.FULL or self._audience.expected(key, child) > 0
+            if concerned and record.full:
+                return Wish.FULL
+            return Wish.NOTHING if has is Wish.NOTHING else Wish.HEAD
         return Wish.FULL if self._book.step_of(record) == child else Wish.NOTHING
 
     def supply(self, key: MailKey) -> Supply:

@@ -11,7 +11,6 @@ from relay.core.records.judge import SnapshotJudge
 from relay.core.records.snapshot import Listed, Unread
 from schemas.identity import MailKey
 from schemas.link import WANTS_MAX
-from schemas.records import LocationRecord
 from schemas.refusals import CodecError
 from schemas.snapshots import EntryKey, mail_entry_key
 
@@ -58,7 +57,7 @@ class Wants:
         held = self._book.get(key)
         if held is None:
             return False
-        return held.kind == "delta" or isinstance(held.record, LocationRecord)
+        return held.kind in ("delta", "location")
 
 
 def _place_of(key: MailKey) -> EntryKey | None:

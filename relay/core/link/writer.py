@@ -30,7 +30,7 @@ class Wish(Enum):
     """What a slot should hold of a record."""
 
     NOTHING = auto()
-    # A delta without its body: it names no content.
+    # A delta or Location without its body: it names no content, and says no labels.
     HEAD = auto()
     FULL = auto()
 
@@ -66,8 +66,8 @@ class Target(Protocol):
         """The record that is held under the key."""
         ...
 
-    def wish(self, child: str, record: Accepted, *, in_use: bool) -> Wish:
-        """What a child should have of it; `in_use` says that its slot holds something."""
+    def wish(self, child: str, record: Accepted, *, has: Wish) -> Wish:
+        """What a child should have of it, which `has` so much of it, or asks for a head."""
         ...
 
     def supply(self, key: MailKey) -> Supply:
@@ -385,10 +385,9 @@ class MailboxWriter:
 
     def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
-        in_use = slot is not None or key in self._wanted
         wish = Wish.NOTHING
         if record is not None:
-            wish = self._target.wish(self.child, record, in_use=in_use)
+            wish = self._target.wish(self.child, record, has=self._has(key))
         if record is None or wish is Wish.NOTHING:
             self._wanted.pop(key, None)
             if slot is not None:
@@ -415,6 +414,13 @@ class MailboxWriter:
         if record.last_loss > before or (wish is Wish.HEAD and record.kind == "delta"):
             self._take(record.last_loss or record.generation)
         self._write(key, record, wish, cause)
+
+    def _has(self, key: MailKey) -> Wish:
+        """What the slot holds; a head also if the child only asks for it."""
+        slot = self.slots.get(key)
+        if slot is None:
+            return Wish.HEAD if key in self._wanted else Wish.NOTHING
+        return Wish.FULL if slot.version.full else Wish.HEAD
 
     def _take(self, generation: int) -> None:
         if generation not in self._uncovered[-1:]:

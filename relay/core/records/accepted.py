@@ -10,12 +10,13 @@ from schemas.identity import KEYS_KEY, MailKey
 from schemas.records import (
     DeltaBody,
     DeltaHead,
+    LocationHead,
     NodeRecord,
     Profile,
     Record,
     decode_base,
     decode_body,
-    decode_payload,
+    decode_record,
     slot_term,
 )
 from schemas.refusals import BodyAltered, RecordRefused
@@ -30,7 +31,7 @@ class Version(Value, frozen=True, gc=False):
     generation: int
     # What it adds to a mail digest.
     digest_term: int
-    # Whether it is more than a delta's head.
+    # Whether it is more than the head of a delta or Location.
     full: bool
 
     def head(self) -> Version:
@@ -76,7 +77,7 @@ class Accepted(Value, frozen=True):
 
     @property
     def full(self) -> bool:
-        """Whether it is more than a delta's head."""
+        """Whether it is more than the head of a delta or Location."""
         return self.version.full
 
     @property
@@ -94,7 +95,7 @@ class Accepted(Value, frozen=True):
 
     def head_data(self) -> bytes:
         """The message without its body."""
-        if self.kind == "delta" and self.full:
+        if self.kind in ("delta", "location") and self.full:
             return decode_envelope(self.data).bare().encode()
         return self.data
 
@@ -108,7 +109,7 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
     envelope = decode_envelope(data)
     body, opaque = None, False
     try:
-        record = decode_payload(envelope.kind, envelope.payload)
+        record = decode_record(envelope.kind, envelope.payload, envelope.body)
         if isinstance(record, DeltaHead) and envelope.body is not None:
             body = decode_body(record, envelope.body)
     except BodyAltered:
@@ -119,7 +120,9 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
         record, opaque = decode_base(envelope.payload), True
     key = KEYS_KEY if envelope.kind == "keys" else record.source.key
     hashed = envelope.payload_hash
-    full = envelope.kind != "delta" or body is not None or opaque
+    full = not isinstance(record, LocationHead)
+    if envelope.kind == "delta":
+        full = body is not None or opaque
     version = Version(record.generation, slot_term(key, record.generation, hashed), full)
     return envelope, Accepted(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
 

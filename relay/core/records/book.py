@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from relay.core.records.accepted import Accepted, is_delta
 from schemas.identity import MailKey, NodePath
-from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile
+from schemas.records import DeltaHead, NodeRecord, Profile
 
 
 class RecordBook:
@@ -33,7 +33,7 @@ class RecordBook:
             self._deltas[accepted.key] = None
             if isinstance(accepted.record, DeltaHead) and accepted.record.is_gated:
                 self.gated[accepted.key] = None
-        elif isinstance(accepted.record, LocationRecord):
+        elif accepted.kind == "location":
             self._locations[accepted.key] = None
         step = self.step_of(accepted)
         if step is not None:
@@ -54,6 +54,9 @@ class RecordBook:
 
     def deltas(self) -> list[Accepted]:
         return [self.by_key[key] for key in self._deltas]
+
+    def is_location(self, key: MailKey) -> bool:
+        return key in self.by_key and self.by_key[key].kind == "location"
 
     def through(self, child: str) -> Iterable[MailKey]:
         """The profiles and nodes that are passed on to a child."""
@@ -76,7 +79,7 @@ class RecordBook:
     def check(self) -> None:
         """Assert that the indexes agree with what is held."""
         assert self._deltas.keys() == {k for k, a in self.by_key.items() if is_delta(a)}
-        locations = {k for k, a in self.by_key.items() if isinstance(a.record, LocationRecord)}
+        locations = {k for k, a in self.by_key.items() if a.kind == "location"}
         assert self._locations.keys() == locations
         through: dict[str, set[MailKey]] = {}
         for key, accepted in self.by_key.items():

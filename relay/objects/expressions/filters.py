@@ -32,7 +32,7 @@ class Filter:
         self._expression = CompiledExpression(text, variables)
         self._values = ExpressionValues()
 
-    def takes(self, values: Mapping[str, object]) -> bool:
+    def matches(self, values: Mapping[str, object]) -> bool:
         """Whether it is true of these values, one for each variable that it may name."""
         shape = self._expression.shape
         try:

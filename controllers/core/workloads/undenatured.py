@@ -10,7 +10,7 @@ from schemas.wording import some_of
 
 NAMED_MAX = 4
 _ADMISSION, _FLOW = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
-ACTING_KINDS = (
+DENATURED_KINDS = (
     ("apiregistration.k8s.io", "apiservices"),
     (_ADMISSION, "mutatingwebhookconfigurations"),
     (_ADMISSION, "validatingwebhookconfigurations"),
@@ -30,14 +30,14 @@ ACTING_KINDS = (
 """Group and resource."""
 
 
-def acting(workloads: Workloads, placement: str) -> tuple[ObjectKey, ...]:
+def undenatured(workloads: Workloads, placement: str) -> tuple[ObjectKey, ...]:
     """What a placement selects that lies there plainly and acts, in the order of these kinds."""
-    there = [key for kind in ACTING_KINDS for key in sorted(workloads.resolver.of_kind(kind))]
+    there = [key for kind in DENATURED_KINDS for key in sorted(workloads.resolver.of_kind(kind))]
     selected = workloads.resolver.selection(placement) if there else {}
     return tuple(key for key in there if key in selected and not workloads.renatured.holds(key))
 
 
-def acting_text(keys: Iterable[ObjectKey]) -> str:
+def undenatured_text(keys: Iterable[ObjectKey]) -> str:
     """That these act where they lie, and what to do; "" of none."""
     named = [str(key) for key in keys]
     if not named:

@@ -10,7 +10,7 @@ _METADATA = ("managedFields", "resourceVersion", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def brought_up(obj: Mapping[str, Any]) -> dict[str, Any]:
+def upsynced_form(obj: Mapping[str, Any]) -> dict[str, Any]:
     """The object with its status and its uid; what changes though nothing happened is left out."""
     metadata = {k: v for k, v in dict(obj.get("metadata") or {}).items() if k not in _METADATA}
     annotations = metadata.get("annotations")

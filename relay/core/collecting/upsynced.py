@@ -21,7 +21,7 @@ class Sources(NamedTuple):
         return any(clause.matches(key) for clause in self.clauses)
 
 
-class Raised(NamedTuple):
+class UpsyncedObject(NamedTuple):
     """An object as it came up: its canonical bytes, compressed, and since when it is so."""
 
     value: bytes
@@ -33,45 +33,45 @@ class Raised(NamedTuple):
         return blobs.decompress(self.value, self.size)
 
 
-class RaisedObjects:
+class UpsyncedObjects:
     """Those that a source names; others are not kept."""
 
     def __init__(self) -> None:
-        self._held: dict[ObjectKey, Raised] = {}
+        self._held: dict[ObjectKey, UpsyncedObject] = {}
         self.sources = Sources(0, frozenset())
 
     def put(self, key: ObjectKey, copy: bytes | None, now_ms: int) -> bool:
         """Take what lies at the parent; whether that is another object, or none any more."""
         before = self._held.get(key)
-        raised = _read(copy, now_ms) if copy is not None and self.sources.names(key) else None
-        if raised is None:
+        upsynced = _read(copy, now_ms) if copy is not None and self.sources.names(key) else None
+        if upsynced is None:
             return self._held.pop(key, None) is not None
-        if before is not None and before.value == raised.value:
+        if before is not None and before.value == upsynced.value:
             return False
-        self._held[key] = raised
+        self._held[key] = upsynced
         return True
 
-    def over(self, source: UpsyncClause) -> Iterable[tuple[ObjectKey, Raised]]:
+    def over(self, source: UpsyncClause) -> Iterable[tuple[ObjectKey, UpsyncedObject]]:
         """What came up of a source."""
-        return [(key, raised) for key, raised in self._held.items() if source.matches(key)]
+        return [(key, upsynced) for key, upsynced in self._held.items() if source.matches(key)]
 
     def set_sources(self, clauses: frozenset[UpsyncClause]) -> None:
         """Learn what collectors are over, and let go of what none is over."""
         if clauses == self.sources.clauses:
             return
         sources = Sources(self.sources.epoch, clauses)
-        kept = {key: raised for key, raised in self._held.items() if sources.names(key)}
+        kept = {key: upsynced for key, upsynced in self._held.items() if sources.names(key)}
         # Who tells of objects may not have seen that for a moment nothing was over them.
         dropped = len(kept) < len(self._held)
         self._held = kept
         self.sources = sources._replace(epoch=sources.epoch + 1) if dropped else sources
 
 
-def _read(copy: bytes, now_ms: int) -> Raised | None:
+def _read(copy: bytes, now_ms: int) -> UpsyncedObject | None:
     try:
         read = read_copy(copy)
-        raised = Raised(read.value, read.size, now_ms)
-        _ = raised.plain
+        upsynced = UpsyncedObject(read.value, read.size, now_ms)
+        _ = upsynced.plain
     except (RecordRefused, BlobRefused):
         return None
-    return raised
+    return upsynced
