@@ -22,6 +22,7 @@ from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.ledger.issuing import LedgerIssuer, Publication
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
+from relay.core.notes import is_note
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
 from schemas import codec, wire
@@ -41,7 +42,6 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, KeysRecord, Record
 from schemas.signing import Envelope, Signer, decode_envelope
 from schemas.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
-from schemas.subjects import CURSOR_KEY, TAKEN_KEY
 from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,
@@ -73,8 +73,16 @@ from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
 ANNOUNCED_SECONDS = 5.0
-NOTES = (CURSOR_KEY, TAKEN_KEY)
-"""What a node keeps in OWN of its own."""
+
+
+def is_signed(key: str) -> bool:
+    """Whether what lies there in OWN is no note of the node's own."""
+    return key == SNAPSHOT_KEY or not is_note(key)
+
+
+def signed_in(own: Mapping[str, OwnRecord]) -> dict[str, Envelope]:
+    """What a node keeps that was signed, by its key."""
+    return {k: decode_envelope(kept.data) for k, kept in own.items() if is_signed(k)}
 
 
 class Books:
@@ -137,8 +145,7 @@ class Centre(Books):
         own = self.world.root.streams.own
         self._run += 1
         self.terms.append(self.world.random.randbytes(8).hex())
-        store = {k: decode_envelope(kept.data) for k, kept in own.items() if k not in NOTES}
-        reading, found = read_stored_ledger(store), None
+        reading, found = read_stored_ledger(signed_in(own)), None
         wanted: Mapping[ContentHash, bytes] | None = None
         while found is None:
             try:
@@ -216,6 +223,11 @@ class Centre(Books):
         self._issue([node_draft(path, nkeys)])
         self._say_targets()
 
+    def invite(self, path: NodePath, until_ms: int = 0) -> None:
+        """A node may come until then, by the key of its bundle; 0 is at any time."""
+        self.model.invited[path] = until_ms
+        self.put_node(path)
+
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
         nkey = nkey_of(path)
         self.model.nodes.pop(path, None)
@@ -223,7 +235,7 @@ class Centre(Books):
             self._delete(node_draft(path, nkey).slot)
         else:
             self.model.nodes[path] = nkey
-            self._issue([node_draft(path, nkey)])
+            self._issue([node_draft(path, nkey, self.model.invited.get(path, 0))])
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
         """A destination, or none any more; where it hung with all, its node goes in the same."""
@@ -417,8 +429,7 @@ class Centre(Books):
     def change_keys(self, change: KeyChange, crash: str = "") -> None:
         """What people change of the keys; the process may crash once they are `kept` or `told`."""
         ring, stamp = self.ring, self._issuer.stamp(self._now())
-        own = self.world.root.streams.own
-        signed_by = {decode_envelope(it.data).key_id for k, it in own.items() if k not in NOTES}
+        signed_by = {it.key_id for it in signed_in(self.world.root.streams.own).values()}
         record = changed_record(ring, change, stamp, signed_by, alone=True)
         record = self.world.ports.keys(record)
         made = change.made if change.signing is None else (*change.made, change.signing)
@@ -461,8 +472,7 @@ class Centre(Books):
         self._issuer.keys_published(self._keys, self.ring.signing, self._now())
 
     def _sign_anew(self) -> None:
-        own = self.world.root.streams.own
-        signed = {MailKey(k): decode_envelope(it.data) for k, it in own.items() if k not in NOTES}
+        signed = {MailKey(k): it for k, it in signed_in(self.world.root.streams.own).items()}
         ledger = self._issuer.ledger
         self._issue_anew(self._issuer.again(unbelieved(self._keys, ledger.records, signed)))
 
