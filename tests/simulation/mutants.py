@@ -101,6 +101,8 @@ MUTANTS = (
     Mutant(planted_sealing.FleetKeyInClear),
     Mutant(planted_sealing.KeyInClear),
     Mutant(planted_sealing.AnothersKey),
+    Mutant(planted_sealing.FormerKeysAlone, ("placement_key_changed",)),
+    Mutant(planted_sealing.NewestKeyAlone, ("kept_under_former_key",)),
     Mutant(planted_sealing.DeltasFirst, ("fleet_rotated",)),
     Mutant(planted_sealing.UnopenedRemoved, ("unopened",)),
     Mutant(planted.PruneAtOnce, ("moved_between",)),

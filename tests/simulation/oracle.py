@@ -61,7 +61,7 @@ from tests.simulation.prescribed import (
     tier_of,
     was_meant,
 )
-from tests.simulation.sealing import CONTENT_KEY, PLAIN_MARK, all_fleet_keys
+from tests.simulation.sealing import PLAIN_MARK, secrets
 from tests.simulation.telling import differing, shortened
 from tests.simulation.waves import Waves, by_state, check_exact
 from tests.simulation.world import LawBroken, Watcher, World
@@ -214,8 +214,7 @@ class Oracle(Watcher):
 
     def _reads_none(self, host: Host, data: bytes) -> None:
         """No message has a key in clear, and no content."""
-        secrets = (CONTENT_KEY.key, *all_fleet_keys())
-        if any(key in data for key in secrets):
+        if any(key in data for key in secrets()):
             raise LawBroken(SEALED, f"{host.path} has a key in clear")
         if PLAIN_MARK in data:
             raise LawBroken(SEALED, f"{host.path} has content in clear")
