@@ -21,7 +21,7 @@ TREE = TreeId(random_id(b"simulated tree  "))
 MASTERS = tuple(bytes([number]) * 32 for number in range(1, 9))
 MARKING = marking_key(MASTERS[0])
 
-CHANGES_MAX = 4
+CHANGES_MAX = 12
 """So often another key is made for a placement alone, in any life."""
 
 PLAIN_MARK = b"\xa4text"
