@@ -290,7 +290,8 @@ def _above(path: str) -> str:
 def _state(node: Form, now_ms: int) -> Text:
     state, since = str(node["state"]), node["silent_since_ms"]
     said = state if since is None else f"{state} {span_text((now_ms - since) / 1000)}"
-    said += ", bundle expired" if node["expired"] else ""
+    # What a placement says of its nodes tells nothing of bundles.
+    said += ", bundle expired" if node.get("expired") else ""
     return Text(said, style=_STATE_STYLES.get(state, ""))
 
 
