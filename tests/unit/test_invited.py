@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from controllers.nodes import awaited_nodes, invite_anew
-from leafcast.daemon.nodes import invited
 from leafcast.daemon.nodes.invited import InvitedNodes
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
+from leafcast.local import tree as tree_module
+from leafcast.local.tree import LocalTree
+from leafcast.local.views import TreeShape
 from relay.asker import AskFailed
 from relay.core.events import Instant
 from schemas.asks import AskFault
@@ -103,4 +105,23 @@ async def test_after_a_restore_all_who_are_awaited_have_so_long_anew():
     await invite_anew(issuer, NOW + 2 * HOUR)
     found = {it.path: it.until_ms for it in issuer.records.values()}
     assert found == {LATE: NOW + 2 * HOUR, HERE: later, OLD: 0}
-    assert invited.LOOK_SECONDS <= 60
+
+
+async def test_a_centre_that_was_restored_invites_anew_once(tmp_path, monkeypatch):
+    issuer, pending = Issuer(node(LATE, until_ms=NOW - 1)), [True]
+
+    async def restore(*_):
+        return bool(pending) and pending.pop()
+
+    monkeypatch.setattr(tree_module, "restore_pending", restore)
+    monkeypatch.setattr(tree_module, "streams_of", lambda _: None)
+    tree = LocalTree(TreeShape(0, 0), tmp_path)
+    tree.controllers, tree.inventory = SimpleNamespace(issuer=issuer), object()
+    tree._clock = SimpleNamespace(now=lambda: Instant(0, NOW))
+    until = []
+    for _ in range(2):
+        await tree._restore(None)
+        await tree._enrol()
+        until.append([it.until_ms for it in issuer.records.values()])
+        tree._clock = SimpleNamespace(now=lambda: Instant(0, NOW + HOUR))
+    assert until == [[NOW + 24 * HOUR]] * 2
