@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from controllers.nodes import awaited_nodes, invite_anew
+from leafcast.daemon import tree_facts
 from leafcast.daemon.nodes.invited import InvitedNodes
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
@@ -105,6 +106,25 @@ async def test_after_a_restore_all_who_are_awaited_have_so_long_anew():
     await invite_anew(issuer, NOW + 2 * HOUR)
     found = {it.path: it.until_ms for it in issuer.records.values()}
     assert found == {LATE: NOW + 2 * HOUR, HERE: later, OLD: 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "state", "later", "expired"),
+    [
+        (LATE, NEVER_JOINED, 1, True),
+        (LATE, NEVER_JOINED, 0, False),
+        (LATE, "unreachable", 1, True),
+        # Who is up came in time, and of whom nobody says anything may have.
+        (LATE, "up", 1, False),
+        (LATE, "unknown", 1, False),
+        (LATE, "connecting", 1, False),
+        (OLD, NEVER_JOINED, 1, False),
+        (HERE.child("none"), NEVER_JOINED, 1, False),
+    ],
+)
+def test_the_tree_shows_whose_bundle_expired_unused(issuer, path, state, later, expired):
+    tree = SimpleNamespace(controllers=SimpleNamespace(issuer=issuer))
+    assert tree_facts._is_expired(tree, path, state, NOW + HOUR + later) is expired
 
 
 async def test_a_centre_that_was_restored_invites_anew_once(tmp_path, monkeypatch):
