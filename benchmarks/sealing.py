@@ -1,5 +1,7 @@
 """What sealing costs: a change sealed and in clear, by turns in one run; and another fleet key.
 
+`python -m benchmarks.sealing 250 1000` changes the fleet key of trees of so many edges.
+
 All nodes are in one process, on buses in memory, so what sealing adds stands beside nothing that is
 slower. Bytes are all that cross links: mail, content, snapshots.
 """
@@ -28,8 +30,8 @@ from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 REGIONS, EDGES = 2, 10
 OBJECTS, OBJECT_BYTES = 100, 1500
 ROUNDS, ALL_ROUNDS = 12, 5
-FLEET_REGIONS, FLEET_EDGES, FLEET_PLACEMENTS = 4, 1000, 10
-TIME_MOST, BYTES_MOST = 1.2, 1.05
+FLEET_REGIONS, FLEET_EDGES, FLEET_PLACEMENTS = 4, (250, 1000), 10
+TIME_MOST, BYTES_MOST, LINEAR_MOST = 1.2, 1.05, 1.3
 SYNCED_SECONDS = 900.0
 
 
@@ -123,8 +125,11 @@ def _again(edges: int, former: Count) -> Callable[[Count], bool]:
     return lambda count: is_synced(count, edges, former)
 
 
-async def fleet(edges: int, report: Report) -> None:
-    """Another fleet key for many edges, until all have taken it and nothing is on its way."""
+async def fleet(edges: int, report: Report) -> tuple[float, float]:
+    """Another fleet key for many edges, until all have taken it and nothing is on its way.
+
+    The messages and the processor time (ms) of all nodes, for each edge.
+    """
     meter = Meter()
     with tempfile.TemporaryDirectory() as folder:
         paths = _paths(FLEET_REGIONS, edges)
@@ -143,25 +148,33 @@ async def fleet(edges: int, report: Report) -> None:
                 await tree.until(name, _again(edges, former[name]), seconds=SYNCED_SECONDS)
             await silent(meter, clear=False)
             used, seconds = time.process_time() - used, time.perf_counter() - began
+    messages = 0
     for link in ("centre", "edges"):
         depth = 1 if link == "centre" else 2
         found = {at: kinds for at, kinds in meter.messages.items() if len(at.names) == depth}
         counts = [sum(kinds.values()) for kinds in found.values()]
+        messages += sum(counts)
         report.row(f"fleet key, {edges} edges", f"messages to {link}", "", "", sum(counts))
         report.note(f"{link}: {sum(counts) / max(1, len(counts)):.1f} messages a link")
     report.note(
         f"{edges} edges, {FLEET_PLACEMENTS} placements: {used:.1f} CPU-s of all nodes together, "
         f"{1000 * used / edges:.1f} ms an edge, {seconds:.0f} s"
     )
+    return messages / edges, 1000 * used / edges
 
 
-async def main(edges: int) -> None:
+async def main(sizes: Sequence[int]) -> None:
     columns = ("tree", "what", "seconds", "CPU-s", "bytes or messages")
     report = Report("sealing", f"Sealing, {REGIONS} regions, {EDGES} edges", columns)
     await both(report)
-    await fleet(edges, report)
+    found = {edges: await fleet(edges, report) for edges in sizes}
+    least, most = min(sizes), max(sizes)
+    if least < most:
+        ratios = [large / small for small, large in zip(found[least], found[most], strict=True)]
+        for what, ratio in zip(("messages", "processor time"), ratios, strict=True):
+            report.goal(f"{what} an edge, {most} over {least} edges", ratio, LINEAR_MOST)
     report.finish()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(next(iter(sys.argv[1:]), FLEET_EDGES))))
+    asyncio.run(main([int(word) for word in sys.argv[1:]] or FLEET_EDGES))

@@ -51,8 +51,10 @@ class CentreKeyring:
 
     def renew(self, source: MailKey) -> None:
         """Give one placement another key."""
-        self._keep(self.announced.renewed(source))
-        self.ring = self.ring.renewed(source)
+        ring = self.ring.renewed(source)
+        # What is sealed with this one until content follows may stay so.
+        self._keep(ring.rotated(self.announced.masters[0]) if self.changes else ring)
+        self.ring = ring
 
     def _keep(self, ring: Keyring) -> None:
         form = {
@@ -77,7 +79,7 @@ def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:
         whose = form["tree"]
         masters = tuple(bytes.fromhex(text) for text in form["masters"])
         marking = bytes.fromhex(form["marking"])
-        counts = {check_mail_key(key): int(count) for key, count in form["counts"].items()}
+        counts = {check_mail_key(key): _counts(it, masters) for key, it in form["counts"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KeyringUnusable(f"it holds no masters ({error!r})") from error
     if whose != tree:
@@ -85,3 +87,8 @@ def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:
     if any(len(key) != KEY_BYTES for key in (*masters, marking)):
         raise KeyringUnusable(f"a master has {KEY_BYTES} bytes")
     return CentreKeyring(Keyring(tree, masters, counts, marking), path)
+
+
+def _counts(said: int | list[int], masters: tuple[bytes, ...]) -> tuple[int, ...]:
+    """Raises TypeError or ValueError; an older file says one number for all masters."""
+    return tuple(map(int, said)) if isinstance(said, list) else (int(said),) * len(masters)

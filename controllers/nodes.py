@@ -10,6 +10,7 @@ from controllers.core.ledger.moving import move_fault, node_in, nodes_below
 from controllers.issuing import Issuer
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source
+from schemas.wire import replace
 
 NewNkey = Callable[[bytes], tuple[str, str]]
 """Entropy (32 bytes) to (seed, public nkey)."""
@@ -35,11 +36,12 @@ class NodeCredentials:
 
 
 async def add_node(
-    issuer: Issuer, path: NodePath, entropy: bytes, new_nkey: NewNkey
+    issuer: Issuer, path: NodePath, entropy: bytes, new_nkey: NewNkey, until_ms: int = 0
 ) -> NodeCredentials:
     """Make a key pair and issue the node's record; a node that exists gets a new key.
 
-    Raises NodeRefused for the centre itself, and below a parent that has no record.
+    It must come by `until_ms` (ms since 1970; 0: at any time). Raises NodeRefused for the centre
+    itself, and below a parent that has no record.
     """
     if path.is_root:
         raise NodeRefused(path, "the centre is no child", "name a path such as /emea")
@@ -47,7 +49,7 @@ async def add_node(
         reason = f"its parent {path.parent} is no node"
         raise NodeRefused(path, reason, f"add {path.parent} first")
     seed, nkey = new_nkey(entropy)
-    await enrol_node(issuer, path, nkey)
+    await enrol_nodes(issuer, {path: nkey}, until_ms)
     return NodeCredentials(path, seed, nkey)
 
 
@@ -56,23 +58,25 @@ async def enrol_node(issuer: Issuer, path: NodePath, nkey: str) -> None:
     await enrol_nodes(issuer, {path: nkey})
 
 
-async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
-    """Issue the records of nodes by their public keys, all as one."""
-    drafts = [
-        Draft(
-            "node",
-            NodeRecord(
-                source=_source(issuer.tree, path),
-                generation=0,
-                term="",
-                trace="",
-                path=path,
-                nkey=nkey,
-            ),
-        )
-        for path, nkey in nkeys.items()
-    ]
-    await issuer.issue(drafts)
+async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str], until_ms: int = 0) -> None:
+    """Issue the records of nodes by their public keys, all as one.
+
+    Those that do not come by `until_ms` (ms since 1970) with these keys never can; 0 is no limit.
+    """
+    await issuer.issue([_draft(issuer.tree, it, nkeys[it], until_ms) for it in nkeys])
+
+
+async def invite_anew(issuer: Issuer, until_ms: int) -> None:
+    """Give all who are awaited at least so long.
+
+    A ledger that was put back does not know who came since, nor does the centre's own node.
+    """
+    await issuer.issue(
+        [
+            _draft(issuer.tree, it.path, it.nkey, max(it.until_ms, until_ms))
+            for it in awaited_nodes(issuer)
+        ]
+    )
 
 
 async def enrol_lost_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
@@ -119,6 +123,11 @@ def nodes(issuer: Issuer) -> list[NodeRecord]:
     return sorted(records, key=lambda item: item.path)
 
 
+def awaited_nodes(issuer: Issuer) -> list[NodeRecord]:
+    """The nodes of which it is not known that they came, and that can only until a time."""
+    return [record for record in nodes(issuer) if record.until_ms]
+
+
 def nkeys_of(issuer: Issuer, path: NodePath) -> tuple[str, ...]:
     """The public keys that a node may have; none of one that is none, or is revoked."""
     record = node_record(issuer, path)
@@ -128,6 +137,12 @@ def nkeys_of(issuer: Issuer, path: NodePath) -> tuple[str, ...]:
 def node_record(issuer: Issuer, path: NodePath) -> NodeRecord | None:
     """The record of a node in force."""
     return node_in(issuer.records, issuer.tree, path)
+
+
+def _draft(tree: TreeId, path: NodePath, nkey: str, until_ms: int) -> Draft:
+    source = _source(tree, path)
+    record = NodeRecord(source, generation=0, term="", trace="", path=path, nkey=nkey)
+    return Draft("node", replace(record, until_ms=until_ms))
 
 
 def _source(tree: TreeId, path: NodePath) -> Source:

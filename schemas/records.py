@@ -175,6 +175,12 @@ class History(WireRecord, frozen=True):
     references: tuple[Reference, ...]
 
 
+class FirstSession(WireRecord, frozen=True):
+    """At a parent, in OWN: by which keys a child that was awaited until a time came first."""
+
+    nkey: str
+
+
 class Profile(Record, frozen=True):
     """One destination: who it is, what is known of it, and where it hangs now."""
 
@@ -227,6 +233,8 @@ class NodeRecord(Record, frozen=True):
 
     path: NodePath
     nkey: str
+    # Unless a session with this key began by then (ms since 1970) none may; 0 is for ever.
+    until_ms: Natural = 0
 
 
 class KeyGrant(WireRecord, frozen=True):

@@ -16,6 +16,8 @@ NODE_SELF = "self"
 PROGRESS_KEY = "_progress"
 CURSOR_KEY = "_cursor"
 TAKEN_KEY = "_taken"
+FIRST_SESSION_PREFIX = "_session_"
+"""Before the name of a child, in its parent's OWN."""
 HISTORY_PREFIX = "_history_"
 """Before a placement's mail key: the former contents that the centre keeps."""
 

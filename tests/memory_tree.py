@@ -378,5 +378,6 @@ class Standings:
             standing = above.node.standing_of(record.path.name) if above else None
             word = standing.word if standing else "unknown"
             since = standing.silent_since_ms if standing else None
-            forms.append({"path": str(record.path), "state": word, "silent_since_ms": since})
+            form = {"path": str(record.path), "state": word, "silent_since_ms": since}
+            forms.append({**form, "expired": False})
         return {"nodes": forms}

@@ -23,9 +23,9 @@ from leafcast.daemon.nodes.authority_change import AuthorityChange, register_aut
 from leafcast.daemon.nodes.certifying import Certifying
 from leafcast.daemon.nodes.expiring import certificates, troubles
 from leafcast.daemon.nodes.handed_out import HandedOutFiles
+from leafcast.daemon.nodes.invited import InvitedNodes
 from leafcast.daemon.nodes.membership import Membership, register_membership
 from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
-from leafcast.daemon.nodes.unclaimed import UnclaimedBundles
 from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
@@ -95,10 +95,7 @@ class Daemon:
         register_membership(self.api, members)
         self._certifying = Certifying(centre, asks, place, self._clock)
         members.enrolling.certify = self._certifying.first
-        self._unclaimed = UnclaimedBundles(
-            place.folder, centre, members.enrolling, verbs, self._clock
-        )
-        members.enrolling.handed_out = self._unclaimed.handed_out
+        self._invited = InvitedNodes(centre, asks, verbs, self._clock)
         self._admission = Admission(
             centre,
             members.enrolling,
@@ -125,7 +122,7 @@ class Daemon:
             lambda states: [
                 *certificates(place),
                 *self._admission.expiries(),
-                *self._unclaimed.expiries(states),
+                *self._invited.expiries(states),
             ],
             lambda: troubles(place, self._clock.now().wall_ms),
         )
@@ -149,7 +146,7 @@ class Daemon:
                 group.create_task(self._admission.run(), name="admission")
                 group.create_task(self._certifying.run(), name="certifying")
                 group.create_task(self._authority.run(), name="authority")
-                group.create_task(self._unclaimed.run(), name="bundles")
+                group.create_task(self._invited.run(), name="invited")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)

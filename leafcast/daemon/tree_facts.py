@@ -24,7 +24,7 @@ from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
 from schemas.placements import placement_of as placement_named
 from schemas.placements import short_title, title
-from schemas.records import CENTRE
+from schemas.records import CENTRE, NodeRecord
 from schemas.reports import NEVER_JOINED, Count
 from schemas.wording import some_of
 
@@ -37,7 +37,9 @@ REVOKED = "revoked"
 """The state of a node whose key is void, whatever its parent says of it."""
 
 
-def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> Form:
+def tree_form(
+    tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]], now_ms: int
+) -> Form:
     """The tree with a form for each node, children after their parents.
 
     `edges` counts those at or below a node; `destinations` counts each once for each placement.
@@ -56,6 +58,7 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
         if (asked := elsewhere.get(path)) is not None and not form["here"]:
             form["objects_applied"] = asked.get("objectsApplied")
         form["state"] = _word(tree, path, form["state"])
+        form["expired"] = _is_expired(tree, path, form["state"], now_ms)
     return {"up": tree.up.is_set(), "nodes": forms}
 
 
@@ -281,9 +284,18 @@ def _state(tree: LocalTree, path: NodePath) -> Form:
 
 def _word(tree: LocalTree, path: NodePath, word: str) -> str:
     """The word for a node's state, unless its key is void."""
-    issuer = tree.controllers.issuer if tree.controllers is not None else None
-    record = node_record(issuer, path) if issuer is not None else None
+    record = _record(tree, path)
     return REVOKED if record is not None and not record.nkey else word
+
+
+def _is_expired(tree: LocalTree, path: NodePath, state: str, now_ms: int) -> bool:
+    """Whether nobody came with the bundle of a node in time, by its parent's word."""
+    record, absent = _record(tree, path), (NEVER_JOINED, "unreachable", "stopped")
+    return record is not None and 0 < record.until_ms < now_ms and state in absent
+
+
+def _record(tree: LocalTree, path: NodePath) -> NodeRecord | None:
+    return node_record(tree.controllers.issuer, path) if tree.controllers is not None else None
 
 
 def _role(tree: LocalTree, path: NodePath, relays: Collection[NodePath]) -> str:

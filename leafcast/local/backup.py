@@ -34,7 +34,6 @@ TREE_FILES = (
     "tree.json",
     "spaces.json",
     "listen.json",
-    "bundles.json",
     *(f"{TLS}/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
 )
 RELAY, SPACE = "relay", "space"

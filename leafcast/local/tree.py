@@ -18,6 +18,7 @@ from controllers.nodes import (
     add_node,
     enrol_lost_nodes,
     enrol_node,
+    invite_anew,
     node_record,
 )
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
@@ -53,6 +54,8 @@ from schemas.wording import many
 
 VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25
+INVITED_ANEW_MS = 86_400_000
+"""After a restore nodes may come for so long that may have come since the backup."""
 
 T = TypeVar("T")
 
@@ -94,7 +97,7 @@ class LocalTree:
         self.world: World | None = None
         self.centre_up = asyncio.Event()
         # Whether the centre began without a ledger: nodes that it does not know were not removed.
-        self._ledger_lost = False
+        self._ledger_lost = self._restored = False
         self._listening: LocalListening | None = None
         self._changed = asyncio.Event()
         self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
@@ -203,15 +206,22 @@ class LocalTree:
         """Make the centre's streams of a backup that `leafcast restore` put here."""
         try:
             if await restore_pending(self._place, streams_of(centre)):
+                self._restored = True
                 self._progress("the centre's streams are those of the backup")
         except CannotConnect as error:
             raise BusBroken(str(error)) from error
 
     async def _enrol(self) -> None:
-        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
+        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree.
+
+        After a restore those that are awaited are invited anew.
+        """
         assert self.controllers is not None
         assert self.inventory is not None
         issuer = self.controllers.issuer
+        if self._restored:
+            await invite_anew(issuer, self._clock.now().wall_ms + INVITED_ANEW_MS)
+            self._restored = False
         for planned in planned_nodes(self._place):
             if planned.edge:
                 for obj in edge_objects(planned.path):

@@ -290,6 +290,8 @@ def _above(path: str) -> str:
 def _state(node: Form, now_ms: int) -> Text:
     state, since = str(node["state"]), node["silent_since_ms"]
     said = state if since is None else f"{state} {span_text((now_ms - since) / 1000)}"
+    # What a placement says of its nodes tells nothing of bundles.
+    said += ", bundle expired" if node.get("expired") else ""
     return Text(said, style=_STATE_STYLES.get(state, ""))
 
 
@@ -310,6 +312,9 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
     yield from _silent_lines(named, now_ms)
     if absent := [node["path"] for node in nodes if node["state"] == NEVER_JOINED]:
         yield Text(f"  {_never_joined(len(absent))}: {some_of(absent, ABSENT_NAMED_MAX)}")
+    if expired := [node["path"] for node in nodes if node["expired"]]:
+        yield Text(f"  bundle expired: {some_of(expired, ABSENT_NAMED_MAX)}")
+        yield Text("  another one: leafcast node add PATH --replace --bundle", style="dim")
 
 
 def _behind(path: str, silent: Container[str]) -> bool:

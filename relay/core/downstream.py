@@ -40,6 +40,7 @@ class Downstream:
         self._collecting = rooms.collecting
         self._content = rooms.content
         self._joined = rooms.joined
+        self._invitations = rooms.invitations
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
@@ -54,13 +55,15 @@ class Downstream:
             self._refuse(name, error.reason)
             return None
         self._joined.add(name)
-        now = self._clock()
+        now, child = self._clock(), self._children.by_name[name]
+        former = child.session.run
         if self._children.hello(name, hello, now.seconds, now.wall_ms):
             self._reports.expect_all(name, hello.run)
+        if child.session.run != former:
+            self._invitations.session_began(name)
         for key in hello.wants:
             if key in self._book.by_key:
                 self._children.answer_wants(key)
-        child = self._children.by_name[name]
         if hello.copies and not child.has_copies:
             child.has_copies = True
             self._out.append(OpenCopies(name))

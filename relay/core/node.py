@@ -48,6 +48,7 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.link.children import Children
+from relay.core.link.invitations import Invitations
 from relay.core.link.target import Targets
 from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
@@ -112,6 +113,7 @@ class Node(NodeView):
         # At the centre, former contents of placements.
         self._history = notes.history
         self._destination = self._attach(remembered, done, notes) if config.attached else None
+        self._invitations = Invitations(notes.first_sessions, self._out)
         rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
@@ -151,6 +153,7 @@ class Node(NodeView):
             self._sender,
             self._destination,
             joined,
+            self._invitations,
         )
 
     # The machine.
@@ -166,6 +169,7 @@ class Node(NodeView):
         upstream = self._upstream
         if upstream is not None:
             upstream.begin_batch()
+        self._propagation.lapse()
         for event in events:
             self._dispatch(event)
         self._after()
@@ -180,6 +184,7 @@ class Node(NodeView):
             self._throttle.ends,
             self._content.deadline(),
             self._children.deadline(),
+            self._invitations.deadline(self._now),
             self._sweeper.deadline(),
             self._destination.deadline() if self._destination is not None else None,
             self._upstream.deadline() if self._upstream is not None else None,

@@ -10,12 +10,12 @@ from relay.core.events import Remembered
 from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, MailKey
 from schemas.link import Cursor
-from schemas.records import History, TakenArms
+from schemas.records import FirstSession, History, TakenArms
 from schemas.refusals import RecordRefused
-from schemas.subjects import CURSOR_KEY, HISTORY_PREFIX, TAKEN_KEY
+from schemas.subjects import CURSOR_KEY, FIRST_SESSION_PREFIX, HISTORY_PREFIX, TAKEN_KEY
 from schemas.wire import decode
 
-_N = TypeVar("_N", Cursor, TakenArms, History)
+_N = TypeVar("_N", Cursor, TakenArms, History, FirstSession)
 
 
 class Notes:
@@ -39,11 +39,22 @@ class Notes:
     @property
     def history(self) -> dict[MailKey, tuple[Reference, ...]]:
         """At the centre, the former contents that stay, by placement."""
+        kept = self._below(HISTORY_PREFIX, History)
+        return {MailKey(key): it.references for key, it in kept.items()}
+
+    @property
+    def first_sessions(self) -> dict[str, str]:
+        """By which keys children that were awaited until a time came first, by their names."""
+        return {
+            name: it.nkey for name, it in self._below(FIRST_SESSION_PREFIX, FirstSession).items()
+        }
+
+    def _below(self, prefix: str, kind: type[_N]) -> dict[str, _N]:
+        """The notes whose keys begin so, by what follows."""
         found = {}
         for key in self._data:
-            kept = self._read(key, History) if key.startswith(HISTORY_PREFIX) else None
-            if kept is not None:
-                found[MailKey(key.removeprefix(HISTORY_PREFIX))] = kept.references
+            if key.startswith(prefix) and (kept := self._read(key, kind)) is not None:
+                found[key.removeprefix(prefix)] = kept
         return found
 
     def _read(self, key: str, kind: type[_N]) -> _N | None:

@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
-from relay.core.effects import AddChild, RemoveChild, StoreOwn
+from relay.core.effects import AddChild, Noted, RemoveChild, StoreOwn
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
@@ -39,6 +39,7 @@ class Propagation:
         self._collecting = rooms.collecting
         # The children of which anything was ever heard, by any run of this node.
         self._joined = rooms.joined
+        self._invitations = rooms.invitations
         self._out = rooms.out
         self._is_restored = False
         # Deltas put in force since the last `spread`, each with its place in the own mail, and the
@@ -299,19 +300,26 @@ class Propagation:
         if record.path.is_root or record.path.parent != self._path:
             self._mark_all_concerned(accepted, cause)
             return
-        name = record.path.name
+        name, now = record.path.name, self._clock()
+        nkey = self._invitations.put(name, record.nkey, record.until_ms, now.wall_ms)
         known = self._children.by_name.get(name)
-        if known is not None and known.nkey == record.nkey:
+        if known is not None and known.nkey == nkey:
             return
         if known is None:
-            self._children.add(
-                name, record.nkey, self._clock().seconds, joined=name in self._joined
-            )
+            self._children.add(name, nkey, now.seconds, joined=name in self._joined)
             self._mark_child(name, cause)
             self.child_changed(name)
         else:
-            self._children.rekey(name, record.nkey, self._clock().wall_ms)
-        self._out.append(AddChild(record.path, record.nkey))
+            self._children.rekey(name, nkey, now.wall_ms)
+        self._out.append(AddChild(record.path, nkey))
+
+    def lapse(self) -> None:
+        """Let nobody in by the keys with which nobody came in time."""
+        now_ms = self._clock().wall_ms
+        for name in self._invitations.take_lapsed(now_ms):
+            self._children.rekey(name, "", now_ms)
+            self._out.append(AddChild(self._path.child(name), ""))
+            self._out.append(Noted("Lapsed", name, "nobody joined with its bundle in time"))
 
     def _mark_child(self, name: str, cause: int) -> None:
         """Look at all that a new child may need."""
@@ -329,6 +337,7 @@ class Propagation:
             return
         self._children.remove(name)
         self._joined.discard(name)
+        self._invitations.forget(name)
         self._reports.forget_child(name)
         self._out.append(RemoveChild(record.path))
         self.child_changed(name)

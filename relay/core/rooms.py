@@ -12,6 +12,7 @@ from relay.core.destination.destination import Destination
 from relay.core.effects import Effect
 from relay.core.events import Instant
 from relay.core.link.children import Children
+from relay.core.link.invitations import Invitations
 from relay.core.link.target import Targets
 from relay.core.records.acceptance import Acceptance
 from relay.core.records.book import RecordBook
@@ -43,3 +44,4 @@ class Rooms:
     destination: Destination | None
     # The children of which anything was ever heard, by any run of this node.
     joined: set[str]
+    invitations: Invitations

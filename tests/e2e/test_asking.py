@@ -212,6 +212,10 @@ async def test_what_exists_is_replaced_only_if_said_and_told_what_that_cuts_off(
     with pytest.raises(ApiError, match="already exists") as refused:
         await membership.add(str(NEW))
     assert "it has never joined: only the bundle made earlier" in refused.value.remedy
+    tree.clock.wall_ahead = 25 * 3600.0
+    with pytest.raises(ApiError, match="already exists") as refused:
+        await membership.add(str(NEW))
+    assert "nobody has joined with the one made earlier, which expired" in refused.value.remedy
 
 
 async def test_nothing_is_added_below_an_edge(tree, membership):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from leafcast.daemon.nodes.unclaimed import read_unclaimed
 from leafcast.local.credentials.authorities import load_or_make_authorities
 from leafcast.local.credentials.certificates import (
     IssuedCertificates,
@@ -22,7 +21,6 @@ from relay.adapters.tls.authority import (
     signing_request,
 )
 from relay.adapters.tls.checking import CertificateUnusable, check_pair
-from schemas.codec import from_json
 from schemas.identity import NodePath
 from tests.fuzz.files import file, folder
 from tests.fuzz.target import Target
@@ -68,12 +66,6 @@ def issued(at: Path) -> None:
     found.keep(NodePath.parse("/emea"), ["emea.example"], CERTIFICATE, TREE.certificate)
 
 
-def unclaimed(at: Path) -> None:
-    """Bundles that were written down, damaged."""
-    with suppress(ValueError, TypeError, AttributeError, KeyError):
-        read_unclaimed(from_json((at / "bundles.json").read_bytes()))
-
-
 def owned(data: bytes) -> None:
     """What a node keeps of its certificate, damaged."""
     place = folder() / "tls"
@@ -102,7 +94,6 @@ ISSUED = {"/emea": {"names": ["emea.example"], "due_ms": 7}}
 TARGETS = {
     "listening": file("listen.json", kept_listening, ListenRefused, LISTEN),
     "issued": file("issued.json", issued, (), ISSUED),
-    "bundles": file("bundles.json", unclaimed, (), {"/emea": ["U", 7]}),
     "request": Target(requested, lambda: [REQUEST.encode()]),
     "certificate": Target(paired, lambda: [CERTIFICATE.encode(), KEY.encode()]),
     "own certificate": Target(owned, lambda: [CERTIFICATE.encode(), b"centre.example"]),

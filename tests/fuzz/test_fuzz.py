@@ -28,7 +28,6 @@ EXEMPT = {
     "leafcast/cli/options/objects.py::load_files": "read_manifests reads it",
     "leafcast/cli/commands/wait.py::placements_named": "load_files reads it",
     "leafcast/cli/commands/run.py::_check_certificate": "check_pair reads it",
-    "leafcast/daemon/nodes/unclaimed.py::UnclaimedBundles.__init__": "read_unclaimed reads it",
     "leafcast/local/credentials/authorities.py::switch": "it copies a file that it wrote",
     "leafcast/local/node_runtime.py::NodeRuntime._believe_at_parent": "goes_on reads it, any text",
     "leafcast/local/credentials/own_certificate.py::OwnCertificate._digest": "it reads nothing",

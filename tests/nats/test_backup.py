@@ -74,7 +74,6 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         before = await old.space.get(config_key("a", "default"))
         authority = load_or_make_authorities(old.place.folder, TreeId("a" * 26), 1_000).signing
         HandedOutFiles(old.place.folder).keep([TOKEN])
-        (old.place.folder / "bundles.json").write_text('{"/late": ["U1", 1000]}')
         await write_backup(file, old.place, old.server, 1_000)
         assert file.stat().st_mode & 0o077 == 0
         await old.relay.jetstream().publish("own.a", b"later")
@@ -85,9 +84,6 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
             load_or_make_authorities(tmp_path / "new", TreeId("a" * 26), 1_000).signing == authority
         )
         assert HandedOutFiles(tmp_path / "new").read() == [TOKEN]
-        assert json.loads((tmp_path / "new" / "bundles.json").read_text()) == {
-            "/late": ["U1", 1000]
-        }
         new = await Centre(grove, tmp_path / "new").start("/other")
         await new.make_ledger(b"another")
         assert await restore_pending(new.place, new.server)

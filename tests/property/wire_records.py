@@ -86,7 +86,7 @@ records = {
     "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers),
     "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
     "location": st.builds(LocationHead, *base, hashes, st.none() | selectors),
-    "node": st.builds(NodeRecord, *base, paths, texts),
+    "node": st.builds(NodeRecord, *base, paths, texts, numbers),
     "keys": st.builds(keys_of, *base, granted, rooted, st.integers(1, 3), st.integers(1, INT_MAX)),
     "ask": st.builds(AskRecord, *base, texts, paths, numbers, text_maps),
 }

@@ -22,6 +22,7 @@ from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.ledger.issuing import LedgerIssuer, Publication
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
+from relay.core.notes import is_note
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
 from schemas import codec, wire
@@ -41,7 +42,6 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, KeysRecord, Record
 from schemas.signing import Envelope, Signer, decode_envelope
 from schemas.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
-from schemas.subjects import CURSOR_KEY, TAKEN_KEY
 from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,
@@ -68,13 +68,21 @@ from tests.simulation.model import (
     programs_of,
     target_draft,
 )
-from tests.simulation.sealing import CONTENT_KEY, nkey_of
+from tests.simulation.sealing import content_key, nkey_of
 from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
 ANNOUNCED_SECONDS = 5.0
-NOTES = (CURSOR_KEY, TAKEN_KEY)
-"""What a node keeps in OWN of its own."""
+
+
+def is_signed(key: str) -> bool:
+    """Whether what lies there in OWN is no note of the node's own."""
+    return key == SNAPSHOT_KEY or not is_note(key)
+
+
+def signed_in(own: Mapping[str, OwnRecord]) -> dict[str, Envelope]:
+    """What a node keeps that was signed, by its key."""
+    return {k: decode_envelope(kept.data) for k, kept in own.items() if is_signed(k)}
 
 
 class Books:
@@ -119,6 +127,9 @@ class Centre(Books):
         self.held: dict[MailKey, None] = {}
         self.terms: list[str] = []
         self._values: dict[str, Mapping[ContentHash, bytes]] = {}
+        self._plains: dict[ContentHash, bytes] = {}
+        # By address in clear, and after how many changes of the key.
+        self._seals: dict[tuple[ContentHash, int], Reference] = {}
         # Blobs kept that the node was not told of yet.
         self._fresh: set[ContentHash] = set()
         self._revision = 0
@@ -137,8 +148,7 @@ class Centre(Books):
         own = self.world.root.streams.own
         self._run += 1
         self.terms.append(self.world.random.randbytes(8).hex())
-        store = {k: decode_envelope(kept.data) for k, kept in own.items() if k not in NOTES}
-        reading, found = read_stored_ledger(store), None
+        reading, found = read_stored_ledger(signed_in(own)), None
         wanted: Mapping[ContentHash, bytes] | None = None
         while found is None:
             try:
@@ -216,6 +226,11 @@ class Centre(Books):
         self._issue([node_draft(path, nkeys)])
         self._say_targets()
 
+    def invite(self, path: NodePath, until_ms: int = 0) -> None:
+        """A node may come until then, by the key of its bundle; 0 is at any time."""
+        self.model.invited[path] = until_ms
+        self.put_node(path)
+
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
         nkey = nkey_of(path)
         self.model.nodes.pop(path, None)
@@ -223,7 +238,7 @@ class Centre(Books):
             self._delete(node_draft(path, nkey).slot)
         else:
             self.model.nodes[path] = nkey
-            self._issue([node_draft(path, nkey)])
+            self._issue([node_draft(path, nkey, self.model.invited.get(path, 0))])
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
         """A destination, or none any more; where it hung with all, its node goes in the same."""
@@ -263,16 +278,26 @@ class Centre(Books):
         self._revision += 1
         plain = codec.canonical({"text": text, "n": self._revision})
         kind = kind_of(text)
-        stored = CONTENT_KEY.store(kind, plain)
-        self._values[stored.reference.address] = stored.values
         clear = Reference(kind, codec.address(kind, plain), len(plain))
-        return Content(space, self._revision, clear, stored.reference)
+        self._plains[clear.address] = plain
+        return Content(space, self._revision, clear, self._sealed(clear, 0))
 
-    def arm(self, contents: dict[ObjectKey, Content]) -> Arm:
-        """A manifest of these."""
-        held = tuple(sorted(contents.items(), key=lambda item: item[0]))
-        stored = _manifest(held)
-        return Arm(stored[0].reference, held)
+    def arm(self, contents: Mapping[ObjectKey, Content], changes: int = 0) -> Arm:
+        """A manifest of these, all sealed under the key after so many changes."""
+        held = tuple(
+            (key, replace(it, sealed=self._sealed(it.reference, changes)))
+            for key, it in sorted(contents.items())
+        )
+        stored = _manifest(held, changes)
+        return Arm(stored[0].reference, held, changes)
+
+    def _sealed(self, clear: Reference, changes: int) -> Reference:
+        found = self._seals.get((clear.address, changes))
+        if found is None:
+            stored = content_key(changes).store(clear.kind, self._plains[clear.address])
+            found = self._seals[clear.address, changes] = stored.reference
+            self._values[found.address] = stored.values
+        return found
 
     def put_placement(self, name: str, placed: Placed | None) -> None:
         """Put a placement in force, or delete it."""
@@ -285,7 +310,8 @@ class Centre(Books):
             if wanted is None:
                 self._delete(key)
                 continue
-            placed = replace(wanted, steady=self._steady(key)) if wanted.wave else wanted
+            placed = self._sealed_anew(name, wanted)
+            placed = replace(placed, steady=self._steady(key)) if wanted.wave else placed
             self.model.placements[name] = placed
             self.past.placements.setdefault(key, []).append(placed)
             for arm in arms_of(placed):
@@ -299,10 +325,19 @@ class Centre(Books):
             loses = bool(keys_of(before) - keys_of(placed, common=True)) or (
                 before is not None and before.alternatives != placed.alternatives
             )
-            draft = placement_draft(
-                name, placed, self.model.rotations, loses=loses, last_loss=last_loss
+            self._issue(
+                [placement_draft(name, placed, self.model, loses=loses, last_loss=last_loss)]
             )
-            self._issue([draft])
+
+    def _sealed_anew(self, name: str, placed: Placed) -> Placed:
+        """All of it under the newest key; what a rollout lets out stays under the one it has."""
+        changes = self.model.key_changes.get(name, 0)
+        if placed.wave or all(arm.changes == changes for arm in arms_of(placed)):
+            return placed
+        arm, canary = self.arm(dict(placed.arm.contents), changes), placed.canary
+        if canary is not None:
+            canary = self.arm(dict(canary.contents), changes)
+        return replace(placed, arm=arm, canary=canary)
 
     def _steady(self, key: MailKey) -> int:
         """With which generation a placement's rollout began."""
@@ -332,7 +367,7 @@ class Centre(Books):
         for arm in arms_of(placed):
             for _, content in arm.contents:
                 self._keep(self._values[content.sealed.address])
-            self._keep(values_of(*_manifest(arm.contents)))
+            self._keep(values_of(*_manifest(arm.contents, arm.changes)))
         programs = programs_of(placed) if placed is not None else None
         if programs is not None:
             self._keep(programs.values)
@@ -399,7 +434,18 @@ class Centre(Books):
         for name, placed in self.model.placements.items():
             held = self._issuer.ledger.records[placement_key(name)]
             last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
-            self._issue([placement_draft(name, placed, self.model.rotations, last_loss=last_loss)])
+            self._issue([placement_draft(name, placed, self.model, last_loss=last_loss)])
+
+    def change_placement_key(self, name: str, *, crash: bool = False) -> None:
+        """People give a placement another key; the process may crash once its file holds that."""
+        self.model.key_changes[name] = self.model.key_changes.get(name, 0) + 1
+        placed = self.model.placements[name]
+        if not crash:
+            self.put_placement(name, placed)
+            return
+        self.model.placements[name] = self._sealed_anew(name, placed)
+        self.world.root.stop(server_too=True)
+        self.world.root.start()
 
     def forget_key(self, path: NodePath, *, known: bool = False) -> None:
         """The key of who hangs at a path is not known, or is again."""
@@ -417,8 +463,7 @@ class Centre(Books):
     def change_keys(self, change: KeyChange, crash: str = "") -> None:
         """What people change of the keys; the process may crash once they are `kept` or `told`."""
         ring, stamp = self.ring, self._issuer.stamp(self._now())
-        own = self.world.root.streams.own
-        signed_by = {decode_envelope(it.data).key_id for k, it in own.items() if k not in NOTES}
+        signed_by = {it.key_id for it in signed_in(self.world.root.streams.own).values()}
         record = changed_record(ring, change, stamp, signed_by, alone=True)
         record = self.world.ports.keys(record)
         made = change.made if change.signing is None else (*change.made, change.signing)
@@ -461,8 +506,7 @@ class Centre(Books):
         self._issuer.keys_published(self._keys, self.ring.signing, self._now())
 
     def _sign_anew(self) -> None:
-        own = self.world.root.streams.own
-        signed = {MailKey(k): decode_envelope(it.data) for k, it in own.items() if k not in NOTES}
+        signed = {MailKey(k): it for k, it in signed_in(self.world.root.streams.own).items()}
         ledger = self._issuer.ledger
         self._issue_anew(self._issuer.again(unbelieved(self._keys, ledger.records, signed)))
 
@@ -534,6 +578,6 @@ def change_keys(centre: Centre, what: str, crash: str = "") -> None:
     centre.change_keys(change, crash)
 
 
-def _manifest(contents: Iterable[tuple[ObjectKey, Content]]) -> list[StoredBlob]:
+def _manifest(contents: Iterable[tuple[ObjectKey, Content]], changes: int) -> list[StoredBlob]:
     entries = [manifest_entry(key, content) for key, content in contents]
-    return build_manifest(entries, key=CONTENT_KEY)
+    return build_manifest(entries, key=content_key(changes))

@@ -18,6 +18,7 @@ from schemas.snapshots import encode, read_snapshot
 from tests.simulation.centre import Centre, change_keys
 from tests.simulation.host import Host
 from tests.simulation.model import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE
+from tests.simulation.sealing import CHANGES_MAX
 from tests.simulation.world import World
 
 FORGER = Signer(TREE, SIGNING_KEY.key_id, b"f" * 32)
@@ -141,8 +142,18 @@ class Chaos:
         """People rotate or revoke keys; the centre may crash on the way."""
         if self._centre.ready:
             random = self._world.random
-            what = random.choice(("signing", "root", "revoke"))
-            change_keys(self._centre, what, random.choice(("", "", "kept", "told")))
+            what = random.choice(("signing", "root", "revoke", "placement"))
+            if what == "placement":
+                self._change_placement_key()
+            else:
+                change_keys(self._centre, what, random.choice(("", "", "kept", "told")))
+
+    def _change_placement_key(self) -> None:
+        random, model = self._world.random, self._centre.model
+        names = [n for n in model.placements if model.key_changes.get(n, 0) < CHANGES_MAX]
+        if names:
+            name = random.choice(names)
+            self._centre.change_placement_key(name, crash=random.random() < 1 / 4)
 
     def _drift(self) -> None:
         random = self._world.random

@@ -12,7 +12,7 @@ from tests.simulation.centre import Centre
 from tests.simulation.collectors import EVALUATOR, PROGRAMS, status_of
 from tests.simulation.model import placement_key
 from tests.simulation.prescribed import arm_for, is_meant, winners
-from tests.simulation.sealing import CONTENT_KEY
+from tests.simulation.sealing import content_key
 
 
 def collected_faults(centre: Centre) -> list[str]:
@@ -36,7 +36,7 @@ def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Table]:
     leaves: dict[tuple[ObjectKey, Program], list[Table]] = {}
     for key, content in placed.arm.contents:
         sealed = open_value(content.sealed, stored[content.sealed.address])
-        plain = CONTENT_KEY.unseal(content.sealed.kind, sealed)
+        plain = content_key(placed.arm.changes).unseal(content.sealed.kind, sealed)
         for program in PROGRAMS:
             whole = program.scope == SCOPE_PLACEMENT
             listed = leaves.setdefault((WHOLE if whole else key, program), [])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.simulation import (
+    lives_bundles,
     lives_centre,
     lives_customizing,
     lives_decided,
@@ -34,6 +35,7 @@ ROOMS = (
     lives_order,
     lives_hostile,
     lives_keys,
+    lives_bundles,
     lives_schedules,
     lives_customizing,
     lives_rows,

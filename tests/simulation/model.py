@@ -95,10 +95,14 @@ class Content:
 
 @dataclass(frozen=True)
 class Arm:
-    """What some of a placement's destinations get: its manifest, and the contents by object."""
+    """What some of a placement's destinations get: its manifest, and the contents by object.
+
+    It is sealed under the key of a placement after so many `changes` of that.
+    """
 
     root: Reference
     contents: tuple[tuple[ObjectKey, Content], ...]
+    changes: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,13 @@ class Model:
     locations: dict[str, Located] = field(default_factory=dict)
     placements: dict[str, Placed] = field(default_factory=dict)
     nodes: dict[NodePath, str] = field(default_factory=dict)
+    # Until when those of a bundle may come first.
+    invited: dict[NodePath, int] = field(default_factory=dict)
     # How often the fleet key changed: as profiles bring it, and as deltas need it.
     announced: int = 0
     rotations: int = 0
+    # How often a placement got another key on its own.
+    key_changes: dict[str, int] = field(default_factory=dict)
     # Places of which the nkey is not known.
     keyless: dict[NodePath, None] = field(default_factory=dict)
 
@@ -172,9 +180,9 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
     )
 
 
-def node_draft(path: NodePath, nkey: str) -> Draft:
+def node_draft(path: NodePath, nkey: str, until_ms: int = 0) -> Draft:
     source = Source(API_NODE, TREE, "", str(path))
-    return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
+    return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey, until_ms=until_ms))
 
 
 def target_draft(target: Target, model: Model) -> Draft:
@@ -205,19 +213,21 @@ def location_draft(name: str, located: Located) -> Draft:
 
 
 def placement_draft(
-    name: str, placed: Placed, rotations: int, *, loses: bool = False, last_loss: int = 0
+    name: str, placed: Placed, model: Model, *, loses: bool = False, last_loss: int = 0
 ) -> Draft:
-    body = _body(placed, wrapped(placement_key(name), rotations))
+    changes = model.key_changes.get(name, 0)
+    body = _body(placed, wrapped(placement_key(name), model.rotations, changes))
     return Draft("delta", _head(name, placed, body, last_loss), body, loses=loses)
 
 
 def all_drafts(model: Model) -> Iterator[Draft]:
     """All that a model wants in force."""
-    yield from (node_draft(path, nkey) for path, nkey in model.nodes.items())
+    for path, nkey in model.nodes.items():
+        yield node_draft(path, nkey, model.invited.get(path, 0))
     yield from (target_draft(target, model) for target in model.targets.values())
     yield from (location_draft(name, at) for name, at in model.locations.items())
     for name, placed in model.placements.items():
-        yield placement_draft(name, placed, model.rotations)
+        yield placement_draft(name, placed, model)
 
 
 def placement_key(name: str) -> MailKey:

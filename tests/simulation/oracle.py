@@ -23,13 +23,14 @@ from collections.abc import Mapping, Sequence
 
 from relay.core import effects as fx
 from relay.core.node import Node
+from relay.core.notes import is_note
 from relay.core.records.accepted import read_record
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 from schemas.signing import decode_envelope
 from schemas.snapshots import read_snapshot
-from tests.simulation.centre import NOTES, Centre
+from tests.simulation.centre import Centre, is_signed
 from tests.simulation.collected import collected_faults
 from tests.simulation.content import missing
 from tests.simulation.customizing import form_of
@@ -61,7 +62,7 @@ from tests.simulation.prescribed import (
     was_located,
     was_meant,
 )
-from tests.simulation.sealing import CONTENT_KEY, PLAIN_MARK, all_fleet_keys
+from tests.simulation.sealing import PLAIN_MARK, secrets
 from tests.simulation.telling import differing, shortened
 from tests.simulation.waves import Waves, by_state, check_exact
 from tests.simulation.world import LawBroken, Watcher, World
@@ -127,7 +128,7 @@ class Oracle(Watcher):
         if isinstance(effect, fx.StoreOwn | fx.WriteMail) and effect.data is not None:
             self._reads_none(host, effect.data)
         match effect:
-            case fx.StoreOwn() if effect.key not in NOTES and effect.data is not None:
+            case fx.StoreOwn() if is_signed(effect.key) and effect.data is not None:
                 self._stored(host, effect.key, effect.data)
             case fx.StoreOwn() if effect.data is None:
                 self._let_go(host, effect.key)
@@ -214,8 +215,7 @@ class Oracle(Watcher):
 
     def _reads_none(self, host: Host, data: bytes) -> None:
         """No message has a key in clear, and no content."""
-        secrets = (CONTENT_KEY.key, *all_fleet_keys())
-        if any(key in data for key in secrets):
+        if any(key in data for key in secrets()):
             raise LawBroken(SEALED, f"{host.path} has a key in clear")
         if PLAIN_MARK in data:
             raise LawBroken(SEALED, f"{host.path} has content in clear")
@@ -386,7 +386,7 @@ class Oracle(Watcher):
 
     def _rests(self, host: Host, effect: object) -> None:
         match effect:
-            case fx.WriteMail() | fx.StoreOwn() if effect.key in (SNAPSHOT_KEY, *NOTES):
+            case fx.WriteMail() | fx.StoreOwn() if is_note(effect.key):
                 return
             case fx.SendReport() if effect.key == "_progress":
                 return
@@ -458,7 +458,7 @@ class Oracle(Watcher):
         for key, kept in host.streams.own.items():
             if key == SNAPSHOT_KEY:
                 self._keeps[host.path] = _generation_of(kept.data)
-            elif key not in NOTES:
+            elif not is_note(key):
                 self._highest[host.path, key] = read_record(kept.data)[1].generation
 
     def said_elsewhere(self, old: NodePath, new: NodePath) -> None:
@@ -578,7 +578,7 @@ class Oracle(Watcher):
             for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
                 if key not in in_force:
                     faults.append(f"{host.path} keeps mail to {child} of what is gone")
-            gone = host.streams.own.keys() - in_force.keys() - set(NOTES)
+            gone = {key for key in host.streams.own if not is_note(key)} - in_force.keys()
             faults += [f"{host.path} keeps a record of what is gone"] * len(gone)
         return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in Counter(faults).items()]
 

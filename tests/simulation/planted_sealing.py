@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from controllers.core.ledger.drafts import Draft
+from schemas.content.sealing import NotOpened, unwrap_keys, wrap_keys
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Profile, decode_body
 from schemas.wire import replace
@@ -15,7 +17,7 @@ from tests.simulation.host import Host
 from tests.simulation.model import placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.scenes import says
-from tests.simulation.sealing import CONTENT_KEY, all_fleet_keys, wrapped
+from tests.simulation.sealing import TREE, all_fleet_keys, content_key, wrapped
 
 
 class FleetKeyInClear(Ports):
@@ -39,7 +41,21 @@ class KeyInClear(Ports):
     """A delta brings the key of its content in clear."""
 
     def issued(self, draft: Any) -> Any:
-        return _with_key(draft, CONTENT_KEY.key)
+        return _with_key(draft, content_key(0).key)
+
+
+class FormerKeysAlone(Ports):
+    """A delta brings the key that its placement had at first, whatever came since."""
+
+    def issued(self, draft: Any) -> Any:
+        return _with_keys(draft, slice(-1, None))
+
+
+class NewestKeyAlone(Ports):
+    """A delta brings the newest key alone, also where something is sealed under a former one."""
+
+    def issued(self, draft: Any) -> Any:
+        return _with_keys(draft, slice(1))
 
 
 class DeltasFirst(Ports):
@@ -65,3 +81,15 @@ def _with_key(draft: Draft, key: bytes) -> Draft:
     body = replace(decode_body(draft.record, draft.body), key=key).encode()
     record = replace(draft.record, body_hash=hashlib.sha256(body).digest())
     return dataclasses.replace(draft, record=record, body=body)
+
+
+def _with_keys(draft: Draft, part: slice) -> Draft:
+    """The draft of a delta that brings just these of its keys, which come newest first."""
+    if not isinstance(draft.record, DeltaHead) or draft.body is None:
+        return draft
+    brought = decode_body(draft.record, draft.body).key
+    for fleet in all_fleet_keys():
+        with suppress(NotOpened):
+            keys = unwrap_keys([fleet], TREE, draft.slot, brought)[part]
+            return _with_key(draft, wrap_keys(fleet, TREE, draft.slot, keys))
+    return draft

@@ -1,4 +1,4 @@
-"""Sealed content in small: one key seals it all, and each delta brings it to its placement."""
+"""Sealed content in small: one line of keys seals it all, and each delta brings what it needs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from schemas.content.sealing import (
     fleet_key,
     mark,
     marking_key,
-    placement_key,
     wrap_keys,
 )
 from schemas.identity import MailKey, NodePath, TreeId, random_id
 
 TREE = TreeId(random_id(b"simulated tree  "))
 MASTERS = tuple(bytes([number]) * 32 for number in range(1, 9))
-CONTENT_KEY = SealingKey(TREE, placement_key(MASTERS[0], MailKey("content"), 0))
 MARKING = marking_key(MASTERS[0])
+
+CHANGES_MAX = 12
+"""So often another key is made for a placement alone, in any life."""
 
 PLAIN_MARK = b"\xa4text"
 """In the plain bytes of each content."""
@@ -43,11 +44,29 @@ def all_fleet_keys() -> tuple[bytes, ...]:
     return tuple(fleet_key(master) for master in MASTERS)
 
 
+@cache
+def content_keys(changes: int) -> tuple[SealingKey, ...]:
+    """The keys of a placement after so many changes, newest first."""
+    content = MailKey("content")
+    return Keyring(TREE, MASTERS[:1], {content: (changes,)}).keys(content).keys
+
+
+def content_key(changes: int) -> SealingKey:
+    """Under which new content is sealed then."""
+    return content_keys(changes)[0]
+
+
+@cache
+def secrets() -> tuple[bytes, ...]:
+    """What no message says in clear."""
+    return (*(key.key for key in content_keys(CHANGES_MAX)), *all_fleet_keys())
+
+
 @lru_cache
-def wrapped(placement: MailKey, rotations: int) -> bytes:
+def wrapped(placement: MailKey, rotations: int, changes: int = 0) -> bytes:
     """What a delta of a placement brings."""
-    fleet = fleet_key(MASTERS[rotations])
-    return wrap_keys(fleet, TREE, placement, [CONTENT_KEY.key])
+    keys = [key.key for key in content_keys(changes)]
+    return wrap_keys(fleet_key(MASTERS[rotations]), TREE, placement, keys)
 
 
 @lru_cache

@@ -2,14 +2,21 @@
 
 import asyncio
 from contextlib import suppress
+from types import SimpleNamespace
 
-from relay.adapters.clock import SystemClock
+import pytest
+
+from leafcast.local import node_runtime
+from leafcast.local.node_runtime import World
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.guard import Guard
 from relay.asker import Asker
 from relay.core.asks.routing import AskArrived
 from schemas.asks import RECEIPT, AnswerPart
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
 from schemas.reports import decode
+from schemas.roots import Roots
 from schemas.signing import Signer
 
 EMEA = NodePath.parse("/emea")
@@ -67,3 +74,25 @@ async def test_a_captured_question_is_answered_once_in_all_runs_of_a_node():
     assert await answers(arrived, remembered) == [(source.name, None)]
     assert await answers(arrived, remembered) == []
     assert await answers(arrived, {}) == [(source.name, None)], "another program"
+
+
+async def test_each_run_of_a_node_is_told_what_the_former_ones_answered(tmp_path, monkeypatch):
+    told = []
+
+    class Ended(Exception):
+        pass
+
+    def asker(*said):
+        told.append(dict(said[-1]))
+        said[-1][f"asked {len(told)}"] = 7
+        raise Ended
+
+    monkeypatch.setattr(node_runtime, "Asker", asker)
+    roots = Roots({SIGNER.key_id: SIGNER.public_key})
+    world = World(Guard(), SystemClock(), SystemDice(), SIGNER.tree, roots)
+    runtime = node_runtime.NodeRuntime(world, NodePath(), tmp_path)
+    runtime._server = SimpleNamespace(url="nats://127.0.0.1:1")
+    for _ in range(3):
+        with pytest.raises(Ended):
+            await runtime._run_once()
+    assert told == [{}, {"asked 1": 7}, {"asked 1": 7, "asked 2": 7}]

@@ -88,6 +88,30 @@ async def test_another_key_of_a_placement_holds_up_no_other_fleet_key(tmp_path):
         assert sealing.ring.masters[1:] == before
 
 
+async def test_what_stays_under_a_former_key_opens_after_three_others(tmp_path):
+    names = [f"c{at}" for at in range(15)]
+    async with memory_tree(tmp_path, PATHS) as tree:
+        await tree.apply(*(config_map(name, "shop", at="1") for name in names), POLICY)
+        await tree.until("shop", synced(2))
+        await tree.stop_controllers()
+        for name in names[:12]:
+            await tree.workloads.delete(ObjectKey("", "configmaps", "shop", name))
+        # What is held until someone accepts it cannot be sealed anew.
+        await tree.control(tree.group)
+        await tree.controllers.caught_up()
+        issuer, key = tree.controllers.issuer, await tree.placement_key("shop")
+        for _ in range(3):
+            before = issuer.records[key].generation
+            tree.controllers.translator.rotate_key("shop")
+            await tree.until("shop", lambda it, g=before: it.generation > g and synced(2)(it))
+        await tree.stop_controllers()
+        await tree.control(tree.group)
+        await tree.controllers.caught_up()
+        await tree.controllers.written(["shop"])
+        held = condition(await tree.workloads.get(placement_key("shop")), "RemovalHeld")
+        assert "12 of 15 objects would go at once" in held["message"]
+
+
 async def test_no_key_changes_while_a_space_cannot_be_asked(tmp_path, monkeypatch):
     async with memory_tree(tmp_path, PATHS) as tree:
         await tree.apply(SECRET, POLICY)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice, repeat
 
 from schemas.content.sealing import (
     FLEET_KEYS_MAX,
@@ -53,12 +54,13 @@ IN_CLEAR = PlacementKeys()
 class Keyring:
     """The masters, newest first (32 bytes each); without any nothing is sealed.
 
-    `counts` are how often a placement got another key on its own. `marking` stays for ever.
+    `counts` are how often a placement got another key on its own, under each master. `marking`
+    stays for ever.
     """
 
     tree: TreeId
     masters: tuple[bytes, ...] = field(default=(), repr=False)
-    counts: Mapping[MailKey, int] = field(default_factory=dict)
+    counts: Mapping[MailKey, tuple[int, ...]] = field(default_factory=dict)
     marking: bytes = field(default=b"", repr=False)
 
     def boxes(self, nkey: str) -> tuple[bytes, bytes]:
@@ -72,27 +74,32 @@ class Keyring:
         """The keys of a placement."""
         if not self.masters:
             return IN_CLEAR
-        keys, wrapped = _keys(self.tree, self.masters, source, self.counts.get(source, 0))
+        keys, wrapped = _keys(self.tree, self.masters, source, self.counts.get(source, ()))
         return PlacementKeys(keys, wrapped, self.marking)
 
     def rotated(self, master: bytes) -> Keyring:
         """The same with a new master: another fleet key, and another key for each placement."""
         marking = self.marking or marking_key(master)
-        return replace(self, masters=(master, *self.masters)[:MASTERS_MAX], marking=marking)
+        counts = {source: (0, *each)[:MASTERS_MAX] for source, each in self.counts.items()}
+        masters = (master, *self.masters)[:MASTERS_MAX]
+        return replace(self, masters=masters, counts=counts, marking=marking)
 
     def renewed(self, source: MailKey) -> Keyring:
         """The same with another key for one placement."""
-        return replace(self, counts={**self.counts, source: self.counts.get(source, 0) + 1})
+        newest, *former = self.counts.get(source, (0,))
+        return replace(self, counts={**self.counts, source: (newest + 1, *former)})
 
 
 @lru_cache(maxsize=16_384)
 def _keys(
-    tree: TreeId, masters: tuple[bytes, ...], source: MailKey, count: int
+    tree: TreeId, masters: tuple[bytes, ...], source: MailKey, counts: tuple[int, ...]
 ) -> tuple[tuple[SealingKey, ...], bytes]:
-    found = [
-        SealingKey(tree, placement_key(master, source, each))
-        for master in masters
-        for each in range(count, max(count - FLEET_KEYS_MAX, -1), -1)
-    ][:PLACEMENT_KEYS_MAX]
+    """All that the placement ever had, newest first: its content may stay under any of them."""
+    had = (
+        placement_key(master, source, each)
+        for master, count in zip(masters, (*counts, *repeat(0, len(masters))), strict=False)
+        for each in range(count, -1, -1)
+    )
+    found = [SealingKey(tree, key) for key in islice(had, PLACEMENT_KEYS_MAX)]
     fleet = fleet_key(masters[0])
     return tuple(found), wrap_keys(fleet, tree, source, [it.key for it in found])

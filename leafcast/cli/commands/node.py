@@ -222,10 +222,13 @@ def list_(output: str, data_dir: Path | None) -> None:
 
 
 def _state(item: dict[str, Any]) -> str:
-    if not item["sinceMs"]:
-        return str(item["state"])
-    since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
-    return f"{item['state']} since {since.isoformat().replace('+00:00', 'Z')}"
+    state = str(item["state"])
+    if item["sinceMs"]:
+        since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
+        state = f"{state} since {since.isoformat().replace('+00:00', 'Z')}"
+    if not item["expired"]:
+        return state
+    return f"{state}; its bundle expired: leafcast node add {item['path']} --replace --bundle"
 
 
 node.add_command(requests)

@@ -12,14 +12,22 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from controllers.nodes import nodes
+from controllers.nodes import node_record, nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
+from leafcast.daemon.nodes.authority_steps import (
+    DONE,
+    End,
+    Lacking,
+    Renew,
+    Switch,
+    Tell,
+    change_steps,
+)
 from leafcast.daemon.nodes.certifying import Certifying
 from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
 from leafcast.local.credentials.authorities import (
-    Authorities,
     begin_change,
     end_change,
     load_authorities,
@@ -29,18 +37,13 @@ from leafcast.local.credentials.certificates import IssuedCertificates
 from relay.adapters.server.process import ServerFailed
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
-from schemas.asks import CERTIFY
+from schemas.asks import CERTIFY, AskFault
 from schemas.identity import NodePath
 
 LOOK_SECONDS = 60.0
 ASKED_AT_ONCE = 32
-TOLD, RENEWED, LEFT, DONE = "told", "renewed", "left", "done"
-"""What a change is at: all are told of the new one, servers get certificates of it, all leave the
-former one; or there is no change."""
 
 Json = dict[str, Any]
-Lacking = dict[str, str]
-"""Why, by the path of a node that a step waits for."""
 
 log = logging.getLogger("leafcast")
 
@@ -104,31 +107,34 @@ class AuthorityChange:
 
     async def _go_on(self, *, force: bool) -> tuple[str, Lacking, list[str]]:
         """As far as it goes now: what it waits with, for whom, and whose tokens became void."""
-        found, void = load_authorities(self._folder), list[str]()
-        if found is None or not found.changing:
+        found, void, lacking = load_authorities(self._folder), list[str](), Lacking()
+        if found is None:
             return DONE, {}, void
-        if found.coming:
-            lacking = await self._tell(found.believed)
-            if lacking and not force:
-                return TOLD, lacking, void
-            switch(self._folder)
-            log.info("another certificate authority signs from now on")
-            found = load_authorities(self._folder) or found
-        void = await self._leave(found.former, found.signing.certificate)
-        lacking = await self._renew(found)
-        if lacking and not force:
-            return RENEWED, lacking, void
-        lacking = await self._tell(found.signing.certificate)
-        if lacking and not force:
-            return LEFT, lacking, void
-        end_change(self._folder)
-        log.info("no node believes the former certificate authority any more")
-        return DONE, {}, void
+        steps = change_steps(found, force=force)
+        try:
+            step = next(steps)
+            while True:
+                match step:
+                    case Tell(authorities):
+                        lacking = await self._tell(authorities)
+                    case Switch():
+                        switch(self._folder)
+                        log.info("another certificate authority signs from now on")
+                    case Renew(former, signing):
+                        void = await self._leave(former, signing)
+                        lacking = await self._renew(signing)
+                    case End():
+                        end_change(self._folder)
+                        log.info("no node believes the former certificate authority any more")
+                step = steps.send(lacking)
+        except StopIteration as end:
+            doing, lacking = end.value
+            return doing, lacking, void
 
-    async def _renew(self, found: Authorities) -> Lacking:
+    async def _renew(self, signing: str) -> Lacking:
         await self.renew_here()
         await self._certifying.renew_due(now_ms := self._clock.now().wall_ms)
-        left = IssuedCertificates(self._folder).due(now_ms, found.signing.certificate)
+        left = IssuedCertificates(self._folder).due(now_ms, signing)
         return {str(path): "its server shows a certificate of the former one" for path in left}
 
     async def _tell(self, authorities: str) -> Lacking:
@@ -142,13 +148,20 @@ class AuthorityChange:
                     await self._asks.ask_signed(path, CERTIFY, said)
                     self._told[path] = authorities
                 except AskFailed as failed:
-                    lacking[str(path)] = failed.fault.message
+                    if self._may_come(path, failed.fault):
+                        lacking[str(path)] = failed.fault.message
 
         async with asyncio.TaskGroup() as group:
             for path in self._concerned():
                 if self._told.get(path) != authorities:
                     group.create_task(tell(path))
         return dict(sorted(lacking.items()))
+
+    def _may_come(self, path: NodePath, fault: AskFault) -> bool:
+        """Whether it may come back as it is: not if its bundle expired and nobody came with it."""
+        record = node_record(self._tree.issuer(), path)
+        expired = record is not None and 0 < record.until_ms < self._clock.now().wall_ms
+        return not (expired and fault.reason == "Unreachable" and not fault.since_ms)
 
     def _concerned(self) -> list[NodePath]:
         """The centre, and all nodes that may come: whose key is void joins with a new token."""

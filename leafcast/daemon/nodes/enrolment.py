@@ -121,8 +121,6 @@ class Enrolment:
     ) -> None:
         self._tree = tree
         self.certify: Callable[[NodePath, str], Awaitable[str]] = _as_it_is
-        self.handed_out: Callable[[NodePath, str, int], None] = lambda *_: None
-        """Told of each bundle that is made: path, public key, and when it expires."""
         self._asks = asks
         self._states = states
         self._clock = clock
@@ -152,24 +150,25 @@ class Enrolment:
     async def add(self, plan: Plan, valid_seconds: int) -> list[Json]:
         """Let in what was planned without fault: of each its path, bundle and labels."""
         keys = {it.path: new_user_nkey(self._dice.entropy(32)) for it in plan.wanted}
-        await self.let_in(plan, {path: nkey for path, (_, nkey) in keys.items()})
-        return [self._added(plan, it, *keys[it.path], valid_seconds) for it in plan.wanted]
+        until_ms = self.until(valid_seconds)
+        await self.let_in(plan, {path: nkey for path, (_, nkey) in keys.items()}, until_ms)
+        return [self._added(plan, it, *keys[it.path], until_ms) for it in plan.wanted]
 
-    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str]) -> None:
+    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str], until_ms: int = 0) -> None:
         """Let in what was planned without fault by these public keys, and await their parents.
 
-        Again is harmless.
+        Who does not come by `until_ms` never can; 0 is no limit. Again is harmless.
         """
         new = {path: nkey for path, nkey in nkeys.items() if not self.has_key(path, nkey)}
         if new:
-            await enrol_nodes(self._tree.issuer(), new)
+            await enrol_nodes(self._tree.issuer(), new, until_ms)
         await self._register(plan)
         await self.admitted(nkeys)
 
-    def _added(self, plan: Plan, one: Wanted, seed: str, nkey: str, valid_seconds: int) -> Json:
+    def _added(self, plan: Plan, one: Wanted, seed: str, nkey: str, until_ms: int) -> Json:
         credentials = NodeCredentials(one.path, seed, nkey)
         parent, objects = plan.parents[one.path.parent], plan.objects.get(one.path, [])
-        bundle = self.bundle(parent, credentials, objects, valid_seconds)
+        bundle = self.bundle(parent, credentials, objects, until_ms)
         return {
             "path": str(one.path),
             "bundle": bundle.to_text(),
@@ -177,12 +176,14 @@ class Enrolment:
             "labels": dict(bundle.labels),
         }
 
+    def until(self, valid_seconds: int) -> int:
+        """When a bundle of now expires, if it is valid for so long."""
+        return self._clock.now().wall_ms + valid_seconds * 1000
+
     def bundle(
-        self, parent: Json, credentials: NodeCredentials, objects: list[Json], valid_seconds: int
+        self, parent: Json, credentials: NodeCredentials, objects: list[Json], until_ms: int
     ) -> Bundle:
-        """What a node joins with; without inventory it is a relay."""
-        now_ms = self._clock.now().wall_ms
-        self.handed_out(credentials.path, credentials.nkey, now_ms + valid_seconds * 1000)
+        """What a node joins with until then; without inventory it is a relay."""
         metadata = objects[0]["metadata"] if objects else {}
         return Bundle(
             tree=self._tree.tree_id(),
@@ -192,8 +193,8 @@ class Enrolment:
             authorities=parent["authorities"],
             seed=credentials.seed,
             roots=self._tree.roots(),
-            issued_ms=now_ms,
-            expires_ms=now_ms + valid_seconds * 1000,
+            issued_ms=self._clock.now().wall_ms,
+            expires_ms=until_ms,
             labels=metadata.get("labels") or {},
             former=former_paths(metadata.get("annotations") or {}),
         )
@@ -308,6 +309,9 @@ class Enrolment:
     def _cut_off(self, path: NodePath, state: str) -> str:
         """What a new bundle would do to a node in this state."""
         if state == NEVER_JOINED:
+            record = self.record(path)
+            if record is not None and 0 < record.until_ms < self._clock.now().wall_ms:
+                return "nobody has joined with the one made earlier, which expired"
             return "it has never joined: only the bundle made earlier would be void"
         below = nodes_below(self._tree.issuer().records, path)
         also = f", and {many(len(below), 'node')} below it," if below else ""

@@ -121,12 +121,14 @@ class Membership:
             check_move(issuer, old, new)
             objects = await self._moved(old, new, labels or {})
             parent = await self._enrolling.parent(new)
-            credentials = await add_node(issuer, new, self._dice.entropy(32), new_user_nkey)
+            until_ms = self._enrolling.until(valid_seconds)
+            entropy = self._dice.entropy(32)
+            credentials = await add_node(issuer, new, entropy, new_user_nkey, until_ms)
             await self._enrolling.admitted({new: credentials.nkey})
             space = self._tree.inventory_space()
             objects = [await space.apply(obj, NODE_MANAGER) for obj in objects]
             await self._left(old)
-        bundle = self._enrolling.bundle(parent, credentials, objects, valid_seconds)
+        bundle = self._enrolling.bundle(parent, credentials, objects, until_ms)
         name = objects[0]["metadata"]["name"]
         return {"bundle": bundle.to_text(), "name": name, "labels": dict(bundle.labels)}
 
@@ -168,6 +170,7 @@ class Membership:
                     "path": form["path"],
                     "syncTarget": hanging.get(form["path"], ""),
                     "state": form["state"],
+                    "expired": form["expired"],
                     "reached": form["state"] in IN_SESSION,
                     "sinceMs": form["silent_since_ms"] or 0,
                 }

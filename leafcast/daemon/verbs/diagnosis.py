@@ -49,11 +49,11 @@ class Diagnosis:
     async def facts(self) -> dict[str, Any]:
         """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
         tree, controllers = self._tree, self._tree.controllers
-        paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
+        paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {}, 0)["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
         answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
         now_ms = self._clock.now().wall_ms
-        forms = tree_form(tree, answers)["nodes"]
+        forms = tree_form(tree, answers, now_ms)["nodes"]
         records = controllers.issuer.records.values() if controllers else ()
         newest = max((record.generation for record in records), default=0)
         return {

@@ -51,7 +51,8 @@ class TreeVerbs:
         """All nodes with their states and counts."""
         edges = edges_not_here(self._tree)
         also = edges if len(edges) <= EDGES_ASKED_MAX else ()
-        return tree_form(self._tree, await self._elsewhere(also))
+        elsewhere = await self._elsewhere(also)
+        return tree_form(self._tree, elsewhere, self._clock.now().wall_ms)
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError if there is none."""
