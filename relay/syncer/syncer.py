@@ -54,6 +54,7 @@ from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done
+from schemas.wire import replace
 
 ACTION_SECONDS_MAX = 30.0
 SPACE_RETRY_SECONDS = 1.0
@@ -275,11 +276,17 @@ class Syncer:
 
     async def _prune(self, done: Done) -> None:
         left = await take_back(self._space, done, self._done.keys(), self._tree)
-        self._record.erase(done.key)
-        self._drift.forget(done.key)
-        self._stalled.see(done.key, None)
-        for holder in holders(done.key):
-            self._pending.hurry(holder)
+        if left.for_now and not done.placements:
+            raise StillHolds(left.why)
+        if left.for_now:
+            # It is tried again, as one that no placement asks for: nobody waits for it to go.
+            self._record.put(replace(done, placements=()))
+        else:
+            self._record.erase(done.key)
+            self._drift.forget(done.key)
+            self._stalled.see(done.key, None)
+            for holder in holders(done.key):
+                self._pending.hurry(holder)
         if done.key not in self._wanted and done.placements:
             reason = f"left in place: {left.why}" if left.why else ""
             await self._say(self._observed.farewell(done.key, reason))
