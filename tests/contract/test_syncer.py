@@ -109,7 +109,7 @@ async def test_a_namespace_that_holds_others_things_goes_once_it_is_empty(bench,
             assert f"left in place: kept: not empty: {theirs}" in bench.said[SHOP].reason
         assert await space.get(SHOP)
         said = len(bench.history)
-    assert [done.key for done in bench.done.held.values()] == [SHOP]
+        await bench.until(lambda: [done.key for done in bench.done.held.values()] == [SHOP])
     # Also what the run before had to leave.
     async with bench.running():
         bench.want()
