@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from schemas.content.manifests import LoadedObject, load_manifests
+from schemas.content.manifests import LoadedObject, read_objects
 
 SUFFIXES = (".json", ".yaml", ".yml")
 STDIN = "-"
@@ -13,11 +13,15 @@ STDIN_ORIGIN = "standard input"
 
 
 class BadManifests(ValueError):
-    """Manifests that cannot be used; `faults` say where, what and the remedy, a line each."""
+    """Manifests that cannot be used; `faults` say where, what and the remedy, a line each.
 
-    def __init__(self, faults: Sequence[str]) -> None:
+    `loaded` are the objects that could be read nonetheless.
+    """
+
+    def __init__(self, faults: Sequence[str], loaded: Sequence[LoadedObject] = ()) -> None:
         super().__init__("\n".join(faults))
         self.faults = tuple(faults)
+        self.loaded = tuple(loaded)
 
 
 def read_manifests(
@@ -32,16 +36,15 @@ def read_manifests(
             continue
         try:
             for text, origin in _texts(path, read_stdin, recursive=recursive):
-                try:
-                    loaded += load_manifests(text, origin)
-                except ValueError as error:
-                    faults += str(error).splitlines()
+                objects, problems = read_objects(text, origin)
+                loaded += objects
+                faults += [str(problem) for problem in problems]
         except UnicodeDecodeError as error:
             faults.append(f"{path}: not UTF-8 text: {error.reason}; name manifests only")
         except OSError as error:
             faults.append(f"{error.filename or path}: {error.strerror}; name a file or folder")
     if faults:
-        raise BadManifests(faults)
+        raise BadManifests(faults, loaded)
     if not loaded:
         raise BadManifests([_nothing(paths, recursive=recursive)])
     return loaded

@@ -6,6 +6,7 @@ nothing in a text can make anything but mappings, lists and scalars.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ _READ_TAGS = frozenset(f"{_TAG}{name}" for name in ("null", "bool", "int", "floa
 _MERGE = "<<"
 # JSON says characters beyond U+FFFF as two escapes, which YAML does not know.
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)")
+# A line that begins a document; no text of another one can hold it.
+_BEGIN = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 # libyaml's parser is about ten times as fast; the one in Python reads the same language.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -74,30 +77,99 @@ class Document:
     written: dict[tuple[int, object], str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A text that is read, or a part of one: what it is named, and how many lines are before it."""
+
+    origin: str
+    lines: int = 0
+
+    def at(self, mark: Any) -> Position:
+        """What the parser marked."""
+        return Position(mark.line + 1 + self.lines, mark.column + 1)
+
+    def fault(self, mark: Any, message: str) -> InvalidManifest:
+        position = Position(1 + self.lines, 1) if mark is None else self.at(mark)
+        return InvalidManifest([Problem(self.origin, position, message)])
+
+
 def read_documents(text: str, origin: str) -> Iterator[Document]:
     """Yield the documents that are not empty; raises InvalidManifest at the first fault."""
-    builder: _Builder | None = None
+    for found in read_all(text, origin):
+        if isinstance(found, InvalidManifest):
+            raise found
+        yield found
+
+
+def read_all(text: str, origin: str) -> Iterator[Document | InvalidManifest]:
+    """Yield the documents that are not empty, and of each that cannot be read why not."""
+    text = _joined_escapes(text)
+    reader = _Reader(text, _Place(origin))
     try:
-        for event in yaml.parse(_joined_escapes(text), Loader=_LOADER):
-            if isinstance(event, yaml.DocumentStartEvent):
-                builder = _Builder(origin)
-            elif isinstance(event, yaml.DocumentEndEvent):
-                if builder is not None and builder.root is not None:
-                    yield builder.document()
-                builder = None
-            elif builder is not None:
-                builder.take(event)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        said = error.problem or error.context or "not YAML"
-        if _stands_on_tab(text, mark):
-            said = "a tab; YAML is indented with spaces: write spaces instead"
-        raise _invalid(origin, mark, said) from error
-    except yaml.reader.ReaderError as error:
-        raise _unreadable(text, origin, error) from error
-    except UnicodeEncodeError as error:
-        position = _position_at(text, error.start)
-        raise InvalidManifest([Problem(origin, position, "half a character")]) from error
+        yield from reader.documents()
+    except InvalidManifest as invalid:
+        yield invalid
+    else:
+        return
+    if reader.broken:
+        return
+    # A parser does not go on behind a fault; documents begin where nothing else can stand.
+    begins = [found.start() for found in _BEGIN.finditer(text)]
+    lines, at = 0, 0
+    for begin, end in itertools.pairwise((*begins, len(text))):
+        lines, at = lines + text.count("\n", at, begin), begin
+        if lines >= reader.line:
+            try:
+                yield from _Reader(text[begin:end], _Place(origin, lines)).documents()
+            except InvalidManifest as invalid:
+                yield invalid
+
+
+class _Reader:
+    """Reads the documents of a text until one cannot be read."""
+
+    def __init__(self, text: str, place: _Place) -> None:
+        self._text = text
+        self._place = place
+        self.line = 0
+        """In which line the last document began; 0 if none did."""
+        self.broken = False
+        """Whether the text itself is at fault: then no part of it can be read."""
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the documents that are not empty; raises InvalidManifest at the first fault."""
+        builder: _Builder | None = None
+        try:
+            for event in yaml.parse(self._text, Loader=_LOADER):
+                if isinstance(event, yaml.DocumentStartEvent):
+                    self.line = self._place.at(event.start_mark).line
+                    builder = _Builder(self._place)
+                elif isinstance(event, yaml.DocumentEndEvent):
+                    if builder is not None and builder.root is not None:
+                        yield builder.document()
+                    builder = None
+                elif builder is not None:
+                    builder.take(event)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            said = error.problem or error.context or "not YAML"
+            if _stands_on_tab(self._text, mark):
+                said = "a tab; YAML is indented with spaces: write spaces instead"
+            raise self._place.fault(mark, said) from error
+        except yaml.reader.ReaderError as error:
+            # libyaml counts bytes, the parser in Python characters; the character is surest.
+            self.broken = True
+            at = self._text.find(chr(error.character)) if isinstance(error.character, int) else -1
+            raise self._unreadable(max(at, 0), str(error.reason)) from error
+        except UnicodeEncodeError as error:
+            self.broken = True
+            raise self._unreadable(error.start, "half a character") from error
+
+    def _unreadable(self, at: int, said: str) -> InvalidManifest:
+        before = self._text[:at]
+        line = before.count("\n") + 1 + self._place.lines
+        position = Position(line, at - (before.rfind("\n") + 1) + 1)
+        return InvalidManifest([Problem(self._place.origin, position, said)])
 
 
 @dataclass(slots=True)
@@ -115,8 +187,8 @@ class _Frame:
 class _Builder:
     """One document in the making."""
 
-    def __init__(self, origin: str) -> None:
-        self._origin = origin
+    def __init__(self, place: _Place) -> None:
+        self._place = place
         self.root: Any = None
         self._started: Position | None = None
         self._frames: list[_Frame] = []
@@ -129,12 +201,12 @@ class _Builder:
 
     def document(self) -> Document:
         began = self._started or Position(1, 1)
-        return Document(self._origin, self.root, began, self._positions, self._written)
+        return Document(self._place.origin, self.root, began, self._positions, self._written)
 
     def take(self, event: Any) -> None:
         """Read one event."""
         if self._started is None:
-            self._started = _position(event.start_mark)
+            self._started = self._place.at(event.start_mark)
         match event:
             case yaml.ScalarEvent():
                 self._scalar(event)
@@ -145,7 +217,7 @@ class _Builder:
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 self._close(event)
             case _:
-                raise _invalid(self._origin, event.start_mark, "not expected here")
+                raise self._place.fault(event.start_mark, "not expected here")
 
     def _scalar(self, event: Any) -> None:
         frame = self._frames[-1] if self._frames else None
@@ -162,7 +234,7 @@ class _Builder:
             else:
                 self._add(value, 1 + len(event.value), event)
         except NoJsonForm as error:
-            raise _invalid(self._origin, event.start_mark, str(error)) from error
+            raise self._place.fault(event.start_mark, str(error)) from error
         if event.anchor:
             self._anchors[event.anchor] = (value, 1 + len(event.value))
 
@@ -184,11 +256,10 @@ class _Builder:
         assert isinstance(frame.value, dict)
         if key in frame.value:
             first = self._positions[id(frame.value), key].line
-            raise _invalid(
-                self._origin, event.start_mark, f'"{key}" is given twice, first in line {first}'
-            )
+            said = f'"{key}" is given twice, first in line {first}'
+            raise self._place.fault(event.start_mark, said)
         # Its value comes next; the place is kept by then, for a second one to be found.
-        self._positions[id(frame.value), key] = _position(event.start_mark)
+        self._positions[id(frame.value), key] = self._place.at(event.start_mark)
         frame.value[key] = None
         frame.key = key
         frame.weight += 1 + len(key)
@@ -202,11 +273,11 @@ class _Builder:
         frame.weight += weight
         if isinstance(frame.value, list):
             # A mapping or list is finished where it ends, and found where it began.
-            began = self._positions.get((id(value), None)) or _position(event.start_mark)
+            began = self._positions.get((id(value), None)) or self._place.at(event.start_mark)
             self._positions[id(frame.value), len(frame.value)] = began
             frame.value.append(value)
         elif frame.key is None:
-            raise _invalid(self._origin, event.start_mark, "a key must be a string, not a list")
+            raise self._place.fault(event.start_mark, "a key must be a string, not a list")
         elif frame.merging:
             frame.merged.extend(self._merged(value, event))
             frame.key, frame.merging = None, False
@@ -219,24 +290,24 @@ class _Builder:
     def _merged(self, value: Any, event: Any) -> list[dict[str, Any]]:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
-            raise _invalid(self._origin, event.start_mark, "<< takes a mapping or mappings")
+            raise self._place.fault(event.start_mark, "<< takes a mapping or mappings")
         self._kept.extend(sources)
         return sources
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
             said = f"*{event.anchor} names an anchor that is not finished before it"
-            raise _invalid(self._origin, event.start_mark, said)
+            raise self._place.fault(event.start_mark, said)
         value, weight = self._anchors[event.anchor]
         self._aliased += weight
         if self._aliased > ALIASED_CHARACTERS_MAX:
             said = f"aliases add more than {ALIASED_CHARACTERS_MAX} characters"
-            raise _invalid(self._origin, event.start_mark, said)
+            raise self._place.fault(event.start_mark, said)
         frame = self._frames[-1] if self._frames else None
         if frame is not None and isinstance(frame.value, dict) and frame.key is None:
             if isinstance(value, (dict, list)):
                 said = "a key must be a string, not a mapping or a list"
-                raise _invalid(self._origin, event.start_mark, said)
+                raise self._place.fault(event.start_mark, said)
             self._key(frame, key_text(value), event)
             return
         # A copy, so that the value is a tree and no change to one place shows at another.
@@ -247,16 +318,16 @@ class _Builder:
         usual = f"{_TAG}{'map' if mapping else 'seq'}"
         if event.tag not in (None, "!", usual):
             said = f"the tag {_short(event.tag)} has no JSON form; leave it out"
-            raise _invalid(self._origin, event.start_mark, said)
+            raise self._place.fault(event.start_mark, said)
         if len(self._frames) >= DEPTH_MAX:
             said = f"nested deeper than {DEPTH_MAX} levels"
-            raise _invalid(self._origin, event.start_mark, said)
+            raise self._place.fault(event.start_mark, said)
         holder = self._frames[-1] if self._frames else None
         if holder is not None and isinstance(holder.value, dict) and holder.key is None:
             said = "a key must be a string, not a mapping or a list"
-            raise _invalid(self._origin, event.start_mark, said)
+            raise self._place.fault(event.start_mark, said)
         value: dict[str, Any] | list[Any] = {} if mapping else []
-        self._positions[id(value), None] = _position(event.start_mark)
+        self._positions[id(value), None] = self._place.at(event.start_mark)
         self._frames.append(_Frame(value, event.anchor))
 
     def _close(self, event: Any) -> None:
@@ -310,22 +381,6 @@ def _short(tag: str) -> str:
     return f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
 
 
-def _position(mark: Any) -> Position:
-    return Position(mark.line + 1, mark.column + 1)
-
-
-def _invalid(origin: str, mark: Any, message: str) -> InvalidManifest:
-    position = Position(1, 1) if mark is None else _position(mark)
-    return InvalidManifest([Problem(origin, position, message)])
-
-
-def _unreadable(text: str, origin: str, error: yaml.reader.ReaderError) -> InvalidManifest:
-    # libyaml counts bytes, the parser in Python characters; the character itself is surest.
-    at = text.find(chr(error.character)) if isinstance(error.character, int) else -1
-    position = _position_at(text, max(at, 0))
-    return InvalidManifest([Problem(origin, position, str(error.reason))])
-
-
 def _stands_on_tab(text: str, mark: Any) -> bool:
     lines = text.splitlines()
     if mark is None or mark.line >= len(lines):
@@ -333,8 +388,3 @@ def _stands_on_tab(text: str, mark: Any) -> bool:
     line = lines[mark.line]
     indent = line[: len(line) - len(line.lstrip())]
     return "\t" in indent or line[mark.column : mark.column + 1] == "\t"
-
-
-def _position_at(text: str, offset: int) -> Position:
-    before = text[:offset]
-    return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)

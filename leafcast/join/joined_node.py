@@ -18,7 +18,7 @@ from leafcast.local.node_runtime import NodeRuntime, Reached, World
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.link_trouble import AWAY, NOT_LET_IN, cause_of, trouble_of
+from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.store_key import StoreKey
 from relay.adapters.server.upgrade_probe import cause_at
@@ -152,19 +152,20 @@ class JoinedNode:
     async def _watch(self, runtime: NodeRuntime) -> None:
         """Tell when the node is in session, and when its parent cannot be reached any more."""
         await runtime.running()
-        admitted, told = self._place.admitted, "starting"
+        admitted, told, link = self._place.admitted, "starting", LinkNews()
         # The parent may be about to let the newest key in.
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
             stopped = runtime.node is not None and runtime.node.stopped
-            trouble = _STOPPED if stopped else trouble_of(runtime.server.log)
+            link.look(runtime.server.log)
+            trouble = _STOPPED if stopped else link.trouble
             ready = runtime.node is not None and runtime.node.ready
             patient = trouble == NOT_LET_IN and self._clock.now().seconds <= patient_until
             if trouble == NOT_LET_IN and not admitted and not patient:
                 raise _void(self.bundle)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
-            cause = cause_of(runtime.server.log) if trouble == AWAY else ("", "")
+            cause = ("", "") if stopped else link.cause
             news = trouble + cause[0]
             if news != told and (trouble or ready) and not patient:
                 told = news

@@ -13,14 +13,18 @@ EXCERPT_MAX = 60
 _MARKS = re.compile(r"%|\{\{")
 _TEMPLATE = re.compile(r"\{\{[ \t\r\n]*\.([^\W\d]\w*)[ \t\r\n]*\}\}")
 _TEMPLATES_ONLY = "only {{ .name }} is supported, with the name of a property"
+_END = "}}"
 
 
 class ExpressionWrong(ValueError):
-    """A text has an expression that is not one of ours."""
+    """A text has an expression that is not one of ours; `text` begins with it."""
 
     def __init__(self, text: str) -> None:
-        shown = text if len(text) <= EXCERPT_MAX else f"{text[:EXCERPT_MAX]}…"
-        super().__init__(f'"{shown}": {_TEMPLATES_ONLY}')
+        inside, end, _ = text.partition(_END)
+        shown = " ".join(f"{inside}{end}".split())
+        shown = shown if len(shown) <= EXCERPT_MAX else f"{shown[:EXCERPT_MAX]}…"
+        # The reason stands first: of what is quoted some may be left out.
+        super().__init__(f'{_TEMPLATES_ONLY}, not "{shown}"')
 
 
 class PropertyMissing(LookupError):

@@ -24,6 +24,8 @@ from schemas.objects import (
 )
 
 NAMESPACES = ("", "namespaces")
+NO_KIND = "no matches for kind"
+"""What a space says of a kind or version that it does not serve, in kubectl's words."""
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 Object = dict[str, Any]
@@ -53,7 +55,7 @@ class Serving:
         """The key of an object whose kind is served in its version; raises Refused."""
         group, kind, said = group_of(obj), str(obj["kind"]), str(obj["apiVersion"])
         if said.rpartition("/")[2] not in self.versions(group, kind):
-            told = f'no matches for kind "{kind}" in version "{said}"'
+            told = f'{NO_KIND} "{kind}" in version "{said}"'
             raise Refused(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")
         return self.table.key_of(obj)
 

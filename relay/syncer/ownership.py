@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from schemas import codec
 
@@ -106,7 +106,7 @@ def scaled_by(obj: Mapping[str, Any]) -> str:
 def _entries(obj: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     listed = obj["metadata"].get(MANAGED)
     for entry in listed if isinstance(listed, (list, tuple)) else ():
-        if isinstance(entry, Mapping):
+        if _is_mapping(entry):
             yield entry
 
 
@@ -120,7 +120,7 @@ def _applied_by(obj: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
 
 def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     fields = entry.get("fieldsV1")
-    return fields if isinstance(fields, Mapping) else {}
+    return fields if _is_mapping(fields) else {}
 
 
 def _paths(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -130,7 +130,7 @@ def _paths(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
             yield above
             continue
         path = f"{above}{_step(name)}".removeprefix(_ITSELF)
-        if isinstance(below, Mapping) and below:
+        if below and _is_mapping(below):
             yield from _paths(below, path)
         else:
             yield path
@@ -161,7 +161,7 @@ def _held(fields: Mapping[str, Any], held: Any, above: str, paths: list[str]) ->
             continue
         path = f"{above}{_step(name)}".removeprefix(_ITSELF)
         value = _child(name, held)
-        if isinstance(below, Mapping) and below:
+        if below and _is_mapping(below):
             inside = _held(below, value, path, paths)
             if value is not _MISSING:
                 found[name] = inside
@@ -176,7 +176,7 @@ def _child(name: str, held: Any) -> Any:
     """What an element of a path leads to, or `_MISSING`."""
     form, _, text = name.partition(":")
     if form == "f":
-        return held.get(text, _MISSING) if isinstance(held, Mapping) else _MISSING
+        return held.get(text, _MISSING) if _is_mapping(held) else _MISSING
     items = held if isinstance(held, (list, tuple)) else ()
     sought = _parsed(text)
     if form == "k" and isinstance(sought, Mapping):
@@ -188,6 +188,11 @@ def _child(name: str, held: Any) -> Any:
     if form == "i" and isinstance(sought, int) and sought < len(items):
         return items[sought]
     return _MISSING
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    # Most are dicts; to ask whether something is a Mapping is slow.
+    return type(value) is dict or isinstance(value, Mapping)
 
 
 def _parsed(text: str) -> Any:

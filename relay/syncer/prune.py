@@ -19,6 +19,7 @@ from schemas.wire import replace
 from schemas.wording import some_of
 
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
+_HOLDING = (NAMESPACES, DEFINITIONS)
 NAMED_MAX = 3
 _MAY_LIST = "delete it there, and let the edge list them"
 # What a cluster itself puts into every namespace.
@@ -35,9 +36,13 @@ _FLEETING = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "endpoi
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Why an object was not deleted; "" if it was, or was not there."""
+    """Why an object was not deleted; "" if it was, or was not there.
+
+    `for_now` says that it may still go: once nothing of others is in it.
+    """
 
     why: str = ""
+    for_now: bool = False
 
 
 class NotEmpty(Exception):
@@ -47,9 +52,9 @@ class NotEmpty(Exception):
 async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree: str) -> Left:
     """Delete the object if the syncer made it, else withdraw what the syncer said in it.
 
-    A Namespace or a definition that holds others' objects, or may hold some, stays. `ours` are all
-    keys on record. Raises SpaceError (Terminating if it goes later), and NotEmpty if something of
-    ours is in it.
+    A Namespace or a definition that holds others' objects, or may hold some, stays for now, with
+    our marks: who takes them off keeps it. `ours` are all keys on record. Raises SpaceError
+    (Terminating if it goes later), and NotEmpty if something of ours is in it.
     """
     if done.left:
         return Left("it was there before")
@@ -60,9 +65,13 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     if not done.made or not done.uid:
         await _withdraw(space, done)
         return Left("it was there before" if not done.made else "")
-    if why := await _content(space, done.key, ours):
-        await _withdraw(space, done)
-        return Left(f"kept: {why}")
+    if done.key.group_resource in _HOLDING:
+        live = await space.get(done.key)
+        if done.key.name in BUILT_IN_NAMESPACES or (live and not is_ours(live, done.key, tree)):
+            await _withdraw(space, done)
+            return Left("kept: it is others', too")
+        if why := await _content(space, done.key, ours):
+            return Left(f"kept: {why}", for_now=True)
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:
@@ -110,15 +119,10 @@ async def _withdraw(space: Space, done: Done) -> None:
 
 async def _content(space: Space, key: ObjectKey, ours: Collection[ObjectKey]) -> str:
     """What of others is or may be in a Namespace, or of a defined kind; "" if nothing is."""
-    kind = key.group_resource
-    if kind == NAMESPACES and key.name in BUILT_IN_NAMESPACES:
-        return f"not empty: {key}"
-    if kind not in (NAMESPACES, DEFINITIONS):
-        return ""
     hidden: list[tuple[str, str]] = []
     inside = (
         each_kind(space, hidden, namespace=key.name)
-        if kind == NAMESPACES
+        if key.group_resource == NAMESPACES
         else _defined(space, hidden, key.name)
     )
     foreign: list[ObjectKey] = []

@@ -1,4 +1,7 @@
-"""The record of what a syncer applied: known at once, and kept in DONE soon after."""
+"""The record of what a syncer applied: known at once, and kept in DONE soon after.
+
+What somebody waits for is written at once, with all that is new; all else is gathered for a moment.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ import hashlib
 from collections.abc import Mapping
 from typing import Protocol
 
+from relay.ports import Clock
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 
 BATCHES_AT_ONCE = 2
 """So that what comes meanwhile waits for one answer, and is written together."""
+GATHER_SECONDS = 0.05
 
 
 class DoneStore(Protocol):
@@ -26,12 +31,14 @@ class DoneStore(Protocol):
 class Record:
     """What was applied, by object; `keep` writes what is new, in order for each object."""
 
-    def __init__(self, store: DoneStore) -> None:
+    def __init__(self, store: DoneStore, clock: Clock) -> None:
         self.held: dict[ObjectKey, Done] = {}
         self._store = store
+        self._clock = clock
         self._unkept: dict[ObjectKey, Done | None] = {}
         self._writing: set[ObjectKey] = set()
         self._changed = asyncio.Event()
+        self._due = asyncio.Event()
         self._batches = 0
         self._wrote: dict[ObjectKey, asyncio.Event] = {}
 
@@ -60,14 +67,16 @@ class Record:
     async def stored(self, key: ObjectKey) -> None:
         """Wait until DONE says what is held about the object."""
         while key in self._unkept or key in self._writing:
+            self._due.set()
             await self._wrote.setdefault(key, asyncio.Event()).wait()
 
     async def keep(self) -> None:
         """Write to DONE without end; raises BusBroken in a group."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._gather())
             while True:
-                await self._changed.wait()
-                self._changed.clear()
+                await self._due.wait()
+                self._due.clear()
                 if self._batches == BATCHES_AT_ONCE:
                     continue
                 idle = [key for key in self._unkept if key not in self._writing]
@@ -77,6 +86,14 @@ class Record:
                     self._writing.update(batch)
                     group.create_task(self._write(batch))
 
+    async def _gather(self) -> None:
+        """Have written what nobody waits for, but not each by itself."""
+        while True:
+            await self._changed.wait()
+            await self._clock.sleep(GATHER_SECONDS)
+            self._changed.clear()
+            self._due.set()
+
     async def _write(self, batch: Mapping[ObjectKey, Done | None]) -> None:
         await self._store.store_done({_done_key(key): done for key, done in batch.items()})
         self._batches -= 1
@@ -84,7 +101,9 @@ class Record:
         for key in batch:
             if key not in self._unkept and (wrote := self._wrote.pop(key, None)):
                 wrote.set()
-        if self._unkept:
+        if any(key in self._wrote for key in self._unkept):
+            self._due.set()
+        elif self._unkept:
             self._changed.set()
 
 

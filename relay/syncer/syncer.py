@@ -47,13 +47,14 @@ from relay.syncer.plan import (
     with_namespaces,
 )
 from relay.syncer.prune import NotEmpty, holders, take_back
-from relay.syncer.record import DoneStore, Record
+from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.turns import Turns
 from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done
+from schemas.wire import replace
 
 ACTION_SECONDS_MAX = 30.0
 SPACE_RETRY_SECONDS = 1.0
@@ -78,7 +79,7 @@ class Syncer:
     ) -> None:
         self._space = space
         self._tree = tree
-        self._record = Record(bus)
+        self._record = Record(bus, clock)
         self._applier = Applier(space, tree, self._record, blobs)
         self._followed = Followed()
         self._clock = clock
@@ -98,6 +99,9 @@ class Syncer:
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
         self._others: set[ObjectKey] = set()
+        # What was done and not told of yet.
+        self._untold: dict[ObjectKey, None] = {}
+        self._did = asyncio.Event()
         self._told_wants = asyncio.Event()
         self._wake = asyncio.Event()
 
@@ -142,7 +146,7 @@ class Syncer:
     @property
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
-        at_work = self._pending or self._turns
+        at_work = self._pending or self._turns or self._untold
         return self._followed.synced and not at_work and self._record.kept
 
     @property
@@ -160,6 +164,7 @@ class Syncer:
             self._followed.want(self._wanted.keys() | self._done.keys())
             group.create_task(self._follow(), name="syncer:follow")
             group.create_task(self._work(group), name="syncer:work")
+            group.create_task(self._tell_what_was_done(), name="syncer:tell")
             group.create_task(self._look_at_what_is_left(), name="syncer:left")
             group.create_task(self._stalled.run(), name="syncer:stalled")
             group.create_task(self._turns.run(), name="syncer:turns")
@@ -250,7 +255,19 @@ class Syncer:
             meanwhile = self._seen_meanwhile.pop(key)
             if not self._observed.is_older(key, meanwhile):
                 await self._saw(key, meanwhile)
-        await self._tell(key)
+        self._untold[key] = None
+        self._did.set()
+
+    async def _tell_what_was_done(self) -> None:
+        """Tell of one alone at once; while others are at work, of many together."""
+        while True:
+            await self._did.wait()
+            self._did.clear()
+            if self._busy:
+                await self._clock.sleep(GATHER_SECONDS)
+            untold, self._untold = self._untold, {}
+            for key in untold:
+                await self._tell(key)
 
     # One object.
 
@@ -275,11 +292,17 @@ class Syncer:
 
     async def _prune(self, done: Done) -> None:
         left = await take_back(self._space, done, self._done.keys(), self._tree)
-        self._record.erase(done.key)
-        self._drift.forget(done.key)
-        self._stalled.see(done.key, None)
-        for holder in holders(done.key):
-            self._pending.hurry(holder)
+        if left.for_now and not done.placements:
+            raise NotEmpty(left.why)
+        if left.for_now:
+            # It is tried again, as one that no placement asks for: nobody waits for it to go.
+            self._record.put(replace(done, placements=()))
+        else:
+            self._record.erase(done.key)
+            self._drift.forget(done.key)
+            self._stalled.see(done.key, None)
+            for holder in holders(done.key):
+                self._pending.hurry(holder)
         if done.key not in self._wanted and done.placements:
             reason = f"left in place: {left.why}" if left.why else ""
             await self._say(self._observed.farewell(done.key, reason))

@@ -17,11 +17,11 @@ from typing import Any
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import validate_object
 from schemas.scalars import resolve
-from schemas.yaml_documents import Document, InvalidManifest, Position, Problem, read_documents
+from schemas.yaml_documents import Document, InvalidManifest, Position, Problem, read_all
 
 _LIST_DEPTH_MAX = 10
 
-__all__ = ["InvalidManifest", "LoadedObject", "Problem", "load_manifests"]
+__all__ = ["InvalidManifest", "LoadedObject", "Problem", "load_manifests", "read_objects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,23 @@ class LoadedObject:
 def load_manifests(text: str, origin: str) -> list[LoadedObject]:
     """Read all objects of a text; `origin` names it in errors.
 
-    Raises InvalidManifest if any part is wrong: at the first place that is not YAML, else with all
-    objects that are not valid (no kind, a bad name, labels that are not strings, …).
+    Raises InvalidManifest if any part is wrong: with the first place in each document that is not
+    YAML, and all objects that are not valid (no kind, a bad name, labels that are not strings, …).
     """
+    loaded, problems = read_objects(text, origin)
+    if problems:
+        raise InvalidManifest(problems)
+    return loaded
+
+
+def read_objects(text: str, origin: str) -> tuple[list[LoadedObject], list[Problem]]:
+    """The valid objects of a text, and all that is wrong with the rest."""
     loaded: list[LoadedObject] = []
     problems: list[Problem] = []
-    for document in read_documents(text, origin):
+    for document in read_all(text, origin):
+        if isinstance(document, InvalidManifest):
+            problems.extend(document.problems)
+            continue
         for obj, position in _objects(document, document.root, document.position, 0, problems):
             try:
                 validate_object(obj)
@@ -49,9 +60,7 @@ def load_manifests(text: str, origin: str) -> list[LoadedObject]:
                 problems.extend(_located(document, obj, error))
             else:
                 loaded.append(LoadedObject(obj, origin, position.line))
-    if problems:
-        raise InvalidManifest(sorted(problems, key=lambda problem: problem.position))
-    return loaded
+    return loaded, sorted(dict.fromkeys(problems), key=lambda problem: problem.position)
 
 
 def _objects(

@@ -6,6 +6,7 @@ import pytest
 
 from relay.ports import SpaceError
 from relay.syncer import stalled
+from relay.syncer.wish import MANAGER
 from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.wire import replace
@@ -93,15 +94,45 @@ async def test_a_missing_namespace_is_made_and_removed_when_it_is_empty(bench):
         assert SHOP not in bench.said
 
 
-async def test_a_namespace_that_holds_others_things_stays(bench, space):
+@pytest.mark.parametrize("wanted", [[namespace(), config_map()], [config_map()]])
+async def test_a_namespace_that_holds_others_things_goes_once_it_is_empty(bench, space, wanted):
+    theirs = replace(CONFIG, name="theirs")
     async with bench.running():
-        bench.want(config_map())
+        await space.delete(SHOP)
+        bench.want(*wanted)
         await bench.settled()
         await space.apply(config_map("theirs"), "they")
         bench.want()
+        await bench.until(lambda: not bench.said[CONFIG].present)
+        if len(wanted) == 2:
+            await bench.until(lambda: not bench.said[SHOP].present)
+            assert f"left in place: kept: not empty: {theirs}" in bench.said[SHOP].reason
+        assert await space.get(SHOP)
+        said = len(bench.history)
+        await bench.until(lambda: [done.key for done in bench.done.held.values()] == [SHOP])
+    # Also what the run before had to leave.
+    async with bench.running():
+        bench.want()
+        assert await space.get(theirs)
+        await space.delete(theirs)
         await bench.settled()
-        assert await bench.space.get(SHOP)
-        assert await bench.space.get(CONFIG) is None
+        assert await space.get(SHOP) is None
+        assert bench.done.held == {}
+        assert len(bench.history) == said
+
+
+async def test_a_namespace_that_somebody_takes_over_stays(bench, space):
+    async with bench.running():
+        await space.delete(SHOP)
+        bench.want(namespace(), config_map())
+        await bench.settled()
+        await space.apply(config_map("theirs"), "they")
+        bench.want()
+        await bench.until(lambda: not bench.said[SHOP].present)
+        await space.apply(namespace(), MANAGER)
+        await space.delete(replace(CONFIG, name="theirs"))
+        await bench.settled()
+        assert await space.get(SHOP)
         assert bench.done.held == {}
 
 

@@ -194,7 +194,7 @@ async def test_a_namespace_stays_where_not_all_that_is_in_it_may_be_listed(
         bench.want(namespace(), config_map())
         await bench.settled()
         bench.want()
-        await bench.settled()
+        await bench.until(lambda: not bench.said[shop].present)
         assert (await space.get(shop) is not None) == stays
         assert ("kept: secrets cannot be listed there" in bench.said[shop].reason) == stays
 

@@ -125,7 +125,7 @@ async def test_a_restart_amid_waves_goes_on_where_it_was(bench, space):
     wants = (deployment(), in_wave(1, config_map("later")))
     async with bench.running():
         bench.want(*wants)
-        await bench.until(lambda: is_applied(bench, "web"))
+        await bench.until(lambda: (done := bench.done.of(WEB)) and done.uid)
     async with bench.running():
         bench.want(*wants)
         await bench.until(lambda: WEB in bench.said)

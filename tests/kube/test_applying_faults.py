@@ -105,11 +105,13 @@ async def test_a_namespace_goes_only_if_it_is_ours_and_empty(connect, new_server
         theirs = config_map("theirs-too", "other")
         await run(server.kubectl, "apply", "-f", "-", stdin=json.dumps(theirs))
         bench.want()
-        await bench.settled()
         await eventually(lambda: _gone(bench, SHOP), "the namespace stays")
+        await bench.until(lambda: [done.key for done in bench.done.held.values()] == [other])
         live = await bench.space.get(other)
         assert not live["metadata"].get("deletionTimestamp")
-        assert "leafcast.io/tree" not in live["metadata"]["labels"]
+        await run(server.kubectl, "delete", "configmap", "theirs-too", "-n", "other")
+        await eventually(lambda: _gone(bench, other), "it stays, and is empty")
+        await bench.settled()
         assert bench.done.held == {}
 
 

@@ -131,6 +131,24 @@ def test_a_stack_with_what_would_act_at_the_centre_acts_at_the_edges_only(tree, 
         tree.site(number, "wait", "validatingwebhookconfiguration/guard", "--for=delete", WAIT)
 
 
+def test_what_shares_out_the_requests_of_an_edge_is_set_at_the_centre(tree):
+    for held in _FLOWS.split("---"):
+        tree.apply(json.dumps(_denatured(_document(held))))
+    flows = f"{{apiGroup: {_FLOW}, resources: [flowschemas, prioritylevelconfigurations]}}"
+    tree.apply(namespace("flows", flows))
+    tree.synced("flows")
+    ours = ("get", "flowschemas,prioritylevelconfigurations", "-l", "part-of=flows", "-o", "name")
+    for number in (0, 1):
+        assert tree.site(number, *ours).split() == [
+            f"flowschema.{_FLOW}/reports",
+            f"prioritylevelconfiguration.{_FLOW}/slow",
+        ]
+    assert tree.centre(*ours) == ""
+    tree.centre("delete", "epl", "flows")
+    for number in (0, 1):
+        tree.until_at(number, value_is(""), *ours)
+
+
 def _document(text):
     (document,) = read_documents(text, "manifest")
     return document.root
@@ -156,6 +174,26 @@ webhooks:
   objectSelector: {matchExpressions: [{key: leafcast.io/tree, operator: DoesNotExist}]}
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+"""
+
+_FLOW = "flowcontrol.apiserver.k8s.io"
+_FLOWS = f"""
+apiVersion: {_FLOW}/v1
+kind: PriorityLevelConfiguration
+metadata: {{name: slow, labels: {{part-of: flows}}}}
+spec:
+  type: Limited
+  limited: {{nominalConcurrencyShares: 5, limitResponse: {{type: Reject}}}}
+---
+apiVersion: {_FLOW}/v1
+kind: FlowSchema
+metadata: {{name: reports, labels: {{part-of: flows}}}}
+spec:
+  priorityLevelConfiguration: {{name: slow}}
+  matchingPrecedence: 900
+  rules:
+  - subjects: [{{kind: User, user: {{name: reporter}}}}]
+    nonResourceRules: [{{verbs: ["*"], nonResourceURLs: ["/reports"]}}]
 """
 
 _STACK = "labelSelectors: [{matchLabels: {app.kubernetes.io/part-of: kube-prometheus}}]"

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from controllers.finalizers import FINALIZER
+from relay.adapters.kubernetes import informer
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.crds.definitions import custom_resource_definitions
-from tests.awaiting import until_object
+from tests.awaiting import eventually, until_object
 from tests.unit.centre_world import SHOP, Centre, condition, config, holds, lists_not, placement
+from tests.unit.test_health_endpoint import ask, get, running
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -147,3 +149,21 @@ async def test_what_acts_on_the_hub_itself_is_named_unless_a_denatured_holds_it(
         assert controllers.translator.undenatured_text("shop") == told["message"]
         await centre.kubectl("delete", "apiservice", "v1.plain.example.com", "--wait=false")
         await centre.until_status(SHOP, lambda obj: not condition(obj, "ActsAtCentre"))
+
+
+async def test_a_centre_is_not_ready_while_its_api_server_is_down(centre, monkeypatch):
+    monkeypatch.setattr(informer, "OUTAGE_SECONDS_MAX", 0.5)
+    async with centre.running() as controllers, running(controllers.unready) as endpoint:
+
+        async def answers(code, words):
+            found, body = await ask(endpoint, get("/readyz?verbose"))
+            return found == code and words in body
+
+        await eventually(lambda: answers(200, "[+]workloads ok"), controllers.unready)
+        head = await issued(centre)
+        await asyncio.to_thread(centre.server.stop)
+        down = "[-]workloads: ServiceUnavailable: the API server at https://"
+        await eventually(lambda: answers(503, down), controllers.unready)
+        await asyncio.to_thread(centre.server.start)
+        await eventually(lambda: answers(200, "[+]workloads ok"), controllers.unready)
+        assert centre.relay.delta("shop") == head

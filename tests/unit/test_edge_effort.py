@@ -1,5 +1,6 @@
 """What an edge does for a change costs as much as changed, however much it holds."""
 
+import asyncio
 from collections import Counter
 
 import pytest
@@ -10,12 +11,13 @@ from relay.core.destination.destination import Destination
 from relay.core.node import Node
 from relay.evaluator import BoundProgram
 from relay.syncer import syncer
+from relay.syncer.record import GATHER_SECONDS
 from relay.syncer.syncer import Syncer
 from schemas import codec
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
 from schemas.refusals import CodecError
-from tests.contract.spaces import config_map
+from tests.contract.spaces import config_map, namespace
 from tests.contract.syncing import Bench
 from tests.memory_tree import memory_tree, placement
 
@@ -62,6 +64,50 @@ async def test_a_syncer_decides_on_what_is_wanted_otherwise(counted):
         await bench.settled()
     assert (await bench.space.get(next(iter(bench.wanted)))) is not None
     assert 0 < calls["_decide"] < 8
+
+
+class HeldClock(SystemClock):
+    """Short pauses last until a test ends them."""
+
+    def __init__(self):
+        self.go_on = asyncio.Event()
+
+    async def sleep(self, seconds):
+        await (self.go_on.wait() if seconds <= GATHER_SECONDS else super().sleep(seconds))
+
+
+async def test_what_is_done_while_others_are_at_work_is_told_and_kept_together(monkeypatch):
+    clock, dice = HeldClock(), SystemDice()
+    bench = Bench(MemorySpace(clock, dice), clock, dice)
+    maps = [config_map(f"c-{at}", a="1") for at in range(10)]
+    names = [obj["metadata"]["name"] for obj in maps]
+    kept = []
+    store_done = bench.done.store_done
+
+    async def stored(records):
+        kept.append(len(records))
+        await store_done(records)
+
+    monkeypatch.setattr(bench.done, "store_done", stored)
+    async with bench.running():
+        await bench.space.apply(namespace(), "they")
+        bench.space.gates = {name: asyncio.Event() for name in names}
+        bench.want(*maps)
+        await bench.until(lambda: sorted(bench.space.applied[1:]) == names)
+        intents, told = len(kept), len(bench.history)
+        for name in names[:9]:
+            bench.space.gates[name].set()
+        record = bench.syncer._record.held
+        made = [BUILT_IN_KINDS.key_of(obj) for obj in maps[:9]]
+        await bench.until(lambda: all(record[key].uid for key in made))
+        assert (kept[intents:], bench.history[told:]) == ([], [])
+        clock.go_on.set()
+        await bench.until(lambda: len(bench.history) == told + 9)
+        await bench.until(lambda: kept[intents:] == [9])
+        # Of the last one alone nothing else is waited for.
+        clock.go_on.clear()
+        bench.space.gates[names[9]].set()
+        await bench.until(lambda: len(bench.history) == told + 10)
 
 
 def network_policies():

@@ -66,6 +66,17 @@ def test_whatever_else_stands_between_braces_is_wrong(text):
     assert PARAMETERS.expand(text, VALUES, {}) == text
 
 
+def test_the_reason_stands_before_the_expression_and_nothing_else_is_quoted():
+    text = "{{ if\n  .env }} and so on" + " ." * 5000
+    with pytest.raises(ExpressionWrong) as wrong:
+        TEMPLATES.expand(text, VALUES, {})
+    supported = "only {{ .name }} is supported, with the name of a property"
+    assert str(wrong.value) == f'{supported}, not "{{{{ if .env }}}}"'
+    with pytest.raises(ExpressionWrong) as wrong:
+        TEMPLATES.expand("{{ " + "x" * 5000, VALUES, {})
+    assert len(str(wrong.value)) < 140
+
+
 def test_a_template_needs_its_property():
     used = {}
     with pytest.raises(PropertyMissing, match='no property "till"') as missing:

@@ -10,7 +10,7 @@ from leafcast.local.health_endpoint import HealthEndpoint, PortTaken
 
 @asynccontextmanager
 async def running(checks):
-    endpoint = HealthEndpoint(lambda: checks, 0)
+    endpoint = HealthEndpoint(checks if callable(checks) else lambda: checks, 0)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(endpoint.run())
         await endpoint.listening.wait()

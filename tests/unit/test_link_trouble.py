@@ -2,7 +2,8 @@
 
 import pytest
 
-from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
+from relay.adapters.server import link_trouble
+from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews, cause_of, trouble_of
 
 TRYING = "[ERR] Error trying to connect as leafnode to remote server"
 FOREIGN = "[ERR] TLS leafnode handshake error: x509: certificate signed by unknown authority"
@@ -53,3 +54,24 @@ def test_what_children_do_and_say_is_no_trouble_of_the_link_to_the_parent():
     assert cause_of([OPENED, CLOSED, came, foreign, REFUSED])[0] == "nobody listens there"
     own = "[ERR] 10.0.0.1:7422 - lid:9 - Leafnode Error 'Authorization Violation'"
     assert trouble_of([OPENED, own, came, left]) == NOT_LET_IN
+
+
+def test_a_log_that_says_nothing_new_is_not_judged_again(monkeypatch):
+    judged = []
+
+    def counted(log):
+        judged.append(len(log))
+        return trouble_of(log)
+
+    monkeypatch.setattr(link_trouble, "trouble_of", counted)
+    log, link = [OPENED], LinkNews()
+    said = []
+    for more in ([], [], [CLOSED, REFUSED], [], [OPENED], []):
+        log += more
+        link.look(list(log))
+        said.append((link.trouble, link.cause[0]))
+    away = ("away", "nobody listens there")
+    assert said == [("", ""), ("", ""), away, away, ("", ""), ("", "")]
+    assert judged == [1, 3, 4]
+    link.look(log[1:])
+    assert judged == [1, 3, 4, 3]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from schemas import yaml_documents
-from schemas.content.manifests import InvalidManifest, load_manifests
+from schemas.content.manifests import InvalidManifest, load_manifests, read_objects
 from schemas.objects import BUILT_IN_KINDS
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
@@ -236,6 +236,40 @@ def test_all_invalid_objects_are_named_in_the_order_of_the_text():
         "shop.yaml:1:1",
         "shop.yaml:8:1",
     ]
+
+
+UNREADABLE = [
+    "a: [",
+    "a: 'x",
+    "a:\n\tb: c",
+    "a: b: c",
+    "@",
+    "a: 1\na: 2",
+    "a: !foo x",
+    "a: *b",
+    "{{ .Values }}",
+    "a: |\n  --- no\nb",
+]
+
+
+@pytest.mark.parametrize("unreadable", UNREADABLE)
+@pytest.mark.parametrize("begin", ["---\n", "--- # a comment\n", "---\r\n"])
+def test_each_document_that_cannot_be_read_is_named_once(unreadable, begin):
+    documents = [unreadable, HEAD, unreadable, "kind: Pod\napiVersion: v1\n", unreadable]
+    for text in (begin.join(f"{it}\n" for it in documents), begin + f"\n{begin}".join(documents)):
+        loaded, problems = read_objects(text, "shop.yaml")
+        assert [one.object["metadata"]["name"] for one in loaded] == ["a"]
+        assert len(problems) == 4, problems
+        lines = [problem.position.line for problem in problems]
+        assert sorted(set(lines)) == lines
+        with pytest.raises(InvalidManifest) as refused:
+            load_manifests(text, "shop.yaml")
+        assert refused.value.problems == tuple(problems)
+
+
+def test_the_lines_of_later_documents_are_told_as_they_stand():
+    message = refusal(f"a: [\n---\n{HEAD}---\na: 1\nb: 2\na: 3\n")
+    assert 'shop.yaml:10:1: "a" is given twice, first in line 8' in message
 
 
 def test_lists_are_taken_apart():

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import complete, judge, make
-from leafcast.cli.commands.apply import apply_all
+from leafcast.cli.apply.batch import judge, make
+from leafcast.cli.commands.apply import apply, apply_all
 from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
 from leafcast.cli.commands.get import NOT_HERE, Asked, show
@@ -182,6 +182,46 @@ async def test_a_batch_with_a_fault_changes_nothing(session, bad, said):
     assert (await session.workloads.list()).objects == ()
 
 
+async def test_all_that_is_wrong_with_a_batch_is_told_at_once(session, tmp_path):
+    """Whatever finds it: the reader, our kinds, the space."""
+    ox = "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill, namespace: shop}}"
+    tired = "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: night}}"
+    wrong = PLACEMENT.replace("downsync", "downSync")
+    labelled = CONFIG % "a, labels: {a: 1}"
+    documents = (ox, SHOP, labelled, "a: [", wrong, tired, CONFIG % "good")
+    (tmp_path / "m.yaml").write_text("\n---\n".join(documents))
+    with pytest.raises(BadManifests) as unread:
+        read_manifests([str(tmp_path)], str, recursive=False)
+    with pytest.raises(BadManifests) as refused:
+        await apply_all(session, unread.value.loaded, None, unread=unread.value.faults)
+    said = [line.removeprefix(f"{tmp_path}/m.yaml:") for line in refused.value.faults]
+    assert [line.partition(": ")[0] for line in said] == ["5:64", "8:1", "1", "9"]
+    for line, part in zip(
+        said,
+        (
+            'ConfigMap "a": metadata.labels[a]: 1 is not a string',
+            "did not find expected node content",
+            'ox.farm.example/bill: no matches for kind "Ox" in version "farm.example/v1"',
+            'EdgePlacement "shop": spec.downSync: unknown field',
+        ),
+        strict=True,
+    ):
+        assert part in line
+    # A Namespace may be in what cannot be read; else what lacks one is wrong, too.
+    with pytest.raises(BadManifests, match=r'm.yaml:3: configmap/b: namespaces "night" not found'):
+        await applied(session, SHOP, tired)
+    assert (await session.workloads.list()).objects == ()
+
+
+def test_what_cannot_be_read_is_told_without_a_tree(tmp_path):
+    (tmp_path / "m.yaml").write_text(f"a: [\n---\n{CONFIG % 'a'}\n")
+    words = ["-f", str(tmp_path), "--data-dir", str(tmp_path / "none")]
+    done = CliRunner().invoke(apply, words)
+    assert done.exit_code == 1
+    assert "m.yaml:2:1: " in done.output
+    assert done.output.endswith("nothing was applied; correct this, and apply again\n")
+
+
 async def test_an_object_over_the_limit_is_told_with_its_size_and_the_limit(session):
     big = (CONFIG % "big").replace("'1'", "x" * 1_600_000)
     with pytest.raises(BadManifests, match=r"configmap/big: 16\d{5} bytes, at most 1572864 fit"):
@@ -320,14 +360,14 @@ async def test_a_diff_never_shows_what_a_secret_holds(session):
 
 async def test_a_wish_is_judged_by_what_is_there(session):
     await applied(session, WEB, SHOP)
-    [change] = await judge(session, await complete(session, manifests(WEB), None))
+    [change] = await judge(session, manifests(WEB), None)
     assert change.verb == "unchanged"
 
 
 async def test_a_status_that_is_written_meanwhile_configures_nothing(session):
     """As a placement's is, time and again, while a batch with it is judged and written."""
     await applied(session, PLACEMENT)
-    [change] = await judge(session, await complete(session, manifests(PLACEMENT), None))
+    [change] = await judge(session, manifests(PLACEMENT), None)
     await session.workloads.set_status(change.wish.key, {"synced": 2})
     made = await make(session, change)
     assert made.after["status"] == {"synced": 2}

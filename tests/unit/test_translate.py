@@ -5,6 +5,7 @@ from dataclasses import replace
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.ledger.drafts import same
 from controllers.core.ledger.removal import hold_objects, hold_records, removals_max
+from controllers.core.translation import clean_objects
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.translate import (
     DeltaRules,
@@ -13,6 +14,7 @@ from controllers.core.translation.translate import (
     bare_head,
     translate,
 )
+from controllers.core.workloads.cleaning import clean
 from schemas import wire
 from schemas.api import EdgePlacementSpec
 from schemas.collectors import BlankValue, Expression, Program, read_program_set
@@ -51,6 +53,22 @@ def say(items, before=None, held=frozenset(), flags=0):
 def issued(translation, generation=7):
     record = translation.draft.stamped(Generation(generation))
     return Issued(record, translation.gates, translation.entries, translation.kept)
+
+
+def test_an_object_is_cleaned_once_for_its_address_and_its_blob(monkeypatch):
+    items, cleaned = objects(config("a"), config("b", value="2"), config("c", value="3")), []
+
+    def counting(which, obj):
+        cleaned.append(which)
+        return clean(which, obj)
+
+    monkeypatch.setattr(clean_objects, "clean", counting)
+    for keys in ((), (SealingKey(TreeId("t" * 26), b"k" * 32),)):
+        rules = DeltaRules(keys=PlacementKeys(keys))
+        said = translate(HEAD, dict.fromkeys(items, 0), items, CleanObjects(), rules=rules)
+        assert {entry.address for entry in said.entries.values()} <= said.draft.blobs.keys()
+        assert sorted(cleaned) == sorted(items)
+        cleaned.clear()
 
 
 def test_a_delta_has_one_gate_that_admits_all_and_names_the_manifest():

@@ -11,6 +11,7 @@ from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial
 from relay.evaluator import PROGRAMS_MAX, CelEvaluator
+from relay.recent import RecentBlobs
 from schemas.codec import address, canonical
 from schemas.collectors import Blanks, Program
 from schemas.content import blobs
@@ -19,6 +20,8 @@ from schemas.content.sealing import SealingKey
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
+
+PLAIN_BYTES_MAX = 4 * 1024 * 1024
 
 
 class ObjectRefused(ValueError):
@@ -41,6 +44,8 @@ class CleanObjects:
     _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
         default_factory=dict
     )
+    # What was cleaned in this translation, so that it is not cleaned again for its blob.
+    _plain: RecentBlobs = field(default_factory=lambda: RecentBlobs(PLAIN_BYTES_MAX))
     _evaluator: CelEvaluator = field(default_factory=CelEvaluator)
     # What blank rows of programs are made of.
     _blanks: dict[ObjectKey, tuple[Reference, dict[Program, Blanks]]] = field(default_factory=dict)
@@ -53,14 +58,20 @@ class CleanObjects:
         self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
     ) -> Reference:
         """Where the object's clean bytes lie as this kind of blob; raises ObjectRefused."""
-        known, transforms = self._known.get(key), self.transforms.of(key)
-        fresh = known is not None and known[0] is obj and known[1] == transforms
-        if known is not None and fresh and known[2].kind == kind:
-            return known[2]
+        known = self._reference(key, obj, kind)
+        if known is not None:
+            return known
         plain = self._bytes(key, obj)
         reference = Reference(kind, address(kind, plain), len(plain))
-        self._known[key] = (obj, transforms, reference)
+        self._plain.put(reference.address, plain)
+        self._known[key] = (obj, self.transforms.of(key), reference)
         return reference
+
+    def _reference(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> Reference | None:
+        """Where the object was found to lie, if it is what it was then."""
+        known = self._known.get(key)
+        fresh = known is not None and known[0] is obj and known[1] == self.transforms.of(key)
+        return known[2] if known is not None and fresh and known[2].kind == kind else None
 
     def blob(
         self,
@@ -70,7 +81,9 @@ class CleanObjects:
         sealed_under: SealingKey | None = None,
     ) -> StoredBlob:
         """The blob itself; raises ObjectRefused."""
-        plain = self._bytes(key, obj)
+        known = self._reference(key, obj, kind)
+        plain = self._plain.pop(known.address) if known is not None else None
+        plain = self._bytes(key, obj) if plain is None else plain
         return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
 
     def blanks(
@@ -86,6 +99,10 @@ class CleanObjects:
             said |= {program: self._evaluator.blanks(program, plain) for program in news}
             self._blanks[key] = (reference, said)
         return {program: said[program] for program in programs}
+
+    def translated(self) -> None:
+        """Nobody asks soon for what was cleaned."""
+        self._plain.clear()
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)

@@ -267,6 +267,7 @@ class Placements:
                 self._keys_of(self.source(name).key),
             ),
         )
+        self._cleaned.translated()
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         news = translation.unsent or not self._is_wanted(translation, name)
         if translation.draft is None and not news:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from secrets import token_hex
@@ -17,7 +17,7 @@ from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
 from relay.objects.policies import PolicyUnknown, policies_of
-from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
+from relay.objects.serving import DEFINITIONS, NAMESPACES, NO_KIND, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
 from schemas.content.manifests import LoadedObject
@@ -66,14 +66,55 @@ async def complete(
 
     Raises BadManifests with all that is wrong, by file and line.
     """
+    wishes, faults = await _complete(session, loaded, namespace)
+    if faults:
+        raise BadManifests(list(map(str, faults)))
+    return wishes
+
+
+async def judge(
+    session: Session,
+    loaded: Sequence[LoadedObject],
+    namespace: str | None,
+    unread: Sequence[str] = (),
+) -> list[Change]:
+    """What each object would do, nothing written, in an order in which they can be applied.
+
+    Raises BadManifests with all that is wrong, by file and line: also what is `unread`, and what
+    the spaces refuse.
+    """
+    wishes, faults = await _complete(session, loaded, namespace)
+    prerequisites = _Prerequisites.by(wishes, unread=bool(unread))
+    changes, refused = await _judge(session, wishes, prerequisites)
+    if unread or faults or refused:
+        places = {f"{one.origin}:{one.line}": at for at, one in enumerate(loaded)}
+        found = sorted([*faults, *refused], key=lambda fault: places[fault.place])
+        raise BadManifests([*unread, *map(str, found)])
+    return changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What is wrong with the object at a place."""
+
+    place: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.said}"
+
+
+async def _complete(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> tuple[list[Wish], list[_Fault]]:
     definitions = await session.workloads.list(CRD_GROUP, "customresourcedefinitions")
     kinds = ResourceKinds([*definitions.objects, *(one.object for one in loaded)])
     wishes: list[Wish] = []
-    faults: list[str] = []
+    faults: list[_Fault] = []
     for one in loaded:
         place = f"{one.origin}:{one.line}"
         found = [*_faults(one.object), *_wrong_namespace(kinds, one.object, namespace)]
-        faults += [f"{place}: {fault}" for fault in found]
+        faults += [_Fault(place, said) for said in found]
         if found:
             continue
         wish = _wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place)
@@ -81,26 +122,21 @@ async def complete(
         try:
             policies_of(wish.key, wish.object)
         except PolicyUnknown as error:
-            faults.append(f"{place}: {error}")
-    if faults:
-        raise BadManifests(faults)
-    return sorted(wishes, key=_order)
+            faults.append(_refusal(wish, str(error)))
+    return sorted(wishes, key=_order), faults
 
 
-async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
-    """What each wish would do, nothing written; raises BadManifests with all that is refused.
-
-    The kinds and Namespaces that the batch itself brings count as there.
-    """
-    listed = list(wishes)
-    prerequisites = _Prerequisites.by(listed)
+async def _judge(
+    session: Session, wishes: Sequence[Wish], prerequisites: _Prerequisites
+) -> tuple[list[Change], list[_Fault]]:
+    """What each wish would do, and what is refused."""
     changes: list[Change] = []
-    by_key = {wish.key: wish for wish in listed}
+    by_key = {wish.key: wish for wish in wishes}
     wished = {key: wish.object for key, wish in by_key.items()}
     refused = await circles(session.workloads, wished)
     refused += await second_rollouts(session.workloads, wished)
-    faults = [f"{by_key[key].place}: {by_key[key].title}: {said}" for key, said in refused]
-    for wish in listed:
+    faults = [_refusal(by_key[key], said) for key, said in refused]
+    for wish in wishes:
         space = session.space_for(wish.key)
         try:
             before = await space.get(wish.key)
@@ -111,32 +147,37 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
                     raise
                 after = prerequisites.judged(wish)
         except (SpaceError, Refused) as error:
-            said = error.message.removeprefix(f"{wish.key}: ")
-            faults.append(f"{wish.place}: {wish.title}: {said}")
+            faults.append(_refusal(wish, error.message.removeprefix(f"{wish.key}: ")))
         else:
             changes.append(Change(wish, before, after))
-    if faults:
-        raise BadManifests(faults)
-    return changes
+    return changes, faults
+
+
+def _refusal(wish: Wish, said: str) -> _Fault:
+    return _Fault(wish.place, f"{wish.title}: {said}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Prerequisites:
-    """What a batch brings that others of it lean on; it is not there yet when they are judged."""
+    """What a batch brings that others of it lean on; it is not there yet when they are judged.
+
+    What is `unread` of it may bring any Namespace.
+    """
 
     serving: Serving
     namespaces: frozenset[str]
+    unread: bool
 
     @staticmethod
-    def by(wishes: Sequence[Wish]) -> _Prerequisites:
+    def by(wishes: Sequence[Wish], *, unread: bool) -> _Prerequisites:
         namespaces = {wish.key.name for wish in wishes if _kind_of(wish) == NAMESPACES}
         definitions = [wish.object for wish in wishes if _kind_of(wish) == DEFINITIONS]
-        return _Prerequisites(Serving().extended_by(definitions), frozenset(namespaces))
+        return _Prerequisites(Serving().extended_by(definitions), frozenset(namespaces), unread)
 
     def mends(self, wish: Wish, error: SpaceError) -> bool:
         """Whether what the space lacks or says otherwise comes with the batch."""
-        if error.reason == NOT_FOUND and wish.key.namespace in self.namespaces:
-            return True
+        if error.reason == NOT_FOUND and NO_KIND not in error.message:
+            return self.unread or wish.key.namespace in self.namespaces
         return error.reason in (NOT_FOUND, INVALID) and self.serving.brings(wish.object)
 
     def judged(self, wish: Wish) -> Object:

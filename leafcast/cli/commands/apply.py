@@ -10,8 +10,8 @@ from typing import Literal
 
 import click
 
-from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import Change, complete, held_together, judge, make
+from leafcast.ask.session import NotRunning, Session
+from leafcast.cli.apply.batch import Change, held_together, judge, make
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
@@ -31,6 +31,7 @@ from schemas.objects import ObjectKey
 
 DryRun = Literal["none", "client", "server"]
 Output = Literal["yaml", "json", "name"]
+_NOTHING = "nothing was applied; correct this, and apply again"
 _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
@@ -54,13 +55,23 @@ def apply(
     All of them are checked before anything is changed. Objects lie still at the centre: an
     EdgePlacement says which go where.
     """
+    unread: tuple[str, ...] = ()
     try:
-        loaded = load_files(files, recursive=recursive)
+        try:
+            loaded: Sequence[LoadedObject] = load_files(files, recursive=recursive)
+        except BadManifests as bad:
+            loaded, unread = bad.loaded, bad.faults
+            if not loaded:
+                raise
         refused = in_session(
-            data_dir, lambda session: apply_all(session, loaded, namespace, dry_run, output)
+            data_dir, lambda session: apply_all(session, loaded, namespace, dry_run, output, unread)
         )
     except BadManifests as error:
-        refuse([*error.faults, "nothing was applied; correct this, and apply again"])
+        refuse([*error.faults, _NOTHING])
+    except NotRunning:
+        if not unread:
+            raise
+        refuse([*unread, _NOTHING])
     if refused:
         raise click.exceptions.Exit(1)
 
@@ -71,12 +82,14 @@ async def apply_all(
     namespace: str | None,
     dry_run: DryRun = "none",
     output: Output | None = None,
+    unread: Sequence[str] = (),
 ) -> int:
     """Apply the objects and tell what came of each; how many the space refused after all.
 
-    Raises BadManifests, nothing being changed, if anything of the batch cannot be applied.
+    Raises BadManifests, nothing being changed, if anything of the batch cannot be applied: with all
+    that is wrong, also what was `unread`.
     """
-    changes = await judge(session, await complete(session, loaded, namespace))
+    changes = await judge(session, loaded, namespace, unread)
     between: Callable[[], Awaitable[None]] = _at_once
     async with AsyncExitStack() as stack:
         if dry_run == "none":

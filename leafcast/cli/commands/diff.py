@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import Change, complete, judge
+from leafcast.cli.apply.batch import Change, judge
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import files_options, load_files, namespace_option
 from leafcast.cli.session_calls import in_session
@@ -46,7 +46,7 @@ async def differences(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
 ) -> list[str]:
     """The lines of the diff, none if nothing would change; raises BadManifests, SpaceError."""
-    changes = await judge(session, await complete(session, loaded, namespace))
+    changes = await judge(session, loaded, namespace)
     changed = (change for change in changes if change.verb != "unchanged")
     return [line for change in changed for line in _difference(change)]
 

@@ -13,7 +13,7 @@ import click
 from leafcast.ask.plan_changes import Written
 from leafcast.ask.plans import PlannedChange, planned
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import complete, judge
+from leafcast.cli.apply.batch import judge
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.commands.delete import Request, doomed_by
 from leafcast.cli.live_copies import LiveCopies
@@ -88,7 +88,7 @@ async def _application(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
 ) -> _Intent:
     """What `apply` would write; raises BadManifests with all that is wrong."""
-    changes = await judge(session, await complete(session, loaded, namespace))
+    changes = await judge(session, loaded, namespace)
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
     verbs = {change.wish.title: change.verb for change in changes}
     named = list(dict.fromkeys(change.wish.key for change in changes))

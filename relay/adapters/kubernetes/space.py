@@ -16,6 +16,7 @@ from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import Surroundings, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.spaces.refusals import as_space_errors
+from relay.objects.serving import NO_KIND
 from relay.objects.stored_object import admit
 from relay.ports import (
     AnotherSpace,
@@ -289,7 +290,7 @@ class KubernetesSpace:
         version = str(obj["apiVersion"]).rpartition("/")[2]
         kind = await self._discovery.find_type(group, version, obj["kind"])
         if kind is None:
-            said = f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"'
+            said = f'{NO_KIND} "{obj["kind"]}" in version "{obj["apiVersion"]}"'
             raise SpaceError(refusals.NOT_FOUND, f"{said}: ensure CRDs are installed first")
         return kind
 

@@ -69,6 +69,27 @@ _NO_PROXY = "failed to connect to proxy"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
+class LinkNews:
+    """The link's trouble and its cause, judged again only once the log says more.
+
+    `trouble` and `cause` are what `trouble_of` and, while the parent is away, `cause_of` say.
+    """
+
+    def __init__(self) -> None:
+        self.trouble = ""
+        self.cause = ("", "")
+        self._read: list[str] = []
+
+    def look(self, log: list[str]) -> None:
+        """Take in what the server said last."""
+        # Lines that are the very ones of before are not compared letter by letter.
+        if log == self._read:
+            return
+        self._read = log
+        self.trouble = trouble_of(log)
+        self.cause = cause_of(log) if self.trouble == AWAY else ("", "")
+
+
 def trouble_of(log: Sequence[str]) -> str:
     """What was said last about the link; "" if it is open."""
     trouble = ""
