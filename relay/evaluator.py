@@ -73,6 +73,8 @@ class BoundProgram:
         self._loops = any(shape.deep or shape.joins for shape in self._shapes)
         self._values = ExpressionValues()
         self._largest = self._size = 0
+        # Items and bytes that were not too much.
+        self._admitted = (-1, -1)
         self._reachable = True
         self._closed = set[int]()
         self._told = dict[tuple[int, bool], BlankValue]()
@@ -164,9 +166,16 @@ class BoundProgram:
             said = codec.unpack(seen.status, OBJECT_MAX_BYTES)
             returned = {"status": said} if self._program.source is None else said
         largest = max(self._largest, largest_in([returned]) if self._loops else 0)
-        for shape in self._shapes:
-            shape.check(largest, self._size + len(seen.status or b""))
+        self._admit(largest, self._size + len(seen.status or b""))
         return narrowed(returned, self._paths.get("returned", ()))
+
+    def _admit(self, largest: int, size: int) -> None:
+        """Refuse what may cost too much, and is more than was admitted; raises TooCostly."""
+        items, bytes_in_all = self._admitted
+        if largest > items or size > bytes_in_all:
+            for shape in self._shapes:
+                shape.check(largest, size)
+            self._admitted = (largest, size)
 
     def _put(self, seen: Seen, returned: object) -> None:
         self._reachable = seen.reachable

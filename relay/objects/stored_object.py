@@ -178,10 +178,10 @@ def with_status(
     key: ObjectKey, held: StoredObject, revision: int, status: Mapping[str, Any]
 ) -> StoredObject:
     """The object with another status and nothing else changed; `held` itself if it is the same."""
-    if same(held.object.get("status"), status):
-        return held
     # The rest was read from canonical bytes before.
-    said = _canonical(key, {"status": status})
+    said, before = _canonical(key, {"status": status}), held.object.get("status")
+    if before == said["status"] and same(before, status):
+        return held
     changed = dict(sorted({**held.object, **said}.items()))
     check_size(key, len(codec.pack(changed)), OBJECT_MAX_BYTES)
     return replace(held, object=changed, born=held.born or revision)

@@ -8,7 +8,7 @@ from typing import Any
 
 from relay.core.destination.judging import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
-from relay.objects.health import assess, terminating
+from relay.objects.health import assess
 from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
 from relay.syncer.ownership import Hold, hold_of
@@ -53,7 +53,7 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> Sight:
         health=health,
         reason=reason,
         status=None if status is None else codec.canonical(status),
-        ending=bool(terminating(obj)),
+        ending=bool(obj["metadata"].get("deletionTimestamp")),
     )
 
 

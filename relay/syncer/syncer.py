@@ -429,13 +429,18 @@ class Syncer:
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
+        others_alone = True
         if done and wanted:
+            doubted = self._drift.doubts(key)
             later = await self._drift.judge(obj, sight, done, wanted)
             if later:
                 self._errors[key] = later
-            self._reconsider(key)
-        else:
+            # Of one that is as it was applied, and was so before, nothing else is to be decided.
+            others_alone = not (doubted or self._drift.doubts(key))
+        if others_alone:
             self._reconsider_others(key)
+        else:
+            self._reconsider(key)
         if obj is None:
             # Whatever it was in the way of can be done now.
             self._retry(key)

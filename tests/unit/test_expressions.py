@@ -364,3 +364,16 @@ def test_what_is_not_of_the_status_alone_is_evaluated_for_each(text):
         seen = Seen(f"s-{at}", codec.canonical(STATUS), reachable=bool(at))
         groups.add(bound.outcome(seen).group)
     assert len(groups) == 2
+
+
+def test_what_grew_is_refused_also_after_less_was_admitted():
+    said = Expression("n", "returned.status.items.map(i, returned.status.items).size()")
+    bound = CelEvaluator().bind(Program("p", select=(said,)), codec.canonical(WEB))
+
+    def tried(items):
+        return bound.outcome(Seen("s", codec.canonical({"items": list(range(items))})))
+
+    few, many = tried(3), tried(5_000)
+    assert few.kept
+    assert [why for _, why in many.failed if why.startswith("too costly")]
+    assert tried(2).kept

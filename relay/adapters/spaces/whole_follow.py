@@ -153,8 +153,9 @@ class _Follower:
     def _of_interest(self, change: Change) -> Change | None:
         """The change as its interests see it; None if it is of no interest."""
         said: Change | None = None
+        position = number_of(change.revision)
         for interest, since in self._since.items():
-            if not _is_of(interest, change.key) or number_of(change.revision) <= since:
+            if position <= since or not _is_of(interest, change.key):
                 continue
             if interest.selector is None:
                 return change
@@ -216,7 +217,7 @@ def _key_in(interest: Interest, obj: Object) -> ObjectKey:
 def _is_of(interest: Interest, key: ObjectKey) -> bool:
     if interest.namespace not in ("", key.namespace):
         return False
-    return interest.group_resource == key.group_resource
+    return interest.resource == key.resource and interest.group == key.group
 
 
 def _takes(interest: Interest, key: ObjectKey, obj: Object) -> bool:

@@ -22,6 +22,7 @@ from relay.core.collecting.ports import (
     Standing,
     Surroundings,
 )
+from relay.core.collecting.tables import TableAlgebra
 from relay.core.collecting.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.opening import Opening
@@ -417,10 +418,12 @@ class CollectingRoom:
                 sources.setdefault(place, {})[collecting.key] = blank if plain is None else plain
         self._content.end(_OBJECTS + key)
         former, placement.items, placement.by_object = placement.items, {}, {}
+        tables = {program: TableAlgebra(program) for _, program in sources}
         for (obj, program), objects in sources.items():
             item = former.get((obj, program.id))
             if item is None or not item.is_over(objects):
-                item = Item(key, obj, program, objects, self._around, self._evaluator)
+                algebra = tables[program]
+                item = Item(key, obj, program, objects, self._around, self._evaluator, algebra)
             placement.items[obj, item.id] = item
             for each in objects:
                 placement.by_object.setdefault(each, []).append(item)

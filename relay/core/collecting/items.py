@@ -66,13 +66,15 @@ class Item:
         sent: dict[ObjectKey, Sent],
         around: Surroundings,
         evaluator: Evaluator,
+        tables: TableAlgebra,
     ) -> None:
+        """`tables` is of the program, and of all its items."""
         self.key, self.program, self.id = key, program, program.id
         self._placement = placement
         self._sent = sent
         self._around = around
         self._evaluator = evaluator
-        self._tables = TableAlgebra(program)
+        self._tables = tables
         self._algebra: Algebra = AggregateAlgebra() if program.is_aggregate else self._tables
         self._tree: MergeTree[Share] = MergeTree(self._merge)
         self._stale: dict[str, None] = {}

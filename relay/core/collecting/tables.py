@@ -101,13 +101,18 @@ EMPTY = Table()
 
 
 class TableAlgebra:
-    """The merge of one program's tables: associative, commutative, with EMPTY as identity."""
+    """The merge of one program's tables: associative, commutative, with EMPTY as identity.
+
+    Of the objects of a destination most say the same: what was made or written last is kept.
+    """
 
     def __init__(self, program: Program) -> None:
         self._limit = max(program.limit, 1)
         self._fields: tuple[CombinedField, ...] = program.combined
         self._kinds = tuple(CELLS[item.type] for item in program.combined)
         self._selects = not program.combined
+        self._made: tuple[Outcome, bytes, Table] | None = None
+        self._wrote: tuple[Table, bytes] | None = None
 
     @property
     def empty(self) -> Table:
@@ -115,6 +120,12 @@ class TableAlgebra:
 
     def leaf(self, outcome: Outcome, who: bytes, place: bytes = b"") -> Table:
         """One destination's table; `place` tells its rows of several objects apart."""
+        made = self._made
+        if made is None or made[0] is not outcome or made[1] != who + place:
+            made = self._made = (outcome, who + place, self._leaf(outcome, who, place))
+        return made[2]
+
+    def _leaf(self, outcome: Outcome, who: bytes, place: bytes) -> Table:
         troubles = {
             (column, of_row): Trouble(column, of_row, who, text, 1)
             for of_row, listed in ((True, outcome.failed), (False, outcome.faults))
@@ -190,6 +201,11 @@ class TableAlgebra:
 
     def write(self, table: Table) -> bytes:
         """The table's bytes, with fewer rows if all find no room."""
+        if self._wrote is None or self._wrote[0] is not table:
+            self._wrote = (table, self._written(table))
+        return self._wrote[1]
+
+    def _written(self, table: Table) -> bytes:
         data = encode(self._said(table))
         rows = len(table.rows)
         while len(data) > TABLE_MAX_BYTES and rows:
