@@ -87,7 +87,7 @@ class InvitedNodes:
                     record.generation,
                     record.until_ms,
                     "nobody joined with it yet, and nobody can afterwards",
-                    f"join with it before, or make another: leafcast node add {path} --replace "
+                    f"join with it in time, or make another: leafcast node add {path} --replace "
                     f"--bundle; if it is not wanted: leafcast node remove {path} --force",
                     needed=False,
                     about=path,
