@@ -34,6 +34,7 @@ from schemas.identity import ContentHash, NodePath
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from schemas.selectors import LabelSelector
+from schemas.values import Value
 
 __all__ = [
     "NOT_FOUND",
@@ -441,8 +442,7 @@ class Listed:
     revision: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Value, frozen=True):
     """One change of an object: for `deleted`, `object` is its last state as far as known.
 
     An object that a selector takes no more counts as deleted for its interest.

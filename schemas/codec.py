@@ -28,6 +28,10 @@ DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
 _ORDERED = msgspec.json.Encoder(order="deterministic")
+_DECODED = msgspec.msgpack.Encoder(order="deterministic")
+_FLOATS = b"\xca\xcb"
+_OPENING = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
+"""With what maps and arrays begin."""
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -42,6 +46,17 @@ def canonical(value: object) -> bytes:
     except (_Unusual, UnicodeEncodeError):
         # Once more, by the rules and not by the exact types, and with the path of what is wrong.
         return pack(_plain(value, "", 0))
+
+
+def canonical_of_decoded(value: object) -> bytes:
+    """The same of what was decoded from bytes: JSON's own types need not be looked for in it."""
+    try:
+        said = _DECODED.encode(value)
+    except (TypeError, ValueError, ArithmeticError, RecursionError):
+        return canonical(value)
+    # Bytes of text may look like a float or like the begin of a map, and never the other way round.
+    plain = len(said.translate(None, _OPENING)) > len(said) - DEPTH_MAX
+    return said if plain and len(said.translate(None, _FLOATS)) == len(said) else canonical(value)
 
 
 def digest(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from relay.core.destination.judging import REASON_MAX_CHARACTERS
@@ -16,14 +15,14 @@ from relay.syncer.wish import MANAGER
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
+from schemas.values import Value
 from schemas.wire import replace
 
 END_CHARACTERS = 56
 _LEFT_OUT = " … "
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Value, frozen=True):
     """An object as last seen: whose it is, what we hold in it, how it does.
 
     `held` is a digest of the fields that we applied, if the object is `managed`: if it says who
@@ -52,7 +51,7 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> Sight:
         managed=hold is not None,
         health=health,
         reason=reason,
-        status=None if status is None else codec.canonical(status),
+        status=None if status is None else codec.canonical_of_decoded(status),
         ending=bool(obj["metadata"].get("deletionTimestamp")),
     )
 

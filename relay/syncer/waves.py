@@ -6,15 +6,15 @@ others no object waits for another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from schemas.objects import ObjectKey
 from schemas.order import FIRST_WAVE, wave_of
+from schemas.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Value, frozen=True):
     """An object that is not yet as it shall be: not applied, or not healthy; `left`: not gone."""
 
     placements: tuple[str, ...]
@@ -73,6 +73,11 @@ class Waves:
         former, before = self._standing.get(key), self._named.get(key, ())
         if former == standing and before == named:
             return []
+        if not (named or self._named):
+            # Where no object names a wave none waits for another.
+            self._stand(key, former, standing)
+            self._forget(former.placements if former is not None else ())
+            return []
         touched = {*named, *before}
         for each in (former, standing):
             touched.update(each.placements if each is not None else ())
@@ -82,9 +87,7 @@ class Waves:
         self._stand(key, former, standing)
         moved = [held for held, front in fronts if held.front != front]
         told = {other: None for held in moved for other in held.objects()}
-        for name in touched:
-            if self._placements[name].is_empty:
-                del self._placements[name]
+        self._forget(touched)
         told.pop(key, None)
         return list(told)
 
@@ -112,6 +115,12 @@ class Waves:
                     if name in it.placements and it.left == left
                 }
                 assert all(waves.values())
+
+    def _forget(self, placements: Iterable[str]) -> None:
+        """Keep nothing of placements of which no object waits, or names a wave."""
+        for name in placements:
+            if self._placements[name].is_empty:
+                del self._placements[name]
 
     def _of(self, name: str) -> _Placement:
         return self._placements.setdefault(name, _Placement())

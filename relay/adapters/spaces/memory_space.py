@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
@@ -31,12 +30,12 @@ from relay.ports import (
 from schemas.identity import random_id
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
+from schemas.values import Value
 
 DELETIONS_KEPT_SECONDS = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Value, frozen=True):
     """An object at a revision, or where it was deleted at some time."""
 
     stored: StoredObject
