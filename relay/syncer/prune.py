@@ -66,12 +66,13 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
         await _withdraw(space, done)
         return Left("it was there before" if not done.made else "")
     if done.key.group_resource in _HOLDING:
+        shared = done.key.name in BUILT_IN_NAMESPACES
+        if not shared and (why := await _content(space, done.key, ours)):
+            return Left(f"kept: {why}", for_now=True)
         live = await space.get(done.key)
-        if done.key.name in BUILT_IN_NAMESPACES or (live and not is_ours(live, done.key, tree)):
+        if shared or (live is not None and not is_ours(live, done.key, tree)):
             await _withdraw(space, done)
             return Left("kept: it is others', too")
-        if why := await _content(space, done.key, ours):
-            return Left(f"kept: {why}", for_now=True)
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:
