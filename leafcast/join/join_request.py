@@ -175,9 +175,10 @@ class JoinRequester:
             elif trouble_of(server.log) == NOT_LET_IN:
                 raise _unknown_tree(self._path, self._at)
             else:
-                why = await cause_at(self._urls, *cause_of(server.log), self._proxy)
+                cause, remedy = cause_of(server.log)
+                why = await cause_at(self._urls, cause, remedy, self._proxy)
                 self._tell(
-                    _NOT_REACHED,
+                    _NOT_REACHED + cause,
                     f"the tree is not reached{why or ' at ' + self._at}; trying again",
                 )
             await self._clock.sleep(pause)

@@ -22,11 +22,11 @@ from tests.simulation.world import LawBroken
 
 ROOT = Path(__file__).resolve().parents[2]
 SWARM = {
-    "tiny": (400, 100),
-    "small": (200, 50),
-    "wide": (30, 10),
+    "tiny": (200, 50),
+    "small": (100, 25),
+    "wide": (15, 5),
     "deep": (6, 6),
-    "rolling": (320, 80),
+    "rolling": (160, 40),
 }
 """Per size how many seeds, and how many of them a test."""
 CHUNKS = [
