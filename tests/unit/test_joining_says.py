@@ -2,15 +2,18 @@
 
 import asyncio
 
+import pytest
 from click.testing import CliRunner
 
 from leafcast.cli.commands.join import join, say_plainly
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinFailed
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.link_trouble import NO_WEBSOCKET
 from relay.adapters.server.upgrade_probe import cause_at
 from schemas.identity import NodePath, TreeId, random_id
 from schemas.tokens import Token
+from tests.awaiting import eventually
 
 TREE, PATH = TreeId(random_id(b"t" * 16)), NodePath.parse("/region-1/store-7")
 
@@ -29,6 +32,29 @@ async def test_the_status_of_a_proxy_cannot_steer_the_terminal(capsys):
     shown = capsys.readouterr().out
     assert "(403 ]0;owned[2JNot here)" in shown
     assert shown.rstrip("\n").isprintable()
+
+
+@pytest.mark.nats
+async def test_another_cause_for_which_the_tree_is_not_reached_is_said_too(tmp_path):
+    refuses, said = asyncio.Event(), []
+
+    async def answer(reader, writer):
+        if refuses.is_set():
+            await reader.readline()
+            writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        at = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/web"
+        token = Token(b"s" * 16, TREE, b"p" * 16, PATH)
+        one = JoinRequester((at,), token, PATH, tmp_path, SystemClock(), SystemDice(), said.append)
+        asking = asyncio.create_task(one.run())
+        await eventually(lambda: said, "nothing is said of a link that ends")
+        refuses.set()
+        await eventually(lambda: "403 Forbidden" in said[-1], lambda: str(said))
+        asking.cancel()
+        await asyncio.wait([asking])
 
 
 def test_a_folder_that_is_named_from_here_is_the_same_for_the_server(tmp_path, monkeypatch):
