@@ -10,7 +10,6 @@ from controllers.core.ledger.moving import move_fault, node_in, nodes_below
 from controllers.issuing import Issuer
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source
-from schemas.wire import replace
 
 NewNkey = Callable[[bytes], tuple[str, str]]
 """Entropy (32 bytes) to (seed, public nkey)."""
@@ -141,8 +140,7 @@ def node_record(issuer: Issuer, path: NodePath) -> NodeRecord | None:
 
 def _draft(tree: TreeId, path: NodePath, nkey: str, until_ms: int) -> Draft:
     source = _source(tree, path)
-    record = NodeRecord(source, generation=0, term="", trace="", path=path, nkey=nkey)
-    return Draft("node", replace(record, until_ms=until_ms))
+    return Draft("node", NodeRecord(source, 0, "", "", path, nkey, until_ms))
 
 
 def _source(tree: TreeId, path: NodePath) -> Source:

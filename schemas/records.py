@@ -236,6 +236,10 @@ class NodeRecord(Record, frozen=True):
     # Unless a session with this key began by then (ms since 1970) none may; 0 is for ever.
     until_ms: Natural = 0
 
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether nobody can come with this key any more who did not before."""
+        return 0 < self.until_ms < now_ms
+
 
 class KeyGrant(WireRecord, frozen=True):
     """A key (ed25519, 32 bytes), what it may sign, and for which generations; empty is any."""

@@ -82,6 +82,29 @@ async def ask_nodes(
     return found
 
 
+async def ask_all_signed(
+    asks: CentreAsks, paths: Iterable[NodePath], verb: str, arguments: Mapping[str, str]
+) -> dict[NodePath, AskFault]:
+    """Ask all of them the same; why not, of those that gave no answer of their own.
+
+    Raises BusBroken in a group.
+    """
+    failed: dict[NodePath, AskFault] = {}
+    limit = asyncio.Semaphore(ASKED_AT_ONCE)
+
+    async def ask(path: NodePath) -> None:
+        async with limit:
+            try:
+                await asks.ask_signed(path, verb, arguments)
+            except AskFailed as fault:
+                failed[path] = fault.fault
+
+    async with asyncio.TaskGroup() as group:
+        for path in paths:
+            group.create_task(ask(path))
+    return failed
+
+
 def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
     """What of a `node` answer is as it should be: who gives it may be anyone; else BadAnswer.
 

@@ -291,7 +291,7 @@ def _word(tree: LocalTree, path: NodePath, word: str) -> str:
 def _is_expired(tree: LocalTree, path: NodePath, state: str, now_ms: int) -> bool:
     """Whether nobody came with the bundle of a node in time, by its parent's word."""
     record, absent = _record(tree, path), (NEVER_JOINED, "unreachable", "stopped")
-    return record is not None and 0 < record.until_ms < now_ms and state in absent
+    return record is not None and record.is_expired(now_ms) and state in absent
 
 
 def _record(tree: LocalTree, path: NodePath) -> NodeRecord | None:

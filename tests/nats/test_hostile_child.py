@@ -87,11 +87,10 @@ async def liar_at(tree, path):
         yield Liar(client, path)
 
 
-def is_exactly(count, generation, expected):
+def is_exactly(count, generation, states, arms):
     """Whether it is exact, of this generation, and has these states and arms."""
-    found = count.summary.states, count.summary.arms
-    exact = (count.exact, count.generation) == (True, generation)
-    return exact and found == (expected.states, expected.arms)
+    found = count.exact, count.generation, count.summary.states, count.summary.arms
+    return found == (True, generation, states, arms)
 
 
 async def test_invented_arms_freeze_no_count(tmp_path):
@@ -111,14 +110,10 @@ async def test_invented_arms_freeze_no_count(tmp_path):
                 await honest.driver.until(lambda core, g=generation: at_least(core, key, g))
                 said = Summary({"synced": 1}, {"healthy": 1}, INVENTED)
                 await liar.report(key, generation, said, revision=generation)
-                expected = Summary(
-                    {"pending": 1, "synced": 1},
-                    {},
-                    {ARM_OLDER: 1, ARM_OTHER: ARMS_MAX},
-                )
+                states, arms = {"pending": 1, "synced": 1}, {ARM_OLDER: 1, ARM_OTHER: ARMS_MAX}
                 for node in (region.driver, tree.centre):
                     async with asyncio.timeout(20):
-                        while not is_exactly(node.node.count(key), generation, expected):
+                        while not is_exactly(node.node.count(key), generation, states, arms):
                             await liar.progress(await liar.greet())
                             await asyncio.sleep(0.1)
 

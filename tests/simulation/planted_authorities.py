@@ -10,8 +10,19 @@ from leafcast.local.credentials.authorities import Authorities
 from tests.simulation.authorities import Decide, Steps, honest
 
 
-def _deaf(heeds: Callable[[Step], bool]) -> Decide:
-    """Waits for nobody after some steps."""
+def _always(_step: Step) -> bool:
+    return True
+
+
+def _as_it_is(_found: Authorities, step: Step) -> Step:
+    return step
+
+
+def _altered(
+    heeds: Callable[[Step], bool] = _always,
+    alter: Callable[[Authorities, Step], Step] = _as_it_is,
+) -> Decide:
+    """The steps in another form, and whom some of them lack not waited for."""
 
     def decide(found: Authorities, force: bool) -> Steps:
         steps = honest(found, force)
@@ -22,7 +33,7 @@ def _deaf(heeds: Callable[[Step], bool]) -> Decide:
             except StopIteration as end:
                 doing: tuple[str, Lacking] = end.value
                 return doing
-            lacking = yield step
+            lacking = yield alter(found, step)
             lacking = lacking if heeds(step) else {}
 
     return decide
@@ -32,26 +43,16 @@ def _of_both(step: Step) -> bool:
     return isinstance(step, Tell) and step.authorities.count(END) > 1
 
 
-def new_one_alone(found: Authorities, force: bool) -> Steps:
+def _new_one_alone(found: Authorities, step: Step) -> Step:
     """All are told to believe the new authority alone, while servers show the former one."""
-    steps = honest(found, force)
-    lacking: Lacking | None = None
-    while True:
-        try:
-            step = next(steps) if lacking is None else steps.send(lacking)
-        except StopIteration as end:
-            doing: tuple[str, Lacking] = end.value
-            return doing
-        if _of_both(step):
-            step = Tell(found.coming)
-        lacking = yield step
+    return Tell(found.coming) if _of_both(step) else step
 
 
 PLANTED: dict[str, Decide] = {
-    "the new one signs before all believe it": _deaf(lambda step: not _of_both(step)),
-    "the former one is left while servers show it": _deaf(lambda it: not isinstance(it, Renew)),
-    "it ends while some believe the former one": _deaf(
+    "the new one signs before all believe it": _altered(lambda step: not _of_both(step)),
+    "the former one is left while servers show it": _altered(lambda it: not isinstance(it, Renew)),
+    "it ends while some believe the former one": _altered(
         lambda step: not isinstance(step, Tell) or _of_both(step)
     ),
-    "the new one is believed alone at once": new_one_alone,
+    "the new one is believed alone at once": _altered(alter=_new_one_alone),
 }

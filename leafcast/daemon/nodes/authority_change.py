@@ -15,6 +15,7 @@ from typing import Any
 from controllers.nodes import node_record, nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
+from leafcast.ask.remote import ask_all_signed
 from leafcast.daemon.nodes.authority_steps import (
     DONE,
     End,
@@ -35,13 +36,11 @@ from leafcast.local.credentials.authorities import (
 )
 from leafcast.local.credentials.certificates import IssuedCertificates
 from relay.adapters.server.process import ServerFailed
-from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
 from schemas.asks import CERTIFY, AskFault
 from schemas.identity import NodePath
 
 LOOK_SECONDS = 60.0
-ASKED_AT_ONCE = 32
 
 Json = dict[str, Any]
 
@@ -139,28 +138,17 @@ class AuthorityChange:
 
     async def _tell(self, authorities: str) -> Lacking:
         """Have all nodes believe these; why not, of those that may still come back without it."""
-        limit, lacking = asyncio.Semaphore(ASKED_AT_ONCE), Lacking()
-
-        async def tell(path: NodePath) -> None:
-            async with limit:
-                try:
-                    said = {"certificate": "", "authority": authorities}
-                    await self._asks.ask_signed(path, CERTIFY, said)
-                    self._told[path] = authorities
-                except AskFailed as failed:
-                    if self._may_come(path, failed.fault):
-                        lacking[str(path)] = failed.fault.message
-
-        async with asyncio.TaskGroup() as group:
-            for path in self._concerned():
-                if self._told.get(path) != authorities:
-                    group.create_task(tell(path))
-        return dict(sorted(lacking.items()))
+        untold = [path for path in self._concerned() if self._told.get(path) != authorities]
+        said = {"certificate": "", "authority": authorities}
+        failed = await ask_all_signed(self._asks, untold, CERTIFY, said)
+        self._told |= {path: authorities for path in untold if path not in failed}
+        awaited = ((path, fault) for path, fault in failed.items() if self._may_come(path, fault))
+        return dict(sorted((str(path), fault.message) for path, fault in awaited))
 
     def _may_come(self, path: NodePath, fault: AskFault) -> bool:
         """Whether it may come back as it is: not if its bundle expired and nobody came with it."""
         record = node_record(self._tree.issuer(), path)
-        expired = record is not None and 0 < record.until_ms < self._clock.now().wall_ms
+        expired = record is not None and record.is_expired(self._clock.now().wall_ms)
         return not (expired and fault.reason == "Unreachable" and not fault.since_ms)
 
     def _concerned(self) -> list[NodePath]:

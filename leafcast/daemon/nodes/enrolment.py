@@ -310,7 +310,7 @@ class Enrolment:
         """What a new bundle would do to a node in this state."""
         if state == NEVER_JOINED:
             record = self.record(path)
-            if record is not None and 0 < record.until_ms < self._clock.now().wall_ms:
+            if record is not None and record.is_expired(self._clock.now().wall_ms):
                 return "nobody has joined with the one made earlier, which expired"
             return "it has never joined: only the bundle made earlier would be void"
         below = nodes_below(self._tree.issuer().records, path)

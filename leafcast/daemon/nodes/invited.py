@@ -7,24 +7,20 @@ lets it in, too.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 
 from controllers.nodes import awaited_nodes, enrol_nodes, node_record
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks
-from leafcast.ask.remote import IN_SESSION
+from leafcast.ask.remote import IN_SESSION, ask_all_signed
 from leafcast.daemon.nodes.enrolment import States, Tree
 from leafcast.doctor.findings import Expiry
-from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE
 from schemas.identity import NodePath
-from schemas.records import NodeRecord
 
 LOOK_SECONDS = 60.0
-ASKED_AT_ONCE = 32
 
 log = logging.getLogger("leafcast")
 
@@ -53,26 +49,17 @@ class InvitedNodes:
         One that is up by its parent's word may still be there by a former key: its signature shows
         that it has the one of its record.
         """
-        awaited, came = awaited_nodes(self._tree.issuer()), list[NodeRecord]()
+        awaited = awaited_nodes(self._tree.issuer())
         if not awaited:
             return []
-        limit = asyncio.Semaphore(ASKED_AT_ONCE)
         states = {form["path"]: form["state"] for form in (await self._states.tree())["nodes"]}
-
-        async def ask(record: NodeRecord) -> None:
-            async with limit:
-                try:
-                    await self._asks.ask_signed(record.path, NODE, {})
-                    came.append(record)
-                except AskFailed as failed:
-                    log.debug("%s does not say that it came: %s", record.path, failed)
-
-        async with asyncio.TaskGroup() as group:
-            for record in awaited:
-                if states.get(str(record.path)) in IN_SESSION:
-                    group.create_task(ask(record))
+        there = [it for it in awaited if states.get(str(it.path)) in IN_SESSION]
+        failed = await ask_all_signed(self._asks, [it.path for it in there], NODE, {})
+        for path, fault in failed.items():
+            log.debug("%s does not say that it came: %s", path, fault.message)
         issuer = self._tree.issuer()
         # It may have got another key meanwhile.
+        came = [it for it in there if it.path not in failed]
         same = [it for it in came if node_record(issuer, it.path) == it]
         await enrol_nodes(issuer, {it.path: it.nkey for it in same})
         return sorted(it.path for it in same)

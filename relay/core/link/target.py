@@ -48,14 +48,10 @@ class Targets:
         key = record.key
         if key == KEYS_KEY:
             return Wish.FULL
-        if record.kind == "delta":
-            concerned = record.opaque or self._audience.expected(key, child) > 0
-            if concerned and record.full:
-                return Wish.FULL
-            return Wish.NOTHING if has is Wish.NOTHING else Wish.HEAD
-        if record.kind == "location":
-            # Who ever got it holds it as long as it is in force, and is to hold the newest.
-            concerned = has is Wish.FULL or self._audience.expected(key, child) > 0
+        if record.kind in ("delta", "location"):
+            # Who ever got a Location holds it as long as it is in force, and is to hold the newest.
+            kept = record.kind == "location" and has is Wish.FULL
+            concerned = kept or record.opaque or self._audience.expected(key, child) > 0
             if concerned and record.full:
                 return Wish.FULL
             return Wish.NOTHING if has is Wish.NOTHING else Wish.HEAD

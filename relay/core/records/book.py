@@ -56,7 +56,7 @@ class RecordBook:
         return [self.by_key[key] for key in self._deltas]
 
     def is_location(self, key: MailKey) -> bool:
-        return key in self.by_key and self.by_key[key].kind == "location"
+        return key in self._locations
 
     def through(self, child: str) -> Iterable[MailKey]:
         """The profiles and nodes that are passed on to a child."""

@@ -85,7 +85,7 @@ class Judgement:
 
 
 @dataclass(slots=True)
-class Judged:
+class Baseline:
     """A snapshot that all records were judged by, and whose standing the next may change.
 
     All others stand as they stood, unless it lists them otherwise.
@@ -124,7 +124,7 @@ class SnapshotJudge:
         # Under the snapshot that was reached.
         self.standings = Standings()
         # The newest snapshot that all was judged by: the next one is compared with it.
-        self._judged: Judged | None = None
+        self._baseline: Baseline | None = None
         self._candidate: Judgement | None = None
         self._newest: Judgement | None = None
         self._view: SnapshotView | None = None
@@ -232,7 +232,7 @@ class SnapshotJudge:
         missing: dict[Reference, None] = {}
         for judgement in self._under_way():
             if judgement.standings is None:
-                if judgement.reading.earlier not in (None, self._reading_judged):
+                if judgement.reading.earlier not in (None, self._compared_with):
                     judgement.reading = self._read(judgement.snapshot)
                 lacking = judgement.reading.missing()
                 missing |= dict.fromkeys(lacking)
@@ -274,8 +274,8 @@ class SnapshotJudge:
 
     def accepted(self, record: Accepted) -> None:
         """A record came into force in place of the one that was judged."""
-        if self._judged is not None:
-            self._judged.taken[record.key] = None
+        if self._baseline is not None:
+            self._baseline.taken[record.key] = None
         for standings in self._all_standings():
             standings.orphaned.pop(record.key, None)
             standings.outdated.pop(record.key, None)
@@ -313,14 +313,14 @@ class SnapshotJudge:
             self._candidate = judgement
 
     def _read(self, snapshot: VerifiedSnapshot) -> SnapshotReading:
-        earlier = self._reading_judged
+        earlier = self._compared_with
         if earlier is not None and earlier.record.generation > snapshot.generation:
             earlier = None
         return SnapshotReading(snapshot.record, self._interest(), self._nodes, earlier)
 
     @property
-    def _reading_judged(self) -> WholeReading | None:
-        return self._judged.reading if self._judged is not None else None
+    def _compared_with(self) -> WholeReading | None:
+        return self._baseline.reading if self._baseline is not None else None
 
     def _under_way(self) -> Iterator[Judgement]:
         if self._candidate is not None:
@@ -336,7 +336,7 @@ class SnapshotJudge:
 
     def _judge(self, judgement: Judgement) -> Standings:
         """Judge what may stand otherwise than by the snapshot before: else it stands as it did."""
-        earlier, reading = self._judged, judgement.reading
+        earlier, reading = self._baseline, judgement.reading
         view = SnapshotView(reading.record, self._nodes)
         suspects: Iterable[MailKey] = self._held
         if earlier is not None and reading.earlier is not None:
@@ -350,7 +350,7 @@ class SnapshotJudge:
         if earlier is None or view.generation >= earlier.reading.record.generation:
             # Who is not looked at was covered by the earlier one.
             newer = tuple(it.key for it in found if it.generation > view.generation)
-            self._judged = Judged(reading.whole(), standings, newer)
+            self._baseline = Baseline(reading.whole(), standings, newer)
         return standings
 
     def _standings(self, records: Iterable[Accepted], view: SnapshotView) -> Standings:
@@ -385,18 +385,18 @@ class SnapshotJudge:
 
     def _forget_nodes(self) -> None:
         """Keep of what was read what the reached snapshot needs: all was judged by it last."""
-        if self._judged is not None:
-            addresses = self._judged.reading.addresses
+        if self._baseline is not None:
+            addresses = self._baseline.reading.addresses
             self._nodes = {address: self._nodes[address] for address in addresses}
         self._view = None
 
     def check(self) -> None:
         """Assert that who was not judged again stands as if he had been."""
-        judged = self._judged
-        if judged is None:
+        baseline = self._baseline
+        if baseline is None:
             return
-        view = SnapshotView(judged.reading.record, self._nodes)
-        others = [it for key, it in self._held.items() if key not in {KEYS_KEY, *judged.taken}]
-        anew = self._standings(others, view).by_kind()
-        for known, found in zip(judged.standings.by_kind(), anew, strict=True):
-            assert (known.keys() & self._held.keys()) - judged.taken.keys() == found.keys()
+        view = SnapshotView(baseline.reading.record, self._nodes)
+        others = self._held.keys() - baseline.taken.keys() - {KEYS_KEY}
+        anew = self._standings([self._held[key] for key in others], view).by_kind()
+        for known, found in zip(baseline.standings.by_kind(), anew, strict=True):
+            assert known.keys() & others == found.keys()
