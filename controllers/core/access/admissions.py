@@ -242,7 +242,7 @@ class Admissions:
             for it in one.requests
             if it.state == PENDING
         ]
-        return sorted(found, key=lambda pair: (pair[1].asked_ms, pair[1].path))
+        return sorted(found, key=lambda pair: (pair[1].asked_ms, pair[1].path, pair[0].public))
 
     def decide(self, token: str, path: NodePath, state: str, now_ms: int) -> None:
         """Grant or deny a request that waits; what is decided stays so."""
