@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import Done
@@ -18,6 +19,7 @@ from schemas.reports import Done
 BATCHES_AT_ONCE = 2
 """So that what comes meanwhile waits for one answer, and is written together."""
 GATHER_SECONDS = 0.05
+LAST_SECONDS_MAX = 2.0
 
 
 class DoneStore(Protocol):
@@ -36,7 +38,7 @@ class Record:
         self._store = store
         self._clock = clock
         self._unkept: dict[ObjectKey, Done | None] = {}
-        self._writing: set[ObjectKey] = set()
+        self._writing: dict[ObjectKey, Done | None] = {}
         self._changed = asyncio.Event()
         self._due = asyncio.Event()
         self._batches = 0
@@ -71,20 +73,32 @@ class Record:
             await self._wrote.setdefault(key, asyncio.Event()).wait()
 
     async def keep(self) -> None:
-        """Write to DONE without end; raises BusBroken in a group."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._gather())
-            while True:
-                await self._due.wait()
-                self._due.clear()
-                if self._batches == BATCHES_AT_ONCE:
-                    continue
-                idle = [key for key in self._unkept if key not in self._writing]
-                if idle:
-                    batch = {key: self._unkept.pop(key) for key in idle}
-                    self._batches += 1
-                    self._writing.update(batch)
-                    group.create_task(self._write(batch))
+        """Write to DONE until cancelled, then the rest; raises BusBroken in a group."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._gather())
+                while True:
+                    await self._due.wait()
+                    self._due.clear()
+                    if self._batches < BATCHES_AT_ONCE and (batch := self._idle()):
+                        self._batches += 1
+                        self._writing.update(batch)
+                        group.create_task(self._write(batch))
+        except asyncio.CancelledError:
+            await self._keep_rest()
+            raise
+
+    def _idle(self) -> dict[ObjectKey, Done | None]:
+        """Take what is new of those that are not being written."""
+        idle = [key for key in self._unkept if key not in self._writing]
+        return {key: self._unkept.pop(key) for key in idle}
+
+    async def _keep_rest(self) -> None:
+        """Who stops in good order asks its space for nothing again; that is all that it spares."""
+        rest = self._writing | self._unkept
+        with suppress(BusBroken, TimeoutError):
+            async with asyncio.timeout(LAST_SECONDS_MAX):
+                await self._store.store_done({_done_key(key): done for key, done in rest.items()})
 
     async def _gather(self) -> None:
         """Have written what nobody waits for, but not each by itself."""
@@ -97,8 +111,8 @@ class Record:
     async def _write(self, batch: Mapping[ObjectKey, Done | None]) -> None:
         await self._store.store_done({_done_key(key): done for key, done in batch.items()})
         self._batches -= 1
-        self._writing.difference_update(batch)
         for key in batch:
+            del self._writing[key]
             if key not in self._unkept and (wrote := self._wrote.pop(key, None)):
                 wrote.set()
         if any(key in self._wrote for key in self._unkept):

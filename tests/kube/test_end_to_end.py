@@ -59,6 +59,8 @@ def test_definitions_of_any_size_and_a_policy_of_theirs_reach_every_edge(tree):
     tree.centre("apply", "--server-side", "-f", definitions)
     tree.established("clusterpolicies.kyverno.io")
     tree.apply(_POLICY)
+    # A server tells of new kinds one after the other; the placement selects all of the group.
+    until(lambda: tree.status("kyverno").get("selectedObjects") == 4)
     tree.synced("kyverno")
     for number in (0, 1):
         tree.site(number, "get", "-f", definitions)
@@ -147,6 +149,8 @@ def test_what_shares_out_the_requests_of_an_edge_is_set_at_the_centre(tree):
     tree.centre("delete", "epl", "flows")
     for number in (0, 1):
         tree.until_at(number, value_is(""), *ours)
+        # It is kept until its server has emptied it.
+        tree.site(number, "wait", "namespace/flows", "--for=delete", WAIT)
 
 
 def _document(text):

@@ -108,6 +108,8 @@ async def test_what_is_done_while_others_are_at_work_is_told_and_kept_together(m
         clock.go_on.clear()
         bench.space.gates[names[9]].set()
         await bench.until(lambda: len(bench.history) == told + 10)
+    # Who is stopped in good order keeps what it knows.
+    assert all(done.uid for done in await bench.done.load_done())
 
 
 def network_policies():
