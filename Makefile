@@ -33,7 +33,7 @@ demo: $(VENV)/.installed ## deliver a small shop through a real tree, ARGS='--re
 	@$(BIN)/leafcast demo $(ARGS)
 
 test: $(VENV)/.installed-dev ## run the whole test suite, ARGS='-n0 -k mailbox ...'
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 3 $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests
 	$(BIN)/ruff format --check .

@@ -1,11 +1,12 @@
-"""For all tests: no deadline for examples of Hypothesis, and who runs beside whom with `-n 2`.
+"""For all tests: no deadline for examples of Hypothesis, and who runs beside whom with `-n 3`.
 
-Then one process runs the tests of whole trees of processes, one after the other: what these wait
-for comes late on a machine that is busy. The other runs the files of all other tests meanwhile, and
-gives way to it wherever both want a processor; whoever is done takes the next file. Those of API
-servers, of which each test starts its own, come last, and those with many tests before those with
-few, so that both processes end at about the same time. (`--dist loadgroup` would be the same by
-marks, but xdist 3.8 puts no test in its group with pytest 9.2, and says nothing.)
+Then one process runs the tests of whole trees of processes, one after the other, and another those
+that break such trees: what these wait for comes late on a machine that is busy. The third runs the
+files of all other tests meanwhile, and gives way to them wherever they want a processor; whoever is
+done takes the next file. Those of API servers, of which each test starts its own, come last, and
+those with many tests before those with few, so that all end at about the same time. (`--dist
+loadgroup` would be the same by marks, but xdist 3.8 puts no test in its group with pytest 9.2, and
+says nothing.)
 """
 
 import os
@@ -26,9 +27,10 @@ settings.load_profile("unhurried")
 
 pytest_plugins = ["tests.kube.fixtures"]
 
-IN_TURN = TREES, OTHERS, KUBE = "trees", "others", "kube"
-OF_TREES = ("tests/docker/", "tests/e2e/", "tests/nats/test_chaos_")
+IN_TURN = TREES, CHAOS, OTHERS, KUBE = "trees", "chaos", "others", "kube"
+OF_TREES, OF_CHAOS = ("tests/docker/", "tests/e2e/"), "tests/nats/test_chaos_"
 OF_KUBE = "tests/kube/"
+WHOLE_TREES = (TREES, CHAOS)
 GIVES_WAY = 10
 _given_way = pytest.StashKey[bool]()
 _watching = pytest.StashKey[Popen[bytes] | None]()
@@ -65,6 +67,8 @@ def _same_umask() -> Iterator[None]:
 def group_of(nodeid: str) -> str:
     if nodeid.startswith(OF_KUBE):
         return KUBE
+    if nodeid.startswith(OF_CHAOS):
+        return CHAOS
     return TREES if nodeid.startswith(OF_TREES) else OTHERS
 
 
@@ -88,12 +92,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """However many processes there are, all but one share the files that are no trees'."""
+    """However many processes there are, all but two share the files that are no trees'."""
     from xdist.scheduler import LoadScopeScheduling
 
     class SideBySide(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return TREES if group_of(nodeid) == TREES else file_of(nodeid)
+            group = group_of(nodeid)
+            return group if group in WHOLE_TREES else file_of(nodeid)
 
     config.option.loadscopereorder = False
     return SideBySide(config, log)
@@ -101,10 +106,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Of several processes the one that runs no trees gives way, once and for all."""
+    """A process that runs no trees, or has run all of its own, gives way from then on."""
     config = item.config
     if getattr(config, "workerinput", {}).get("workercount", 1) < 2:
         return
-    if group_of(item.nodeid) != TREES and not config.stash.get(_given_way, False):
+    if group_of(item.nodeid) not in WHOLE_TREES and not config.stash.get(_given_way, False):
         config.stash[_given_way] = True
         os.nice(GIVES_WAY)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from relay.adapters.kube_servers.binaries import KUBECTL
 from tests.e2e import program
-from tests.kube.bed import need_binaries
+from tests.kube.bed import MEMORY_FOR_SPEED, need_binaries
 
 STARTED = "LEAFCAST_TEST_UP"
 
@@ -17,7 +17,7 @@ class Program(program.Program):
     def __init__(self, folder: Path):
         super().__init__(folder)
         self.kubeconfig = folder / "kube" / "kubeconfig"
-        self.environment[STARTED] = str(folder)
+        self.environment |= {STARTED: str(folder), "GOGC": MEMORY_FOR_SPEED}
 
     def up(self, *options: str) -> str:
         done = self.run("up", *options)

@@ -24,7 +24,7 @@ def test_a_fresh_server_answers_and_is_empty(api_server):
     assert (status, found["items"]) == (200, [])
 
 
-def test_two_servers_share_nothing(new_server, tmp_path):
+def test_two_servers_share_nothing_and_one_of_them_changes_its_locks(new_server, tmp_path):
     one, other = new_server(), new_server()
     both = write_contexts(tmp_path / "kubeconfig", one, other)
     one.kubectl("create", "namespace", "here", kubeconfig=both)
@@ -32,6 +32,18 @@ def test_two_servers_share_nothing(new_server, tmp_path):
     assert "here" not in there
     uid = ("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
     assert one.kubectl(*uid) != other.kubectl(*uid)
+
+    old = tmp_path / "old"
+    old.write_text(one.kubeconfig.read_text())
+    account = one.kubectl("create", "token", "a", "-n", "default", check=False)
+    one.renew_token()
+    said = one.kubectl("get", "pods", kubeconfig=old, check=False)[2]
+    assert "Unauthorized" in said or "logged in" in said
+    one.kubectl("get", "pods")
+    old.write_text(one.kubeconfig.read_text())
+    one.renew_certificate()
+    assert "certificate" in one.kubectl("get", "pods", kubeconfig=old, check=False)[2]
+    assert account == one.kubectl("create", "token", "a", "-n", "default", check=False)
 
 
 def test_a_user_without_rights_is_refused_until_rbac_gives_them(api_server):
@@ -44,59 +56,40 @@ def test_a_user_without_rights_is_refused_until_rbac_gives_them(api_server):
     assert until(lambda: not api_server.kubectl("get", "pods", kubeconfig=guest, check=False)[0])
 
 
-def test_a_token_that_was_replaced_is_refused(api_server, tmp_path):
-    old = tmp_path / "old"
-    old.write_text(api_server.kubeconfig.read_text())
-    api_server.renew_token()
-    code, _, said = api_server.kubectl("get", "pods", kubeconfig=old, check=False)
+def test_a_server_that_starts_again_has_its_objects_and_its_address(module_server):
+    server = module_server
+    server.kubectl("create", "configmap", "kept", "--from-literal=a=b")
+    url, kubeconfig = server.url, server.kubeconfig.read_text()
+    server.kill()
+    assert "refused" in server.kubectl("get", "configmaps", check=False)[2]
+    server.start()
+    assert (server.url, server.kubeconfig.read_text()) == (url, kubeconfig)
+    assert server.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
+
+
+def test_a_frozen_server_answers_nothing_until_it_goes_on(module_server):
+    module_server.freeze()
+    code, _, _ = module_server.kubectl("get", "pods", "--request-timeout=1s", check=False)
     assert code
-    assert "Unauthorized" in said or "logged in" in said
-    api_server.kubectl("get", "pods")
+    module_server.thaw()
+    module_server.kubectl("get", "pods")
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_server_that_starts_again_has_its_objects_and_its_address(api_server, end):
-    api_server.kubectl("create", "configmap", "kept", "--from-literal=a=b")
-    url, kubeconfig = api_server.url, api_server.kubeconfig.read_text()
-    getattr(api_server, end)()
-    assert "refused" in api_server.kubectl("get", "configmaps", check=False)[2]
-    api_server.start()
-    assert (api_server.url, api_server.kubeconfig.read_text()) == (url, kubeconfig)
-    assert api_server.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
-
-
-def test_a_new_certificate_is_trusted_by_the_new_kubeconfig_only(api_server, tmp_path):
-    old = tmp_path / "old"
-    old.write_text(api_server.kubeconfig.read_text())
-    token = api_server.kubectl("create", "token", "a", "-n", "default", check=False)
-    api_server.renew_certificate()
-    assert "certificate" in api_server.kubectl("get", "pods", kubeconfig=old, check=False)[2]
-    assert token == api_server.kubectl("create", "token", "a", "-n", "default", check=False)
-
-
-def test_a_frozen_server_answers_nothing_until_it_goes_on(api_server):
-    api_server.freeze()
-    code, _, _ = api_server.kubectl("get", "pods", "--request-timeout=1s", check=False)
-    assert code
-    api_server.thaw()
-    api_server.kubectl("get", "pods")
-
-
-def test_its_certificate_holds_for_strict_clients(api_server):
-    context = ssl.create_default_context(cafile=str(api_server.real.authority))
+def test_its_certificate_holds_for_strict_clients(module_server):
+    context = ssl.create_default_context(cafile=str(module_server.real.authority))
     context.verify_flags |= ssl.VERIFY_X509_STRICT
-    host, _, port = api_server.url.removeprefix("https://").partition(":")
+    host, _, port = module_server.url.removeprefix("https://").partition(":")
     connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=10)
     connection.request("GET", "/version")
     assert connection.getresponse().status == 200
     connection.close()
 
 
-def test_nobody_but_the_owner_can_open_its_secrets(api_server):
-    folder = api_server.real.folder
+def test_nobody_but_the_owner_can_open_its_secrets(module_server):
+    folder = module_server.real.folder
     assert not folder.stat().st_mode & 0o077
-    assert not api_server.kubeconfig.stat().st_mode & 0o077
-    etcd = api_server.bed.kube.etcd
+    assert not module_server.kubeconfig.stat().st_mode & 0o077
+    etcd = module_server.bed.kube.etcd
     assert isinstance(etcd, Etcd)
     assert not etcd.folder.stat().st_mode & 0o077
 

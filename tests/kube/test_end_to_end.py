@@ -136,8 +136,7 @@ def test_a_stack_with_what_would_act_at_the_centre_acts_at_the_edges_only(tree, 
 def test_what_shares_out_the_requests_of_an_edge_is_set_at_the_centre(tree):
     for held in _FLOWS.split("---"):
         tree.apply(json.dumps(_denatured(_document(held))))
-    flows = f"{{apiGroup: {_FLOW}, resources: [flowschemas, prioritylevelconfigurations]}}"
-    tree.apply(namespace("flows", flows))
+    tree.apply(_SHARED_OUT)
     tree.synced("flows")
     ours = ("get", "flowschemas,prioritylevelconfigurations", "-l", "part-of=flows", "-o", "name")
     for number in (0, 1):
@@ -149,8 +148,6 @@ def test_what_shares_out_the_requests_of_an_edge_is_set_at_the_centre(tree):
     tree.centre("delete", "epl", "flows")
     for number in (0, 1):
         tree.until_at(number, value_is(""), *ours)
-        # It is kept until its server has emptied it.
-        tree.site(number, "wait", "namespace/flows", "--for=delete", WAIT)
 
 
 def _document(text):
@@ -198,6 +195,15 @@ spec:
   rules:
   - subjects: [{{kind: User, user: {{name: reporter}}}}]
     nonResourceRules: [{{verbs: ["*"], nonResourceURLs: ["/reports"]}}]
+"""
+_SHARED_OUT = f"""
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: flows}}
+spec:
+  locationSelectors: {EVERYWHERE}
+  downsync:
+  - {{apiGroup: {_FLOW}, resources: [flowschemas, prioritylevelconfigurations]}}
 """
 
 _STACK = "labelSelectors: [{matchLabels: {app.kubernetes.io/part-of: kube-prometheus}}]"

@@ -4,11 +4,8 @@ import pytest
 
 from tests.simulation.lives import LIVES, play
 
-SEEDS = 2
 
-
-@pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("life", LIVES)
-def test_every_law_holds_in_the_life(life, seed):
-    outcome = play(f"{life}:{seed}")
+def test_every_law_holds_in_the_life(life):
+    outcome = play(f"{life}:0")
     assert not outcome.law, str(outcome)

@@ -22,11 +22,11 @@ from tests.simulation.world import LawBroken
 
 ROOT = Path(__file__).resolve().parents[2]
 SWARM = {
-    "tiny": (200, 50),
-    "small": (100, 25),
-    "wide": (15, 5),
+    "tiny": (150, 50),
+    "small": (75, 25),
+    "wide": (10, 5),
     "deep": (6, 6),
-    "rolling": (160, 40),
+    "rolling": (80, 40),
 }
 """Per size how many seeds, and how many of them a test."""
 CHUNKS = [
@@ -204,7 +204,7 @@ def test_what_names_no_seed_is_refused_with_the_reason(name):
 
 
 def test_a_soak_leaves_every_node_as_large_as_it_was():
-    taken = list(soak.soak(days=20, changes=60, samples=9, size=TINY))
+    taken = list(soak.soak(days=10, changes=30, samples=9, size=TINY))
     assert soak.flat(taken), soak.told(taken)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import os
 import shutil
 import signal
 import ssl
@@ -25,7 +24,6 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import free_port
-from relay.adapters.server.process import CALM_MEMORY
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
 from schemas.codec import from_json
@@ -232,7 +230,6 @@ class ApiServer:
             name=f"the kube-apiserver {self.name}",
             cwd=self._etcd.folder,
             says_ready=_SERVING,
-            env={**CALM_MEMORY, **os.environ},
         )
 
     async def _until_ready(self) -> None:

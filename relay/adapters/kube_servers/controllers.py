@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -16,7 +15,6 @@ from relay.adapters.kube_servers.binaries import (
 )
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
-from relay.adapters.server.process import CALM_MEMORY
 
 READY_SECONDS = 60.0
 NODE = "node-1"
@@ -92,7 +90,6 @@ class ClusterControllers:
             name=f"the {name} of {self._server.name}",
             cwd=self._server.folder,
             says_ready=_SAYS_READY[name],
-            env={**CALM_MEMORY, **os.environ},
         )
 
     def _options(self, name: str) -> Sequence[str]:
