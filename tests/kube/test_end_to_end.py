@@ -420,7 +420,8 @@ def test_kubectl_and_leafcast_tell_the_same_of_a_placement(tree):
     assert "2/2" in tree.leafcast("status", "told")
     described = tree.leafcast("describe", "epl/told")
     assert "Synced: 2 of 2 destinations are synced" in described
-    assert "Placements:   told" in tree.leafcast("describe", "cm/words", "-n", "told")
+    # A busy machine may not have read its objects yet: that is said then, and asked again.
+    until(lambda: "Placements:   told" in tree.leafcast("describe", "cm/words", "-n", "told"))
     for path in PATHS:
         held = tree.leafcast("get", "cm/words", "-n", "told", "--at", path, "-o", "json")
         assert json.loads(held)["data"] == {"value": "1"}

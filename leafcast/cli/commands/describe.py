@@ -98,7 +98,7 @@ def _key(kind: ResourceKind, obj: Object) -> ObjectKey:
 async def carrying(
     session: Session, found: Sequence[tuple[ResourceKind, Object]]
 ) -> dict[ObjectKey, list[str]]:
-    """The placements that carry each object which could go out; none if that is not known now."""
+    """The placements that carry each object which could go out; says so if nobody knows it now."""
     keys = [_key(kind, obj) for kind, obj in found if kind.group not in CONTROL_GROUPS][
         :SELECTION_OBJECTS_MAX
     ]
@@ -107,7 +107,8 @@ async def carrying(
     asked = [[key.group, key.resource, key.namespace, key.name] for key in keys]
     try:
         answer = await session.call("selection", objects=asked)
-    except CallFailed:
+    except CallFailed as failed:
+        click.echo(f"warning: which placements carry this is not known now: {failed}", err=True)
         return {}
     return dict(zip(keys, answer["carried"], strict=True))
 

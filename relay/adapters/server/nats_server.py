@@ -27,7 +27,13 @@ from relay.adapters.server.nats_config import (
 )
 from relay.adapters.server.port_holder import Holder, stranger_on
 from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
-from relay.adapters.server.process import ServerFailed, ServerProcess, server_binary
+from relay.adapters.server.process import (
+    RELOAD_SECONDS,
+    ReloadRefused,
+    ServerFailed,
+    ServerProcess,
+    server_binary,
+)
 from relay.adapters.server.reach import LOOPBACK, Reach
 from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
 from relay.ports import Clock
@@ -45,6 +51,7 @@ KILLED_STARTS_MAX = 3
 """So often a server that is killed as it starts is started again at once."""
 PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
+RELOAD_RETRY_SECONDS = 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -184,10 +191,20 @@ class EmbeddedServer:
             self._write_config()
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
             for _ in range(2 if children - self._served else 1):
-                if not await process.reload():
+                if not await self._read_again(process):
                     await self._up()  # It crashed; what it starts with is what was written.
                     break
             self._served, self._changes_done = children, including
+
+    async def _read_again(self, process: ServerProcess) -> bool:
+        until = self._clock.now().seconds + RELOAD_SECONDS
+        while True:
+            try:
+                return await process.reload()
+            except ReloadRefused as refused:
+                if not refused.for_now or self._clock.now().seconds > until:
+                    raise
+            await self._clock.sleep(RELOAD_RETRY_SECONDS)
 
     @property
     def store_failed(self) -> bool:

@@ -25,11 +25,17 @@ processor time, also on a small machine at an edge. Whoever sets it for this pro
 _READY = "Server is ready"
 _RELOADED = "Reloaded server configuration"
 _REFUSED = "ailed to reload server configuration"
+_FOR_NOW = "at the moment, try again"
 _STORE_FAILED = ("ritical write error", "JetStream out of resources", "will be DISABLED")
 
 
 class ReloadRefused(ServerFailed):
     """The server kept its old configuration."""
+
+    @property
+    def for_now(self) -> bool:
+        """Whether it says so itself: a link that it gave up is still being closed."""
+        return _FOR_NOW in next((line for line in reversed(self.log) if _REFUSED in line), "")
 
 
 def server_binary() -> Path:
