@@ -280,7 +280,6 @@ class ContainerTree(NatsTree):
     def __init__(self, folder) -> None:
         need_docker(NATS_IMAGE)
         super().__init__(folder)
-        self._containers = {}
 
     async def _start_server(self, node, seeds, link):
         folder = self._folder / node.domain
@@ -296,14 +295,7 @@ class ContainerTree(NatsTree):
         container = nats_container(folder, file)
         self.stack.push_async_callback(asyncio.to_thread, container.stop)
         await asyncio.to_thread(container.start)
-        self._containers[str(node)] = container
         return server
-
-    async def kill_server(self, path) -> None:
-        """End the node's server at once, and start it again."""
-        container = self._containers[path].get_wrapped_container()
-        await asyncio.to_thread(container.kill)
-        await asyncio.to_thread(container.start)
 
 
 def _nkey():
@@ -313,8 +305,8 @@ def _nkey():
 TREES = [
     pytest.param(MemoryTree, id="memory"),
     pytest.param(NatsTree, marks=pytest.mark.nats, id="nats"),
-    pytest.param(ContainerTree, marks=pytest.mark.docker, id="container"),
 ]
+CONTAINERS = pytest.param(ContainerTree, marks=pytest.mark.docker, id="container")
 
 
 def record(payload):

@@ -18,10 +18,10 @@ from schemas.identity import ContentHash
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
 from schemas.reports import Done, encode
-from tests.contract.buses import TREES, blob_of, key, letter, mails, record
+from tests.contract.buses import CONTAINERS, TREES, blob_of, key, letter, mails, record
 
 
-@pytest.fixture(params=TREES)
+@pytest.fixture(params=[*TREES, CONTAINERS])
 async def tree(request, tmp_path):
     async with request.param(tmp_path) as tree:
         await tree.plant("/")

@@ -21,7 +21,7 @@ from tests.awaiting import eventually
 from tests.contract.buses import TREES, NatsTree, key, letter, mails, of
 
 
-@pytest.fixture(params=TREES[:2])
+@pytest.fixture(params=TREES)
 async def tree(request, tmp_path):
     async with request.param(tmp_path) as tree:
         await tree.plant("/")

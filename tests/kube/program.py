@@ -17,7 +17,7 @@ class Program(program.Program):
     def __init__(self, folder: Path):
         super().__init__(folder)
         self.kubeconfig = folder / "kube" / "kubeconfig"
-        self.environment |= {STARTED: str(folder), "GOGC": MEMORY_FOR_SPEED}
+        self.environment |= {STARTED: str(folder), **MEMORY_FOR_SPEED}
 
     def up(self, *options: str) -> str:
         done = self.run("up", *options)
@@ -47,7 +47,11 @@ class Program(program.Program):
     @property
     def kubectl_environment(self) -> dict[str, str]:
         # Its cache of what servers serve is told apart by their ports alone.
-        return {**os.environ, "KUBECACHEDIR": str(self.place.folder / "kubectl-cache")}
+        return {
+            **os.environ,
+            **MEMORY_FOR_SPEED,
+            "KUBECACHEDIR": str(self.place.folder / "kubectl-cache"),
+        }
 
     def processes(self) -> dict[int, str]:
         """What it started and what runs, by pid, with its command."""
