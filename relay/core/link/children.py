@@ -267,6 +267,12 @@ class Children:
                 child.mailbox.want(key)
                 self._to_flush[name] = None
 
+    def wants(self) -> Iterator[MailKey]:
+        """What children in session ask for, each once."""
+        for key, names in self._wanting.items():
+            if any(self.by_name[name].session.is_there for name in names):
+                yield key
+
     def having(self, key: MailKey) -> Iterator[str]:
         """The children in whose mailboxes something lies under a key."""
         return (name for name, child in self.by_name.items() if key in child.mailbox.slots)

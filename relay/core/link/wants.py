@@ -43,8 +43,7 @@ class Wants:
 
     def _below(self) -> Iterator[MailKey]:
         """What children in session want, as much as one hello may name."""
-        there = (c for c in self._children.by_name.values() if c.session.is_there)
-        return islice((key for child in there for key in child.wants), WANTS_MAX)
+        return islice(self._children.wants(), WANTS_MAX)
 
     def _lacks(self, key: MailKey) -> bool:
         """Whether the snapshot surely lists a newer version than is held."""
