@@ -28,7 +28,8 @@ settings.load_profile("unhurried")
 pytest_plugins = ["tests.kube.fixtures"]
 
 IN_TURN = TREES, CHAOS, OTHERS, KUBE = "trees", "chaos", "others", "kube"
-OF_TREES, OF_CHAOS = ("tests/docker/", "tests/e2e/"), "tests/nats/test_chaos_"
+OF_TREES = ("tests/docker/", "tests/e2e/")
+OF_CHAOS = ("tests/nats/test_chaos_", "tests/nats/test_child_flood")
 OF_KUBE = "tests/kube/"
 WHOLE_TREES = (TREES, CHAOS)
 GIVES_WAY = 10

@@ -57,9 +57,12 @@ async def test_junk_of_one_child_delays_a_siblings_change_twofold_at_most(tmp_pa
         )
         loud, worst = await changes(tree, key, honest.driver, "loud")
         said = (await flooding.communicate())[0].decode().strip()
-        print(f"\n{said} junk reports; quiet {quiet}, loud {loud}, worst {worst}")
+        # What else the machine does may have changed meanwhile.
+        after, _ = await changes(tree, key, honest.driver, "after")
+        usual = [*map(max, quiet, after)]
+        print(f"\n{said} junk reports; quiet {quiet}, {after}, loud {loud}, worst {worst}")
         # By the median, at the edge and counted; busy cores may add a tenth to so little.
-        assert all(there <= 2 * before + 0.1 for there, before in zip(loud, quiet, strict=True))
+        assert all(there <= 2 * least + 0.1 for there, least in zip(loud, usual, strict=True))
 
 
 if __name__ == "__main__":
