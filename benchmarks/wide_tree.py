@@ -7,8 +7,8 @@ import json
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ class WideTree:
         self.controllers: Controllers
         self.world: World
         self._stack = AsyncExitStack()
+        self._patched = ExitStack()
 
     @property
     def everywhere(self) -> int:
@@ -103,7 +104,7 @@ class WideTree:
         return self.centre.node.count(key)
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
-        _let_clients_in()
+        self._patched.enter_context(_clients_let_in())
         roots = self.keys.roots
         world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
         tasks = await self.start_centre(group)
@@ -212,6 +213,7 @@ class WideTree:
             task.cancel()
             await asyncio.wait([task])
         await self.stop_centre(tasks[:2])
+        self._patched.close()
 
     async def _start_region(
         self, world: World, region: NodePath, group: asyncio.TaskGroup
@@ -316,7 +318,8 @@ def say(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
 
 
-def _let_clients_in() -> None:
+@contextmanager
+def _clients_let_in() -> Iterator[None]:
     """Edges here are clients of their region's server; real ones come in over leaf links only."""
     whole = nats_config._template
 
@@ -326,6 +329,10 @@ def _let_clients_in() -> None:
         return text.replace('deny: [ "up.split.>" ]', "deny: []")
 
     setattr(nats_config, "_template", template)  # noqa: B010 - as a test would
+    try:
+        yield
+    finally:
+        setattr(nats_config, "_template", whole)  # noqa: B010
 
 
 def _target(path: NodePath) -> dict[str, Any]:
