@@ -80,7 +80,7 @@ class Record:
                 while True:
                     await self._due.wait()
                     self._due.clear()
-                    if self._batches < BATCHES_AT_ONCE and (batch := self._idle()):
+                    if self._batches < BATCHES_AT_ONCE and (batch := self._take_idle()):
                         self._batches += 1
                         self._writing.update(batch)
                         group.create_task(self._write(batch))
@@ -88,7 +88,7 @@ class Record:
             await self._keep_rest()
             raise
 
-    def _idle(self) -> dict[ObjectKey, Done | None]:
+    def _take_idle(self) -> dict[ObjectKey, Done | None]:
         """Take what is new of those that are not being written."""
         idle = [key for key in self._unkept if key not in self._writing]
         return {key: self._unkept.pop(key) for key in idle}
