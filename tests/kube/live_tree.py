@@ -140,21 +140,25 @@ def _replace(file: Path, text: str) -> None:
 
 def namespace(name, *others):
     """A placement that carries a namespace and all in it, and what else its clauses say."""
-    clauses = "".join(f"\n  - {clause}" for clause in others)
+    itself = f'{{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}'
     return f"""
 apiVersion: v1
 kind: Namespace
 metadata: {{name: {name}}}
----
+---{placement(name, itself, f"{{namespaces: [{name}]}}", *others)}---
+"""
+
+
+def placement(name, *clauses):
+    """What goes to all edges of the region, as these clauses of its downsync say."""
+    downsync = "\n  - ".join(["  downsync:", *clauses])
+    return f"""
 apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
 metadata: {{name: {name}}}
 spec:
   locationSelectors: {EVERYWHERE}
-  downsync:
-  - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
-  - {{namespaces: [{name}]}}{clauses}
----
+{downsync}
 """
 
 

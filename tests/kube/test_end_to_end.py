@@ -18,6 +18,7 @@ from tests.kube.live_tree import (
     LiveTree,
     config_map,
     namespace,
+    placement,
     value_is,
     value_of,
 )
@@ -196,31 +197,20 @@ spec:
   - subjects: [{{kind: User, user: {{name: reporter}}}}]
     nonResourceRules: [{{verbs: ["*"], nonResourceURLs: ["/reports"]}}]
 """
-_SHARED_OUT = f"""
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: EdgePlacement
-metadata: {{name: flows}}
-spec:
-  locationSelectors: {EVERYWHERE}
-  downsync:
-  - {{apiGroup: {_FLOW}, resources: [flowschemas, prioritylevelconfigurations]}}
-"""
+_SHARED_OUT = placement(
+    "flows", f"{{apiGroup: {_FLOW}, resources: [flowschemas, prioritylevelconfigurations]}}"
+)
 
 _STACK = "labelSelectors: [{matchLabels: {app.kubernetes.io/part-of: kube-prometheus}}]"
-_MONITORING = f"""
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: EdgePlacement
-metadata: {{name: monitoring}}
-spec:
-  locationSelectors: {EVERYWHERE}
-  downsync:
-  - {{apiGroup: "", resources: [namespaces], objectNames: [monitoring]}}
-  - {{namespaces: [monitoring]}}
-  - {{namespaces: [default, kube-system], {_STACK}}}
-  - {{apiGroup: rbac.authorization.k8s.io, {_STACK}}}
-  - {{apiGroup: apiregistration.k8s.io, {_STACK}}}
-  - {{apiGroup: admissionregistration.k8s.io, {_STACK}}}
-"""
+_MONITORING = placement(
+    "monitoring",
+    '{apiGroup: "", resources: [namespaces], objectNames: [monitoring]}',
+    "{namespaces: [monitoring]}",
+    f"{{namespaces: [default, kube-system], {_STACK}}}",
+    f"{{apiGroup: rbac.authorization.k8s.io, {_STACK}}}",
+    f"{{apiGroup: apiregistration.k8s.io, {_STACK}}}",
+    f"{{apiGroup: admissionregistration.k8s.io, {_STACK}}}",
+)
 
 
 def test_what_a_chart_and_argo_cd_write_on_objects_survives_the_way(tree):
