@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.identity import SNAPSHOT_KEY
-from tests.nats.chaos_member import copy_folder, until
+from tests.nats.chaos_member import Member, copy_folder, until
 from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -34,11 +34,13 @@ async def test_of_two_copies_the_one_that_began_first_goes_on_and_the_other_ends
         await tree.serving()
 
         command = [word.replace(str(first.folder), str(folder)) for word in first.command]
-        copy = tree.add("/", folder, command)
+        copy = Member("/", folder, command, tree.settings)
+        # From here on the tree's own, so that it ends with it, whatever becomes of the test.
+        tree.members["copy"] = copy
         copy.start()
-        await tree.serving()
+        # Its commands' way in is a copy, too, until it serves: only its own folder tells.
+        await until((copy.node_folder / "ports.json").exists, lambda: copy.said)
         # Nobody hears of it as long as all its children keep to the first one.
-        tree.members["/"] = first
         await tree.put("shop", a="2")
         await tree.exact([EDGE])
         began_ms = (copy.node_folder / "ports.json").stat().st_mtime * 1000 + STARTED_MS
