@@ -44,6 +44,10 @@ class Watermark:
         """All is judged up to `judged`; what these causes led to is still open."""
         if incarnation != self._incarnation:
             self._incarnation, self._through = incarnation, 0
-        through = min((cause - 1 for cause in open_causes), default=judged)
-        self._through = max(self._through, min(judged, through))
+        for cause in open_causes:
+            judged = min(judged, cause - 1)
+            if judged <= self._through:
+                # Mostly the first child that is asked holds it up: the others need not be.
+                return self._through
+        self._through = max(self._through, judged)
         return self._through
