@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from schemas.content.manifests import LoadedObject, read_objects
+if TYPE_CHECKING:
+    from schemas.content.manifests import LoadedObject
 
 SUFFIXES = (".json", ".yaml", ".yml")
 STDIN = "-"
@@ -28,6 +30,9 @@ def read_manifests(
     paths: Sequence[str], read_stdin: Callable[[], str], *, recursive: bool
 ) -> list[LoadedObject]:
     """All objects, in the order of `paths` and, in a folder, of names; raises BadManifests."""
+    # To read YAML is loaded only by who has some to read.
+    from schemas.content.manifests import read_objects  # noqa: PLC0415
+
     loaded: list[LoadedObject] = []
     faults: list[str] = []
     for path in dict.fromkeys(paths):

@@ -13,14 +13,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from shutil import disk_usage
 from typing import Any
 
 from leafcast.data_dir import DataDir
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import CannotConnect, Unanswered, ask, brief_connection
-from relay.adapters.server.nats_server import ROOM_BYTES_MIN
+from relay.adapters.server.room import is_full
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.ports import Clock, Space, SpaceError
 from schemas.groups import GROUP
@@ -116,7 +115,7 @@ class Session:
         if error.reason != "ServiceUnavailable":
             return error.message
         folder = self.data_dir.node(NodePath())
-        if folder.is_dir() and disk_usage(folder).free < ROOM_BYTES_MIN:
+        if folder.is_dir() and is_full(folder):
             return f"the disk of {folder} is full, so nothing was changed: make room there"
         return f"{error.message}; try again, and see: leafcast doctor"
 

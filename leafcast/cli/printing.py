@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
+from rich.segment import Segment
 
 from leafcast.ask.session import Session
 from leafcast.cli.session_calls import in_session, keep_looking
-from leafcast.show.sanitize import Sanitized
+from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock
 
 WATCH_SECONDS = 1.0
@@ -31,6 +32,18 @@ def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> Non
         click.echo(json.dumps(found, indent=2))
     else:
         print_view(table_console(), draw(found, SystemClock().now().wall_ms))
+
+
+class Sanitized:
+    """A view whose texts cannot steer the terminal; its styles are its own."""
+
+    def __init__(self, view: RenderableType) -> None:
+        self._view = view
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._view, options):
+            clean = segment.text if segment.control else sanitize(segment.text)
+            yield Segment(clean, segment.style, segment.control)
 
 
 def table_console() -> Console:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.apply.batch import complete
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import NodeAt
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
-from schemas.content.manifests import LoadedObject
 from schemas.selectors import LabelSelector
+
+if TYPE_CHECKING:
+    from schemas.content.manifests import LoadedObject
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -133,6 +134,9 @@ async def meant_by(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
 ) -> list[tuple[ObjectSelection, str]]:
     """The objects that manifests name, each with its namespace; raises BadManifests."""
+    # Most commands read no manifests, and start sooner without.
+    from leafcast.cli.apply.batch import complete  # noqa: PLC0415
+
     wishes = await complete(session, loaded, namespace)
     return [(ObjectSelection(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from relay.adapters.server.process import (
     server_binary,
 )
 from relay.adapters.server.reach import LOOPBACK, Reach
+from relay.adapters.server.room import is_full
 from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
 from relay.ports import Clock
 from schemas.identity import NodePath
@@ -43,7 +43,6 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - with TLS, which the configuration insists
 READY_SECONDS = 60.0
 """A store of a million subjects is back in two seconds; slow disks take their time."""
 CRASHES_MAX = 10
-ROOM_BYTES_MIN = 4_000_000
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.1, 30.0
 HEALTHY_SECONDS = 60.0
 PORT_ATTEMPTS = 8
@@ -225,7 +224,7 @@ class EmbeddedServer:
         A folder that was removed is made again, with the same ports: children know them.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
+        if is_full(self._folder):
             return False
         keep_ports(self._folder, self._ports)
         seen, process = self._starts, await self._up()
