@@ -165,8 +165,10 @@ def placement_of(namespace: str) -> dict[str, Any]:
     return placement(namespace, namespace, downsync=[clause])
 
 
-async def apply_all(space: Space, objects: Iterable[dict[str, Any]], manager: str) -> None:
-    """Server-side apply of all of them, as many at once as a syncer."""
+async def apply_all(
+    space: Space, objects: Iterable[dict[str, Any]], manager: str, at_once: int = REQUESTS_MAX
+) -> None:
+    """Server-side apply of all of them; so many at once, else as many as a syncer."""
     waiting = iter(objects)
 
     async def work() -> None:
@@ -174,5 +176,5 @@ async def apply_all(space: Space, objects: Iterable[dict[str, Any]], manager: st
             await space.apply(obj, manager)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(REQUESTS_MAX):
+        for _ in range(at_once):
             group.create_task(work())
