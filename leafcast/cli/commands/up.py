@@ -125,6 +125,8 @@ def up(  # noqa: PLR0913 - its options
     place = DataDir.at(data_dir)
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
+    if listens is not None:
+        _check_ports(listens, shape)
     kube = _kube(place, kept, kube)
     running = place.in_use()
     if kube and not running:
@@ -267,6 +269,14 @@ def _keep(
         keep_listening(place.folder, listens)
     if spaces is not None:
         place.write_spaces(spaces)
+
+
+def _check_ports(said: Listening, shape: TreeShape) -> None:
+    """Refuse a port behind which there is none for each relay that follows."""
+    try:
+        said.reach(shape.nodes - shape.destinations - 1, NodePath(), None)
+    except ListenRefused as error:
+        raise click.BadParameter(str(error), param_hint="--listen") from error
 
 
 def _check_listening(place: DataDir) -> None:
