@@ -225,6 +225,16 @@ async def test_those_named_are_let_in_all_or_none_and_of_all_those_that_can_be(o
     assert place.let_ins == [{NodePath.parse(paths[0]), NodePath.parse(paths[2])}]
 
 
+async def test_who_denies_a_pattern_denies_its_whole_token(opened):
+    admission, pattern = opened(), "/region-1/shop-*"
+    token = await token_for(admission, pattern, uses=3)
+    paths = [f"/region-1/shop-{n}" for n in range(2)]
+    for path in paths:
+        await said(admission, token, path)
+    assert await admission.deny([pattern]) == {"denied": paths, "void": [token.token_id]}
+    assert (await said(admission, token, "/region-1/shop-7")).state == REFUSED
+
+
 async def test_many_that_are_approved_in_advance_are_let_in_as_one(opened, place):
     admission = opened()
     paths = [f"/region-1/n{n}" for n in range(20)]

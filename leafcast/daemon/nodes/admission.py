@@ -323,18 +323,19 @@ class Admission:
     async def deny(self, paths: list[str]) -> Json:
         """Refuse who asked, and make tokens void that nobody asked with: `{denied, void}`.
 
-        Each is a path, or the id of a token. Raises ApiError.
+        Each is a path, the pattern of a token, or its id. Raises ApiError.
         """
         now, denied, void = self._clock.now().wall_ms, [], []
         async with self._changing:
             found = [(what, self._named(what)) for what in paths]
             for what, ones in found:
                 for one in ones:
+                    whole = what in (one.token, one.where)
                     for request in [it for it in one.requests if it.state == PENDING]:
-                        if what in (one.token, str(request.path)):
+                        if whole or what == str(request.path):
                             self._admissions.decide(one.token, request.path, DENIED, now)
                             denied.append(str(request.path))
-                    if what == one.token or not one.reusable:
+                    if whole or not one.reusable:
                         self._admissions.void(one.token, now)
                         void.append(one.token)
                     self._files.keep([self._admissions.tokens[one.token]])
