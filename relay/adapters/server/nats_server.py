@@ -277,6 +277,8 @@ class EmbeddedServer:
             if await self._start():
                 keep_ports(self._folder, self._ports)
                 return None
+            if self._reach is not None and (other := await self._stranger_on(self._reach.port)):
+                raise PortTaken(self._ports, self._folder, other)
         raise PortTaken(self._ports, self._folder)
 
     async def _start_on_kept_ports(self, *, strangers_wait: bool = True) -> None:
@@ -296,9 +298,12 @@ class EmbeddedServer:
         """Another program that listens on one of the ports."""
         reach = self._reach.port if self._reach is not None else self._leaf_port
         for port in (self._ports.client, self._leaf_port, reach):
-            if found := await stranger_on(port, self._config, self._name or self.path.domain):
+            if found := await self._stranger_on(port):
                 return found
         return None
+
+    async def _stranger_on(self, port: int) -> Holder | None:
+        return await stranger_on(port, self._config, self._name or self.path.domain)
 
     async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
         """Run the server until it is ready; False if a port is taken.
