@@ -92,7 +92,7 @@ class EmbeddedServer:
         self._children = dict(children or {})
         self._ports = ServerPorts(0, 0)
         self._process: ServerProcess | None = None
-        self._starts = 0
+        self._starts = self._meant = 0
         self._began = 0.0
         self._started = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
@@ -135,8 +135,8 @@ class EmbeddedServer:
 
     @property
     def starts(self) -> int:
-        """How often it was started and became ready; above 1 there were crashes."""
-        return self._starts
+        """How often it was started, but not to `listen`, and became ready; above 1: it crashed."""
+        return self._starts - self._meant
 
     @property
     def up_seconds(self) -> float:
@@ -242,6 +242,7 @@ class EmbeddedServer:
     async def listen(self, reach: Reach) -> None:
         """Let children elsewhere in from now on: the server is started anew."""
         self._reach = reach
+        self._meant += 1
         seen, process = self._starts, await self._up()
         await process.stop()
         await self.next_start(seen)
