@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -386,10 +387,6 @@ class Admission:
             if not found:
                 message = f"nobody asks to be {where}"
                 raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
-            if len(found) > 1:
-                message = f"{len(found)} ask to be {where}, by different tokens"
-                remedy = "deny all but one by the id of its token: leafcast node deny ID"
-                raise ApiError("Conflict", message, remedy)
             chosen += found
         return chosen
 
@@ -433,6 +430,7 @@ class Admission:
         for at, (_, it) in enumerate(chosen):
             if (holder := holders.setdefault(it.nkey, it.path)) != it.path:
                 plan.faults.append(Fault(at, key_taken(it.path, holder)))
+        plan.faults += _conflicts([it.path for _, it in chosen])
         return plan
 
     async def _grant_sure(self) -> None:
@@ -470,6 +468,22 @@ def _request_form(one: HandedOut, request: Requested) -> Json:
         "relay": one.relay,
         "labels": dict(one.labels),
     }
+
+
+def _conflicts(paths: Sequence[NodePath]) -> list[Fault]:
+    """A fault for each path that several ask for: only a person knows whose it is."""
+    remedy = (
+        "deny all but one by the id of its token: leafcast node deny ID; "
+        "`leafcast node requests -o json` has the ids"
+    )
+    return [
+        Fault(
+            paths.index(path),
+            ApiError("Conflict", f"{count} ask to be {path}, by different tokens", remedy),
+        )
+        for path, count in Counter(paths).items()
+        if count > 1
+    ]
 
 
 def _let_go(path: NodePath) -> Verdict:
