@@ -125,8 +125,6 @@ def up(  # noqa: PLR0913 - its options
     place = DataDir.at(data_dir)
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
-    if listens is not None:
-        _check_ports(listens, shape)
     kube = _kube(place, kept, kube)
     running = place.in_use()
     if kube and not running:
@@ -137,7 +135,7 @@ def up(  # noqa: PLR0913 - its options
         _check_running(place, listens, store_key)
     if not running:
         prepare_folder(place)
-        _keep(place, spaces, listens, store_key)
+        _keep(place, shape, spaces, listens, store_key)
         _check_listening(place)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
@@ -257,11 +255,14 @@ def _check_running(
 
 def _keep(
     place: DataDir,
+    shape: TreeShape,
     spaces: CentreSpaces | None,
     listens: Listening | None,
     store_key: StoreKeyFile | None,
 ) -> None:
     """Remember what was said for the next start; raises StoreKeyRefused."""
+    if listens is not None:
+        _check_ports(listens, shape)
     if store_key is not None:
         check_key(place.node(NodePath()), store_key.key)
         keep_file(place.folder, store_key.file)
