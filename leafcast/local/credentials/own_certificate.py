@@ -37,7 +37,7 @@ def check_files(said: Listening, now_ms: int) -> None:
 
     trusted = read_pem(said.authorities) if said.authorities else ""
     if trusted:
-        check_authorities(trusted, said.authorities)
+        check_authorities(trusted, said.authorities, now_ms)
     if said.certificate:
         certificate, key = read_pem(said.certificate), read_pem(said.key)
         check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)
