@@ -16,7 +16,11 @@ KEYRING_FILE = "sealing.json"
 
 
 class KeyringUnusable(ValueError):
-    """The file holds no masters; says why."""
+    """The file holds no masters; says why, and what to do."""
+
+    def __init__(self, reason: str, remedy: str = "restore it from a backup") -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 class CentreKeyring:
@@ -73,7 +77,7 @@ def load_keyring(folder: Path, tree: TreeId) -> CentreKeyring:
     if not path.exists():
         return CentreKeyring(Keyring(tree), path)
     if path.stat().st_mode & 0o077:
-        raise KeyringUnusable("others may read it")
+        raise KeyringUnusable("others may read it", f"run chmod 600 {path}")
     try:
         form = from_json(path.read_bytes())
         whose = form["tree"]

@@ -80,7 +80,7 @@ def _keyring(folder: Path, tree: TreeId) -> CentreKeyring:
     try:
         return load_keyring(folder, tree)
     except KeyringUnusable as error:
-        raise KeysUnusable(folder / KEYRING_FILE, str(error), "restore it from a backup") from error
+        raise KeysUnusable(folder / KEYRING_FILE, str(error), error.remedy) from error
 
 
 def new_signer(tree: TreeId, dice: Dice) -> Signer:

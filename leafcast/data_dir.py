@@ -174,7 +174,7 @@ class DataDir:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                remedy = "run `leafcast down` first, or name another --data-dir"
+                remedy = "end that (`leafcast down`, or its `join`), or name another --data-dir"
                 raise DataDirUnusable(self.folder, "another process uses it", remedy) from error
             yield
         finally:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import DataDir, check_owner
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import CannotConnect, Unanswered, ask, brief_connection
@@ -164,6 +164,8 @@ async def open_session(
     Raises NotRunning, or DataDirUnusable.
     """
     place = DataDir.at(data_dir)
+    # Another user's would say where we send what is secret.
+    check_owner(place.folder)
     admin = place.admin()
     if admin is None or not place.in_use():
         raise NotRunning(place.folder)

@@ -70,18 +70,19 @@ def add_token(
         raise click.ClickException(f"{fault['message']}; {fault['remedy']}")
     (one,) = answer["added"]
     until = dt.datetime.fromtimestamp(one["untilMs"] // 1000, dt.UTC)
-    times = "once" if "*" not in path else many(uses, "time")
+    # Of several nodes each names its own path.
+    pattern = "*" in path
+    times, named = (many(uses, "time"), " --path PATH") if pattern else ("once", "")
     click.echo(f"{path} may {handed.may}, {times}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
     if one["void"]:
         click.echo("The token made for it earlier is void.")
     if file is None:
-        named = f" --path {path}" if "*" in path else ""
         click.echo(f"Run there: leafcast join {one['url']} --token {one['token']}{named}")
     else:
         atomic_write(file, invitation(one))
-        click.echo(f"Run there: leafcast join {file}")
+        click.echo(f"Run there: leafcast join {file}{named}")
     if not handed.approved:
-        click.echo(f"Then here: leafcast node approve {path}")
+        click.echo(f"Then here: leafcast node approve {'PATH' if pattern else path}")
 
 
 def add_bundle(

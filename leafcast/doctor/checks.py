@@ -26,8 +26,8 @@ CLOCK_MS_REFUSED = 60_000
 SNAPSHOT_MS_MAX = 20 * 60_000
 RESTART_MS = 3_600_000
 """So long a server that ended by itself is told of."""
-EXPIRED = "Expired"
-"""The word of a node that finds a question too old: its clock is ahead of the centre's."""
+EXPIRED, UNBELIEVED = "Expired", "Unbelieved"
+"""The word of a node whose clock is ahead of the centre's, and of one that knows another key."""
 
 
 def checks(facts: Facts) -> list[Check]:
@@ -82,7 +82,17 @@ def _mute(facts: Facts, node: NodeFacts) -> Check:
         "its program or its server ended, is frozen or overloaded, or is cut off; "
         "after 90s of silence it counts as unreachable"
     )
-    return Check("Servers", "failure", said, cause, revive(facts, node), node.path)
+    remedy = revive(facts, node)
+    if node.refusal_reason == UNBELIEVED:
+        cause = (
+            "the key that the centre signs with is none to it: another one is on its way, or a "
+            "backup brought one back that has ended"
+        )
+        remedy = (
+            "look again in a moment; if it stays so: leafcast keys revoke ID, of the signing key "
+            "in use, which leafcast keys list shows"
+        )
+    return Check("Servers", "failure", said, cause, remedy, node.path)
 
 
 def _restarted(facts: Facts, node: NodeFacts) -> Check | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import DataDir, make_private
 from leafcast.local.credentials.authorities import AUTHORITY_FILES
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.jetstream.stream_backup import backup_stream, restore_stream
@@ -88,7 +88,7 @@ async def write_backup(file: Path, place: DataDir, server: CentreServer, now_ms:
 def place_backup(file: Path, place: DataDir, *, force: bool = False) -> Backup:
     """Put a backup into the data directory of a tree that is stopped.
 
-    A tree that is there is replaced only by `force`. Raises BackupUnusable.
+    A tree that is there is replaced only by `force`. Raises BackupUnusable or DataDirUnusable.
     """
     if place.in_use():
         raise BackupUnusable(file, f"a tree runs on {place.folder}", "run `leafcast down` first")
@@ -98,6 +98,7 @@ def place_backup(file: Path, place: DataDir, *, force: bool = False) -> Backup:
             remedy = "say --force to replace what its centre holds, or name another --data-dir"
             raise BackupUnusable(file, f"there is a tree in {place.folder}", remedy)
         try:
+            make_private(place.folder)
             for folder in (place.keys, place.folder / TLS, place.folder / TOKENS):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for member in tar.getmembers():

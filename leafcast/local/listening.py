@@ -18,7 +18,7 @@ FILE = "listen.json"
 LEAF_PORT = 7422
 WEBSOCKET_PORT = 8422
 """Of 127.0.0.1, where a proxy finds the centre; relays below it have those that follow."""
-URLS_MAX = 8
+URLS_MAX, PORT_MAX = 8, 65535
 
 
 NAME_ONE = (
@@ -73,11 +73,17 @@ class Listening:
         return Path(self.authorities).read_text(encoding="utf-8") if self.authorities else ""
 
     def reach(self, at: int, path: NodePath, tls: TlsFiles | None) -> Reach:
-        """How the relay at this place of those on this machine is reached; the centre is at 0."""
+        """How the relay at this place of those on this machine is reached; the centre is at 0.
+
+        Raises ListenRefused if there is no such port.
+        """
         if self.behind_proxy:
             urls = ["/".join([url.rstrip("/"), *path.names]) for url in self.urls]
             return Reach(tuple(urls), WEBSOCKET_PORT + at)
         ports = [(urlsplit(url).port or LEAF_PORT) + at for url in self.urls]
+        if max(ports) > PORT_MAX:
+            reason = f"the relays here have the ports that follow, up to {max(ports)}"
+            raise ListenRefused(self.urls[ports.index(max(ports))], reason, "name a lower port")
         urls = [
             f"tls://{_host(urlsplit(url).hostname or '')}:{port}"
             for url, port in zip(self.urls, ports, strict=True)
@@ -140,7 +146,9 @@ def _url(text: str) -> str:
     if parts.scheme not in ("tls", "wss"):
         raise ListenRefused(text, f"{parts.scheme}:// is in clear, or no way to a server")
     said = whole.strip() != whole or '"' in whole or parts.query or parts.fragment or parts.username
-    if not host or said or (parts.scheme == "tls" and parts.path not in ("", "/")):
+    # Who is told of several addresses finds a comma between them.
+    path = "," in parts.path or (parts.scheme == "tls" and parts.path not in ("", "/"))
+    if not host or said or path:
         raise ListenRefused(text, "it is no address")
     if not is_host(host):
         raise ListenRefused(text, f"{host!r} is no name or address that a node elsewhere can call")

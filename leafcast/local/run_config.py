@@ -270,8 +270,13 @@ def _clear_faults(config: RunConfig) -> Iterator[Fault]:
     urls = {"parent": config.parent or "", "server.url": server.url}
     urls["server.leaf_url"] = server.leaf_url
     for field, url in urls.items():
-        parts = urlsplit(url)
-        if url and parts.scheme not in TLS_SCHEMES and not is_loopback(parts.hostname or ""):
+        try:
+            parts = urlsplit(url)
+            host, _ = parts.hostname or "", parts.port
+        except ValueError as error:
+            yield Fault(field, f"{url} is no address ({error})", "write tls://HOST:PORT")
+            continue
+        if url and parts.scheme not in TLS_SCHEMES and not is_loopback(host):
             remedy = f"write tls://{parts.netloc}, once the server there has a certificate"
             yield Fault(field, f"{url} is in clear, and leads to another machine", remedy)
 

@@ -23,6 +23,7 @@ from relay.adapters.server.nkey_pairs import BadNkey
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import PortTaken
 from relay.adapters.server.process import ServerFailed
+from relay.adapters.server.reach import Reach
 from schemas.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
@@ -146,6 +147,15 @@ async def test_a_port_that_another_program_took_is_refused_at_once_and_the_progr
                 with pytest.raises(PortTaken, match=rf"port {port} .* process {os.getpid()} "):
                     async with grove.server("/", seeds):
                         pass
+
+
+async def test_a_port_to_listen_at_that_another_program_has_is_named_at_the_first_start(grove):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        async with grove:
+            with pytest.raises(PortTaken, match=rf"port {port} .* say another --listen"):
+                async with grove.server(reach=Reach(("wss://centre.example/leaf",), port)):
+                    pass
 
 
 async def test_where_the_system_does_not_tell_the_greeting_does(grove, monkeypatch, tmp_path):

@@ -125,6 +125,7 @@ async def test_a_link_goes_over_to_another_authority_and_leaves_the_old_one(grov
         assert lost() == 0
         # The next link begins with what it believes now.
         await centre.server.listen(mine.reach)
+        assert centre.server.starts == 1, "the doctor would tell of a crash"
         await eventually(lambda: lost() == 1)
         await until_answered(up, "lc.ea._stat.a")
         mine.authorities.write_text(other.certificate)

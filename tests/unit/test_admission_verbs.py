@@ -225,6 +225,34 @@ async def test_those_named_are_let_in_all_or_none_and_of_all_those_that_can_be(o
     assert place.let_ins == [{NodePath.parse(paths[0]), NodePath.parse(paths[2])}]
 
 
+async def test_of_several_that_ask_for_one_path_none_is_let_in_with_all_others(opened, place):
+    admission = opened()
+    tokens = [await token_for(admission, "/region-1/store-*", uses=2), await token_for(admission)]
+    for key, token in enumerate(tokens, 1):
+        await said(admission, token, key=key)
+    other = "/region-1/n1"
+    await said(admission, await token_for(admission, other), other)
+    with pytest.raises(ApiError, match="2 ask to be /region-1/store-7, by different tokens"):
+        await admission.approve([STORE, other])
+    told = await admission.approve([], everyone=True)
+    assert told["approved"] == [other]
+    assert [(fault["path"], fault["reason"]) for fault in told["faults"]] == [(STORE, "Conflict")]
+    assert place.let_ins == [{NodePath.parse(other)}]
+    await admission.deny([tokens[0].token_id])
+    assert (await admission.approve([], everyone=True))["approved"] == [STORE]
+    assert place.nodes[NodePath.parse(STORE)] == nkey(2)
+
+
+async def test_who_denies_a_pattern_denies_its_whole_token(opened):
+    admission, pattern = opened(), "/region-1/shop-*"
+    token = await token_for(admission, pattern, uses=3)
+    paths = [f"/region-1/shop-{n}" for n in range(2)]
+    for path in paths:
+        await said(admission, token, path)
+    assert await admission.deny([pattern]) == {"denied": paths, "void": [token.token_id]}
+    assert (await said(admission, token, "/region-1/shop-7")).state == REFUSED
+
+
 async def test_many_that_are_approved_in_advance_are_let_in_as_one(opened, place):
     admission = opened()
     paths = [f"/region-1/n{n}" for n in range(20)]

@@ -74,11 +74,12 @@ async def test_a_second_start_may_come_before_the_relay_looked_at_what_the_first
     assert len(centre.relay.history) == 1
 
 
-async def test_keys_are_readable_by_their_owner_only(centre):
-    path = centre.folder / "keys.json"
+@pytest.mark.parametrize("name", ["keys.json", "sealing.json"])
+async def test_keys_are_readable_by_their_owner_only(centre, name):
+    path = centre.folder / name
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
-    with pytest.raises(KeysUnusable, match="chmod 600"):
+    with pytest.raises(KeysUnusable, match=f"chmod 600 {path}"):
         load_or_make_keys(centre.folder, centre.dice)
 
 

@@ -294,6 +294,7 @@ async def test_names_that_were_noted_in_another_form_are_whose_they_are(certifyi
         (["zürich.example"], "can call"),
         (["wss://centre.example,other.example/leaf"], "can call"),
         (["centre.example:0"], "port 0"),
+        (["wss://centre.example/le,af"], "no address"),
     ],
 )
 def test_an_address_that_nobody_could_dial_is_refused(texts, said):
@@ -321,6 +322,12 @@ def test_where_it_listens_is_remembered(tmp_path):
             "/ca.pem",
         )
     )
+
+
+def test_each_relay_here_needs_a_port():
+    said = listening(["centre.example:7422", "other.example:65535"], "", "", "")
+    with pytest.raises(ListenRefused, match=r"other.*up to 65536; name a lower port"):
+        said.reach(1, EMEA, None)
 
 
 def test_behind_a_proxy_each_relay_has_a_path_and_a_port_of_its_own():

@@ -406,3 +406,10 @@ def test_what_expires_is_told_two_weeks_before_or_half_of_its_time(
     one = Expiry("it", NOW + since, NOW + until, "why", "what to do", needed=needed)
     (found,) = [it for it in checks(facts(expiries=[one])) if it.group == "Expiry"]
     assert (found.state, found.said.startswith(said)) == (state, True), found.said
+
+
+def test_who_does_not_believe_the_centres_key_is_not_called_dead():
+    facts = [node("/emea", answers=False, refusal="no", refusal_reason="Unbelieved")]
+    (said,) = [it for it in checks(Facts(NOW, "/d", 10**12, nodes=facts)) if it.state == "failure"]
+    assert "none to it" in said.cause
+    assert "leafcast keys revoke ID" in said.remedy

@@ -18,10 +18,11 @@ from leafcast.local.credentials.authorities import (
     switch,
 )
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
-from leafcast.local.credentials.own_certificate import validity
+from leafcast.local.credentials.own_certificate import check_files, validity
 from leafcast.local.listening import Listening, keep_listening
 from relay.adapters.server.reach import TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request, valid_until
+from relay.adapters.tls.refusals import CertificateUnusable
 from schemas.identity import NodePath, TreeId, random_id
 
 NOW, DAY = 1_800_000_000_000, 86_400_000
@@ -91,6 +92,18 @@ def test_an_authority_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
     assert list(told(tmp_path, ends - 15 * DAY).values()) == ["ok"]
     assert told(tmp_path, ends - 13 * DAY) == {str(file): "warning"}
     assert told(tmp_path, ends + DAY) == {str(file): "failure"}
+
+
+def test_an_authority_that_ended_is_none_unless_another_one_stands_beside_it(tmp_path):
+    file = tmp_path / "ca.pem"
+    said = Listening(("wss://centre.example/leaf",), authorities=str(file))
+    ended = Authority.make("ended", NOW).certificate
+    ends = valid_until(ended)
+    file.write_text(ended)
+    with pytest.raises(CertificateUnusable, match=r"CN=ended in it ended on .*; have a new one"):
+        check_files(said, ends + DAY)
+    file.write_text(ended + Authority.make("good", NOW + DAY + DAY).certificate)
+    check_files(said, ends + DAY)
 
 
 def wrong(folder: Path) -> list[tuple[str, str]]:

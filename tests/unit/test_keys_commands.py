@@ -75,6 +75,16 @@ def test_a_key_that_is_there_is_not_overwritten(tmp_path):
     assert file.read_text() == before
 
 
+@pytest.mark.parametrize("words", [["rotate", "signing"], ["rotate", "root"], ["revoke", "abc"]])
+def test_a_request_takes_the_place_of_no_other_file(tmp_path, words):
+    file = tmp_path / "a.key"
+    run("make", file)
+    before = file.read_text()
+    with pytest.raises(KeyFileRefused, match=r"a\.key: it is no leafcast keys request"):
+        run(*words, "--request", file, "--data-dir", tmp_path)
+    assert file.read_text() == before
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -1,5 +1,7 @@
 """A tree laid out for servers and nodes run elsewhere: its files, and what is refused."""
 
+import os
+
 import pytest
 from click.testing import CliRunner
 
@@ -8,6 +10,14 @@ from leafcast.data_dir import DataDir
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
 from leafcast.local.run_config import RunConfigRefused, read_run_config
 from schemas.identity import NodePath
+
+
+@pytest.fixture(autouse=True)
+def umask():
+    """What a user has before the command sets another one."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture
@@ -45,14 +55,19 @@ def test_stores_are_encrypted_with_a_key_that_stands_nowhere_if_so_wished(tmp_pa
     assert "environment variable" in refused.output
 
 
-def test_secrets_are_their_owners_only(tree):
-    kept = [
-        file
-        for file in files(tree)
-        if file.name in ("nats.conf", "accounts.json", "credentials.json")
-    ]
-    assert len(kept) == 11
-    assert {file.stat().st_mode & 0o077 for file in kept} == {0}
+def test_all_is_its_owners_only(tree):
+    made = [tree.folder, *tree.folder.rglob("*")]
+    assert (
+        sum(file.name in ("nats.conf", "accounts.json", "credentials.json") for file in made) == 11
+    )
+    assert {file.stat().st_mode & 0o077 for file in made} == {0}
+
+
+@pytest.mark.parametrize("host", ["{node}{x}", "{node}{}", "Nats_{node}", "{node}:4222", "{node} "])
+def test_a_host_that_is_none_is_refused_before_anything_is_written(tmp_path, host):
+    done = CliRunner().invoke(layout, [str(tmp_path / "tree"), "--host", host])
+    assert "is no host name in lower case" in done.output
+    assert not (tmp_path / "tree").exists()
 
 
 def test_laying_out_twice_changes_nothing(tree):

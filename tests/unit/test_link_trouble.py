@@ -11,6 +11,7 @@ REFUSED = f'{TRYING} "c:7422" (attempt 1): dial tcp 10.0.0.1:7422: connect: conn
 
 OPENED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection created for account: UPLINK"
 CLOSED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: Read Error"
+UNSHAKEN = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: TLS Handshake Failure"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,8 @@ CLOSED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: Read Error"
         ([REFUSED, "[INF] Leafnode connection created"], ""),
         ([OPENED, CLOSED, OPENED, CLOSED], "ends it at once"),
         ([OPENED, CLOSED], ""),
+        ([OPENED, UNSHAKEN, OPENED, UNSHAKEN], "it does not speak TLS"),
+        ([OPENED, FOREIGN, UNSHAKEN, OPENED, FOREIGN, UNSHAKEN], "none of the authorities signed"),
         ([OPENED, CLOSED, OPENED, CLOSED, REFUSED], "nobody listens there"),
         (["[DBG] route: connection refused"], ""),
     ],

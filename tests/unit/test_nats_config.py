@@ -72,6 +72,8 @@ def test_no_secret_shows_in_a_representation():
         ("wss://[2001:db8::1]/leaf", "wss://[2001:db8::1]:443/leaf"),
         ("wss://c.example:8443/leaf", "wss://c.example:8443/leaf"),
         ("ws://localhost/leaf", "ws://localhost:80/leaf"),
+        ("wss://c.example/", "wss://c.example:443"),
+        ("wss://c.example:8443/leaf/", "wss://c.example:8443/leaf"),
         ("tls://c.example", "tls://c.example"),
     ],
 )

@@ -3,6 +3,7 @@
 import click
 import pytest
 
+from leafcast.cli import hand_over
 from leafcast.cli.commands.node_list import Row, _read, add_listed, bundle_name
 from leafcast.cli.hand_over import HandOver
 
@@ -70,3 +71,16 @@ def test_a_file_with_a_fault_makes_no_folder(tmp_path):
 def test_no_two_nodes_share_the_name_of_a_bundle():
     assert bundle_name("/a-b/c", bundle=True) == "a-b.c.join.json"
     assert bundle_name("/a/b-c", bundle=False) == "a.b-c.join"
+
+
+def test_what_is_to_be_run_for_a_pattern_can_be_run_once_a_path_is_named(
+    tmp_path, capsys, monkeypatch
+):
+    one = {"path": "/r/s-*", "token": "lc1", "url": "tls://r:7422", "untilMs": 0, "void": 0}
+    monkeypatch.setattr(hand_over, "call", lambda *_, **__: {"faults": [], "added": [one]})
+    handed = HandOver(60)
+    for file in (None, tmp_path / "s.join"):
+        hand_over.add_token(None, "/r/s-*", file, {}, handed, relay=False, uses=2)
+        _, there, here = capsys.readouterr().out.splitlines()
+        assert there.endswith(f"{file or '--token lc1'} --path PATH")
+        assert here == "Then here: leafcast node approve PATH"

@@ -1,19 +1,23 @@
 """Another user of this machine neither reads nor stops a daemon, and lends us no folder of his."""
 
+import io
 import os
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from leafcast.ask.session import open_session
 from leafcast.daemon.process import prepare_folder, private_log, stop_daemon
 from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.local.backup import MANIFEST, place_backup
 from relay.adapters.clock import SystemClock
 from tests.processes import alive
 
@@ -112,6 +116,29 @@ def test_the_folder_of_another_user_is_refused_before_anything_is_done_in_it(fol
     with pytest.raises(DataDirUnusable, match=f"uid {STRANGER}"):
         stopping(place)
     assert not list(place.folder.iterdir())
+
+
+async def test_nothing_is_said_to_a_tree_of_another_user_nor_put_back_there(folder):
+    place = DataDir(folder / "lent")
+    place.folder.mkdir()
+    place.write_admin({"url": "nats://127.0.0.1:1", "seed": "SU"})
+    with place.locked():
+        os.chown(place.folder, STRANGER, STRANGER)
+        with pytest.raises(DataDirUnusable, match=f"uid {STRANGER}"):
+            async with open_session(place.folder):
+                pass
+    backup = folder / "centre.tar"
+    with tarfile.open(backup, "w") as tar:
+        for name, said in (
+            (MANIFEST, b'{"format": 1, "tree": "t", "timeMs": 0, "streams": {}}'),
+            ("keys/keys.json", b"{}"),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(said)
+            tar.addfile(member, io.BytesIO(said))
+    with pytest.raises(DataDirUnusable, match=f"uid {STRANGER}"):
+        place_backup(backup, place)
+    assert not place.keys.exists()
 
 
 def test_a_folder_of_the_system_that_others_write_in_is_refused(folder):

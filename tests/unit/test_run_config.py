@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from leafcast.cli.commands.run import _check_certificate
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.local.run_config import RunConfigRefused, read_run_config, write_run_config
 from leafcast.space_settings import EMBEDDED, IN_CLUSTER, SIMULATED, CentreSpaces, SpaceSetting
+from relay.adapters.tls.refusals import CertificateUnusable
 
 CENTRE = """\
 path: /
@@ -148,6 +150,24 @@ def test_an_address_beyond_this_machine_needs_tls(read, text, field, said):
     assert "; " in fault
 
 
+@pytest.mark.parametrize("port", ["http", "70000"])
+def test_an_address_that_is_none_is_a_fault_of_its_field(read, port):
+    (fault,) = refused(read, EDGE.replace("tls://emea:7422", f"tls://emea:{port}"))
+    assert fault.startswith(f"parent: tls://emea:{port} is no address")
+    (fault,) = refused(read, EDGE.replace("tls://emea:7422", f"'tls://[::1:{port}'"))
+    assert fault.startswith("parent: ")
+
+
 def test_on_this_machine_nothing_needs_tls(read):
     text = EDGE.replace("tls://emea:7422", "nats://localhost:7422")
     assert read(text).server.tls is None
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+def test_files_of_certificates_that_are_none_are_named_with_what_to_do(read, tmp_path, lacks):
+    if not lacks:
+        (tmp_path / "c.pem").write_bytes(b"\x30\x82\xd8\xff")
+        (tmp_path / "k.pem").write_bytes(b"\x30\x82\xd8\xff")
+    with pytest.raises(CertificateUnusable, match=r"c\.pem: .*; (put|name) ") as refusal:
+        _check_certificate(read(CENTRE), tmp_path)
+    assert ("No such file" in str(refusal.value)) is lacks

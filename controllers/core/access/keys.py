@@ -153,7 +153,8 @@ def changed_record(
             version=roots.version,
         )
     except ValueError as error:
-        raise KeysRefused(str(error), "name other roots, or another --threshold") from error
+        remedy = "name other roots, or another --threshold, to `leafcast keys rotate root`"
+        raise KeysRefused(str(error), remedy) from error
 
 
 def granted(signer: Signer, first: int = 0) -> KeyGrant:

@@ -230,6 +230,9 @@ def _rotate_content(data_dir: Path | None, name: str | None) -> None:
 
 
 def _change(data_dir: Path | None, request: Path | None, done: str, **said: Any) -> None:
+    if request is not None and request.exists():
+        # It is written anew; another file, as a root's key, may be the only one of its kind.
+        read_request(request)
     found = _call(data_dir, "keys-change", may_wait=request is not None, **said)
     if found["request"] is None:
         click.echo(f"{done[0].upper()}{done[1:]}. {BACKUP}")

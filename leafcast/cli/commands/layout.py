@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from leafcast.cli.options.spaces import spaces_options
+from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.local.layout import Layout
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.store_key import is_variable
+from relay.adapters.tls.names import is_host
 
 _MARK = "{node}"
 
@@ -57,9 +60,13 @@ def layout(
     """
     if _MARK not in host:
         raise click.BadParameter(f"it needs {_MARK} in it", param_hint="--host")
+    if not _names_hosts(host):
+        said = f"{host!r} is no host name in lower case, as in nats-{_MARK}.example"
+        raise click.BadParameter(said, param_hint="--host")
     if store_key_variable and not is_variable(store_key_variable):
         said = "it is the name of an environment variable, as in STORE_KEY"
         raise click.BadParameter(said, param_hint="--store-key-variable")
+    os.umask(OTHERS)
     place = DataDir(folder.absolute())
     try:
         nodes = Layout(
@@ -75,3 +82,11 @@ def layout(
         raise DataDirUnusable(place.folder, "it cannot be written", "name another") from error
     for node in nodes:
         click.echo(f"{node}: {place.node(node)}")
+
+
+def _names_hosts(host: str) -> bool:
+    """Whether each node gets the name of a host."""
+    try:
+        return is_host(host.format(node="region-50-site-50"))
+    except (KeyError, IndexError, ValueError):
+        return False

@@ -17,6 +17,7 @@ from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.join.external_node import run_node
+from leafcast.local.credentials.own_certificate import read_pem
 from leafcast.local.health_endpoint import HealthAddress
 from leafcast.local.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.local.views import TreeShape
@@ -89,16 +90,15 @@ async def _warn(spaces: CentreSpaces) -> None:
 
 
 def _check_certificate(config: RunConfig, folder: Path) -> None:
-    """Refuse a certificate that no child would take; raises CertificateUnusable or OSError."""
+    """Refuse a certificate that no child would take; raises CertificateUnusable."""
     place = config.server_place(folder)
     if place.tls is None:
         return
     host = urlsplit(place.leaf_url).hostname or ""
-    certificate = place.tls.certificate.read_text(encoding="utf-8")
-    key = place.tls.key.read_text(encoding="utf-8")
-    now_ms = SystemClock().now().wall_ms
     file = str(place.tls.certificate)
-    check_pair(certificate, key, place.authorities_text(), [host], now_ms, file)
+    certificate, key = read_pem(file), read_pem(str(place.tls.key))
+    trusted = read_pem(str(place.authorities)) if place.authorities else ""
+    check_pair(certificate, key, trusted, [host], SystemClock().now().wall_ms, file)
 
 
 def _check(file: Path, config: RunConfig, role: str) -> None:

@@ -135,7 +135,7 @@ def up(  # noqa: PLR0913 - its options
         _check_running(place, listens, store_key)
     if not running:
         prepare_folder(place)
-        _keep(place, spaces, listens, store_key)
+        _keep(place, shape, spaces, listens, store_key)
         _check_listening(place)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
@@ -255,11 +255,14 @@ def _check_running(
 
 def _keep(
     place: DataDir,
+    shape: TreeShape,
     spaces: CentreSpaces | None,
     listens: Listening | None,
     store_key: StoreKeyFile | None,
 ) -> None:
     """Remember what was said for the next start; raises StoreKeyRefused."""
+    if listens is not None:
+        _check_ports(listens, shape)
     if store_key is not None:
         check_key(place.node(NodePath()), store_key.key)
         keep_file(place.folder, store_key.file)
@@ -267,6 +270,14 @@ def _keep(
         keep_listening(place.folder, listens)
     if spaces is not None:
         place.write_spaces(spaces)
+
+
+def _check_ports(said: Listening, shape: TreeShape) -> None:
+    """Refuse a port behind which there is none for each relay that follows."""
+    try:
+        said.reach(shape.nodes - shape.destinations - 1, NodePath(), None)
+    except ListenRefused as error:
+        raise click.BadParameter(str(error), param_hint="--listen") from error
 
 
 def _check_listening(place: DataDir) -> None:

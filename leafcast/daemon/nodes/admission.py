@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -323,18 +324,19 @@ class Admission:
     async def deny(self, paths: list[str]) -> Json:
         """Refuse who asked, and make tokens void that nobody asked with: `{denied, void}`.
 
-        Each is a path, or the id of a token. Raises ApiError.
+        Each is a path, the pattern of a token, or its id. Raises ApiError.
         """
         now, denied, void = self._clock.now().wall_ms, [], []
         async with self._changing:
             found = [(what, self._named(what)) for what in paths]
             for what, ones in found:
                 for one in ones:
+                    whole = what in (one.token, one.where)
                     for request in [it for it in one.requests if it.state == PENDING]:
-                        if what in (one.token, str(request.path)):
+                        if whole or what == str(request.path):
                             self._admissions.decide(one.token, request.path, DENIED, now)
                             denied.append(str(request.path))
-                    if what == one.token or not one.reusable:
+                    if whole or not one.reusable:
                         self._admissions.void(one.token, now)
                         void.append(one.token)
                     self._files.keep([self._admissions.tokens[one.token]])
@@ -385,10 +387,6 @@ class Admission:
             if not found:
                 message = f"nobody asks to be {where}"
                 raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
-            if len(found) > 1:
-                message = f"{len(found)} ask to be {where}, by different tokens"
-                remedy = "deny all but one by the id of its token: leafcast node deny ID"
-                raise ApiError("Conflict", message, remedy)
             chosen += found
         return chosen
 
@@ -432,6 +430,7 @@ class Admission:
         for at, (_, it) in enumerate(chosen):
             if (holder := holders.setdefault(it.nkey, it.path)) != it.path:
                 plan.faults.append(Fault(at, key_taken(it.path, holder)))
+        plan.faults += _conflicts([it.path for _, it in chosen])
         return plan
 
     async def _grant_sure(self) -> None:
@@ -469,6 +468,22 @@ def _request_form(one: HandedOut, request: Requested) -> Json:
         "relay": one.relay,
         "labels": dict(one.labels),
     }
+
+
+def _conflicts(paths: Sequence[NodePath]) -> list[Fault]:
+    """A fault for each path that several ask for: only a person knows whose it is."""
+    remedy = (
+        "deny all but one by the id of its token: leafcast node deny ID; "
+        "`leafcast node requests -o json` has the ids"
+    )
+    return [
+        Fault(
+            paths.index(path),
+            ApiError("Conflict", f"{count} ask to be {path}, by different tokens", remedy),
+        )
+        for path, count in Counter(paths).items()
+        if count > 1
+    ]
 
 
 def _let_go(path: NodePath) -> Verdict:

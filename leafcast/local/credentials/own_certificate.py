@@ -35,11 +35,11 @@ def check_files(said: Listening, now_ms: int) -> None:
     # Here, because who brings no files does without the library.
     from relay.adapters.tls.checking import check_authorities, check_pair  # noqa: PLC0415
 
-    trusted = _text(said.authorities) if said.authorities else ""
+    trusted = read_pem(said.authorities) if said.authorities else ""
     if trusted:
-        check_authorities(trusted, said.authorities)
+        check_authorities(trusted, said.authorities, now_ms)
     if said.certificate:
-        certificate, key = _text(said.certificate), _text(said.key)
+        certificate, key = read_pem(said.certificate), read_pem(said.key)
         check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)
 
 
@@ -101,7 +101,8 @@ class OwnCertificate:
         return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 
-def _text(file: str) -> str:
+def read_pem(file: str) -> str:
+    """What a file of the user's says; raises CertificateUnusable."""
     try:
         # What is no text is no certificate either, and is told so by who reads that.
         return Path(file).read_text(encoding="utf-8", errors="replace")

@@ -57,11 +57,16 @@ _NOT_THERE = {
     "no route to host": ("there is no way to it", "see to the network of this machine"),
     "network is unreachable": ("there is no way to it", "see to the network of this machine"),
 }
-_CLOSED = "leafnode connection closed: read error"
-_ENDED = (
-    "it takes the link, and ends it at once",
-    "it may take TLS alone: write tls:// or wss://; or see whether the port is the one for links",
-)
+# What is said of each try where nothing says why.
+_ENDED = {
+    "leafnode connection closed: read error": (
+        "it takes the link, and ends it at once",
+        "it may take TLS alone: write tls:// or wss://; or see whether the port is one for links",
+    ),
+    "leafnode connection closed: tls handshake failure": _CAUSES[
+        "first record does not look like a tls"
+    ],
+}
 _LOOKED_AT = 6
 """So many lines tell what becomes of the last few links."""
 _PROXY = re.compile(r"proxy connect failed: (.*)", re.IGNORECASE)
@@ -122,8 +127,11 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
             if _NO_PROXY in said:
                 remedy = "see whether the proxy runs, and whether its URL is right"
                 missing = f"the proxy on the way out is not reached: {missing[0]}", remedy
-    again_and_again = sum(_CLOSED in line.lower() for line in log[-_LOOKED_AT:]) > 1
-    return _ENDED if again_and_again and not missing[0] else missing
+    for mark, cause in _ENDED.items():
+        again_and_again = sum(mark in line.lower() for line in log[-_LOOKED_AT:]) > 1
+        if again_and_again and not missing[0]:
+            return cause
+    return missing
 
 
 def _of_parent(log: Sequence[str]) -> list[str]:

@@ -186,16 +186,20 @@ def _remote(parent: ParentLink | None) -> str:
 
 
 def _dialled(url: str) -> str:
-    """The URL with its port: without one the server dials 7422, even for a WebSocket."""
+    """The URL with its port: without one the server dials 7422, even for a WebSocket.
+
+    Of that it wants no slash at the end, behind which it says what it asks for.
+    """
     try:
         parts = urlsplit(url)
         named = parts.port
     except ValueError as error:
         raise BadServerSettings("parent url", f"{url} is no address ({error})") from error
     port = WEB_PORTS.get(parts.scheme)
-    if port is None or named is not None:
+    if port is None:
         return url
-    return parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}").geturl()
+    at = parts.netloc if named is not None else f"{parts.netloc.rstrip(':')}:{port}"
+    return parts._replace(netloc=at, path=parts.path.rstrip("/")).geturl()
 
 
 def _proxy(parent: ParentLink) -> str:

@@ -91,7 +91,7 @@ class EmbeddedServer:
         self._children = dict(children or {})
         self._ports = ServerPorts(0, 0)
         self._process: ServerProcess | None = None
-        self._starts = 0
+        self._starts = self._meant = 0
         self._began = 0.0
         self._started = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
@@ -134,8 +134,8 @@ class EmbeddedServer:
 
     @property
     def starts(self) -> int:
-        """How often it was started and became ready; above 1 there were crashes."""
-        return self._starts
+        """How often it was started, but not to `listen`, and became ready; above 1: it crashed."""
+        return self._starts - self._meant
 
     @property
     def up_seconds(self) -> float:
@@ -241,6 +241,7 @@ class EmbeddedServer:
     async def listen(self, reach: Reach) -> None:
         """Let children elsewhere in from now on: the server is started anew."""
         self._reach = reach
+        self._meant += 1
         seen, process = self._starts, await self._up()
         await process.stop()
         await self.next_start(seen)
@@ -276,6 +277,8 @@ class EmbeddedServer:
             if await self._start():
                 keep_ports(self._folder, self._ports)
                 return None
+            if self._reach is not None and (other := await self._stranger_on(self._reach.port)):
+                raise PortTaken(self._ports, self._folder, other)
         raise PortTaken(self._ports, self._folder)
 
     async def _start_on_kept_ports(self, *, strangers_wait: bool = True) -> None:
@@ -295,9 +298,12 @@ class EmbeddedServer:
         """Another program that listens on one of the ports."""
         reach = self._reach.port if self._reach is not None else self._leaf_port
         for port in (self._ports.client, self._leaf_port, reach):
-            if found := await stranger_on(port, self._config, self._name or self.path.domain):
+            if found := await self._stranger_on(port):
                 return found
         return None
+
+    async def _stranger_on(self, port: int) -> Holder | None:
+        return await stranger_on(port, self._config, self._name or self.path.domain)
 
     async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
         """Run the server until it is ready; False if a port is taken.

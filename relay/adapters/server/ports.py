@@ -39,6 +39,8 @@ class PortTaken(OSError):
             what = f"port {ports.client} or {ports.leaf} is in use"
             remedy = f"does another Leafcast run on {folder}? Stop it, {otherwise}"
         else:
+            if holder.port not in (ports.client, ports.leaf):
+                otherwise = "or say another --listen"
             what, remedy = f"port {holder.port} is in use by {holder}", f"stop that, {otherwise}"
         super().__init__(f"{what}: {remedy}")
         self.ports = ports

@@ -51,9 +51,15 @@ def check_pair(
     _check_chain(own, signers, now_ms, what)
 
 
-def check_authorities(authorities: str, what: str) -> None:
-    """Refuse a text that holds no certificate; raises CertificateUnusable."""
-    _certificates(authorities, what)
+def check_authorities(authorities: str, what: str, now_ms: int) -> None:
+    """Refuse a text that holds no certificate that is good now; raises CertificateUnusable."""
+    refusals = []
+    for one in _certificates(authorities, what):
+        try:
+            return _check_time(one, now_ms, what, f"{one.subject.rfc4514_string()} in it")
+        except CertificateUnusable as error:
+            refusals.append(error)
+    raise refusals[-1]
 
 
 def covers(certificate: x509.Certificate, name: str, what: str) -> bool:
