@@ -272,8 +272,9 @@ def _lied_to(facts: Facts, node: NodeFacts) -> Check:
         "failure",
         f"{node.path} was sent {messages} that the centre did not sign, or not for it",
         "a node above it invents, alters or misdirects what it passes on; nothing came of it",
-        f"{log(facts, node)} says what; do not trust the relays above {node.path}: run them on "
-        "new machines, with new bundles",
+        f"{log(facts, node)} says what. If the centre was restored from a backup of before its "
+        f"keys changed, it was that: start {node.path} again. Else do not trust the relays above "
+        f"{node.path}: run them on new machines, with new bundles",
         node.path,
     )
 
