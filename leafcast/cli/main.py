@@ -17,6 +17,7 @@ from typing import NoReturn
 try:
     import click
 
+    from leafcast.cli.command_group import CommandGroup
     from leafcast.cli.suggestions import command_hint, option_hint
     from leafcast.errors import FROM_SERVER, said
 except KeyboardInterrupt:
@@ -65,7 +66,7 @@ _GROUPS = (
 _INTERRUPTED = 130
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """Commands are loaded when they are asked for, inside `main`'s handling of errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -102,11 +103,7 @@ class _Commands(click.Group):
         grouped = {name for _, names in _GROUPS for name in names}
         rest = ("More", tuple(name for name in sorted(_COMMANDS) if name not in grouped))
         for title, names in (*_GROUPS, rest):
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, it.get_short_help_str(10**6)) for name, it in commands if it is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows, col_spacing=3)
+            self.format_section(ctx, formatter, title, names)
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

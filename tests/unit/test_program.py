@@ -88,6 +88,12 @@ def test_a_kubeconfig_that_leads_nowhere_is_no_word_of_a_server(said, tmp_path):
     assert (code, err.startswith("error: there is no kubeconfig")) == (1, True)
 
 
+@pytest.mark.parametrize("group", ["keys", "node", "rollout"])
+def test_help_of_a_group_cuts_no_summary(said, group):
+    _, out, _ = said(group, "--help")
+    assert "..." not in out.replace("PATH...", "").replace("[ARGS]...", "")
+
+
 def test_help_shows_commands_in_groups_and_cuts_no_summary(said):
     _, out, _ = said("--help")
     titles = [line[:-1] for line in out.splitlines() if line.endswith(":") and line[0] != " "]
