@@ -1,4 +1,4 @@
-"""A group of commands whose help cuts no summary."""
+"""A group of commands whose help cuts no summary, and that guesses only at what is alike."""
 
 from __future__ import annotations
 
@@ -6,9 +6,24 @@ from collections.abc import Iterable
 
 import click
 
+from leafcast.cli.suggestions import close_hint
+
 
 class CommandGroup(click.Group):
     """Lists its commands with the whole of what each says first of itself."""
+
+    def hint(self, word: str, names: Iterable[str]) -> str:
+        """What to type instead of a word that is none of these commands; "" if nobody can tell."""
+        return close_hint(word, names)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word, names = args[0], self.list_commands(ctx)
+        if word not in names:
+            hint = self.hint(word, names)
+            ctx.fail(f'no such command "{word}"' + (f" ({hint})" if hint else ""))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_section(ctx, formatter, "Commands", self.list_commands(ctx))

@@ -91,12 +91,8 @@ class _Commands(CommandGroup):
                 pass
         return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in _COMMANDS and (hint := command_hint(args[0], _COMMANDS)):
-            ctx.fail(f'no such command "{args[0]}" ({hint})')
-        return super().resolve_command(ctx, args)
+    def hint(self, word: str, names: Iterable[str]) -> str:
+        return command_hint(word, names)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """In groups, what one needs every day first; no summary is cut."""

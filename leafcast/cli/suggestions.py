@@ -51,6 +51,11 @@ def command_hint(word: str, commands: Iterable[str]) -> str:
     """What to type instead of a word that is no command; "" if nobody can tell."""
     if instead := _INSTEAD.get(word):
         return f"instead: {instead}"
+    return close_hint(word, commands)
+
+
+def close_hint(word: str, commands: Iterable[str]) -> str:
+    """The command that a typo meant; "" if none is like it."""
     close = get_close_matches(word, list(commands), 1, ALIKE)
     return f'did you mean "{close[0]}"?' if close else ""
 

@@ -88,6 +88,12 @@ def test_a_kubeconfig_that_leads_nowhere_is_no_word_of_a_server(said, tmp_path):
     assert (code, err.startswith("error: there is no kubeconfig")) == (1, True)
 
 
+def test_no_guess_in_a_group_misleads(said):
+    assert '"lst" (did you mean "list"?)' in said("node", "lst")[2]
+    code, _, err = said("rollout", "restart", "deploy/web")
+    assert (code, err) == (2, 'error: no such command "restart"; see: leafcast rollout --help\n')
+
+
 @pytest.mark.parametrize("group", ["keys", "node", "rollout"])
 def test_help_of_a_group_cuts_no_summary(said, group):
     _, out, _ = said(group, "--help")
