@@ -143,7 +143,8 @@ def _usage(error: click.ClickException) -> int:
     # Manifests may have many faults: each has its own line, and its own file and line number.
     text = error.format_message()
     if isinstance(error, click.exceptions.NoSuchOption):
-        text = f"{error.message}{option_hint(error.option_name, error.possibilities or ())}"
+        hint = option_hint(error.option_name, error.possibilities or ())
+        text = f"{error.message.rstrip('.')}{hint}"
     lines = text.rstrip(".").splitlines()
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else _said()

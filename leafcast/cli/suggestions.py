@@ -65,4 +65,4 @@ def option_hint(option: str, options: Iterable[str]) -> str:
     if instead := _OPTIONS.get(option):
         return f"; instead: {instead}"
     close = get_close_matches(option, list(options), 1, ALIKE)
-    return f" Did you mean {close[0]}?" if close else ""
+    return f"; did you mean {close[0]}?" if close else ""

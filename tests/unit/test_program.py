@@ -72,8 +72,8 @@ def test_a_word_like_no_command_is_told_no_nonsense(said):
     ("option", "hint"),
     [
         ("--prune", "instead: delete what you took out"),
-        ("--server-side", "leave it out"),
-        ("--dry-rnu", "Did you mean --dry-run?"),
+        ("--server-side", "'--server-side'; instead: every apply is one: leave it out"),
+        ("--dry-rnu", "; did you mean --dry-run?; see: "),
     ],
 )
 def test_an_option_that_is_not_there_is_told_what_to_use_and_nothing_misleading(said, option, hint):
