@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
-from relay.core.events import ObjectObserved
+from relay.core.events import LEFT_IN_PLACE, ObjectObserved
 from relay.objects.customization import CustomizationFailed
 from relay.objects.policies import PolicyUnknown
 from relay.ports import (
@@ -310,7 +310,7 @@ class Syncer:
                 self._drift.drifted.add(key)
                 self._decide(key)
         if done.key not in self._wanted and done.placements:
-            reason = f"left in place: {left.why}" if left.why else ""
+            reason = f"{LEFT_IN_PLACE}{left.why}" if left.why else ""
             await self._say(self._observed.farewell(done.key, reason))
 
     async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
