@@ -17,6 +17,7 @@ from typing import NoReturn
 try:
     import click
 
+    from leafcast.cli.command_group import CommandGroup
     from leafcast.cli.suggestions import command_hint, option_hint
     from leafcast.errors import FROM_SERVER, said
 except KeyboardInterrupt:
@@ -65,7 +66,7 @@ _GROUPS = (
 _INTERRUPTED = 130
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """Commands are loaded when they are asked for, inside `main`'s handling of errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -90,23 +91,15 @@ class _Commands(click.Group):
                 pass
         return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in _COMMANDS and (hint := command_hint(args[0], _COMMANDS)):
-            ctx.fail(f'no such command "{args[0]}" ({hint})')
-        return super().resolve_command(ctx, args)
+    def hint(self, word: str, names: Iterable[str]) -> str:
+        return command_hint(word, names)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """In groups, what one needs every day first; no summary is cut."""
         grouped = {name for _, names in _GROUPS for name in names}
         rest = ("More", tuple(name for name in sorted(_COMMANDS) if name not in grouped))
         for title, names in (*_GROUPS, rest):
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, it.get_short_help_str(10**6)) for name, it in commands if it is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows, col_spacing=3)
+            self.format_section(ctx, formatter, title, names)
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -150,7 +143,8 @@ def _usage(error: click.ClickException) -> int:
     # Manifests may have many faults: each has its own line, and its own file and line number.
     text = error.format_message()
     if isinstance(error, click.exceptions.NoSuchOption):
-        text = f"{error.message}{option_hint(error.option_name, error.possibilities or ())}"
+        hint = option_hint(error.option_name, error.possibilities or ())
+        text = f"{error.message.rstrip('.')}{hint}"
     lines = text.rstrip(".").splitlines()
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else _said()

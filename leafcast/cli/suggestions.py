@@ -51,6 +51,11 @@ def command_hint(word: str, commands: Iterable[str]) -> str:
     """What to type instead of a word that is no command; "" if nobody can tell."""
     if instead := _INSTEAD.get(word):
         return f"instead: {instead}"
+    return close_hint(word, commands)
+
+
+def close_hint(word: str, commands: Iterable[str]) -> str:
+    """The command that a typo meant; "" if none is like it."""
     close = get_close_matches(word, list(commands), 1, ALIKE)
     return f'did you mean "{close[0]}"?' if close else ""
 
@@ -60,4 +65,4 @@ def option_hint(option: str, options: Iterable[str]) -> str:
     if instead := _OPTIONS.get(option):
         return f"; instead: {instead}"
     close = get_close_matches(option, list(options), 1, ALIKE)
-    return f" Did you mean {close[0]}?" if close else ""
+    return f"; did you mean {close[0]}?" if close else ""

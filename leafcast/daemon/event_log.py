@@ -48,7 +48,8 @@ _STORY = {
 _ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
 _GOOD_NEWS = frozenset({"FreshView", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \((\d+) destinations?, e\.g\. ([^()]*)\)$")
-_OF_SILENCE = frozenset({"Unreachable", "Left"})
+_TOLD_OTHERWISE = frozenset({"Unreachable", "Left", "Dropped"})
+"""`reached` tells who is silent, and the centre what was deleted: each node need not."""
 _OF_CHILDREN = frozenset(
     {
         "MailDiffers",
@@ -133,11 +134,11 @@ class EventLog:
         now_ms: int,
         placement_of: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """Take in what a node noted, but who is silent: `reached` has that.
+        """Take in what a node noted, unless others tell it.
 
         `placement_of` gives the name of a placement by its mail key, which nobody could read.
         """
-        if noted.reason in _OF_SILENCE:
+        if noted.reason in _TOLD_OTHERWISE:
             return
         about, key = noted.subject, noted.subject.removeprefix("mail ")
         if noted.reason in _OF_CHILDREN:

@@ -6,7 +6,7 @@ Secrets are not in it but beside it: `accounts.json` (the server's accounts) and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,6 +44,8 @@ from schemas.yaml_documents import InvalidManifest, read_documents
 from schemas.yaml_writing import write_yaml
 
 FILE = "node.yaml"
+ALIKE = 0.75
+"""How like a word must be to a field to be taken for it."""
 
 
 class RunConfigRefused(Exception):
@@ -178,6 +180,22 @@ class RunConfig(_Form):
         return ParentLink((self.parent,), seed, authorities=authorities)
 
 
+_FORMS: Mapping[tuple[int | str, ...], type[_Form]] = {
+    (): RunConfig,
+    ("health",): HealthForm,
+    ("server",): ServerForm,
+    ("server", "tls"): TlsForm,
+}
+# What stands for fields that are wrong, so that the others are judged: nothing is wrong with it.
+_STAND_INS: Mapping[str, Any] = {
+    "path": "",
+    "tree": "",
+    "roots": {},
+    "edge": True,
+    "server": {"url": "", "leaf_url": "", "host": LOOPBACK},
+}
+
+
 def _tls_files(folder: Path, form: TlsForm | None) -> tuple[TlsFiles | None, Path | None]:
     if form is None:
         return None, None
@@ -187,19 +205,45 @@ def _tls_files(folder: Path, form: TlsForm | None) -> tuple[TlsFiles | None, Pat
 
 def read_run_config(file: Path) -> RunConfig:
     """Read and check a file of YAML or JSON; raises RunConfigRefused with all that is wrong."""
+    faults: list[Fault] = []
+    wrong: frozenset[str] = frozenset()
     try:
         documents = list(read_documents(file.read_text(encoding="utf-8"), str(file)))
         form: Any = documents[0].root if len(documents) == 1 else None
-        config = RunConfig.model_validate(form)
+        try:
+            config = RunConfig.model_validate(form)
+        except ValidationError as error:
+            faults = list(_form_faults(error))
+            if not isinstance(form, dict):
+                raise RunConfigRefused(file, *faults) from error
+            config, wrong = _rest(form, error)
     except OSError as error:
         raise RunConfigRefused(file, error.strerror or str(error)) from error
-    except ValidationError as error:
-        raise RunConfigRefused(file, *_form_faults(error)) from error
     except (InvalidManifest, ValueError) as error:
         raise RunConfigRefused(file, " ".join(str(error).split())) from error
-    if faults := [*_faults(config), *_access_faults(config, file.absolute().parent)]:
+    judged = [*_faults(config), *_access_faults(config, file.absolute().parent)]
+    faults += [fault for fault in judged if fault.path.partition(".")[0] not in wrong]
+    if faults:
         raise RunConfigRefused(file, *faults)
     return config
+
+
+def _rest(form: dict[str, Any], error: ValidationError) -> tuple[RunConfig, frozenset[str]]:
+    """The file with others in the place of fields that are wrong, and which these are."""
+    left, wrong = dict(form), set[str]()
+    for item in error.errors(include_url=False):
+        match item["loc"]:
+            case (str(field), int(at), *_) if isinstance(left.get(field), list):
+                # Another than any that is named, so that no two are alike.
+                other = SpaceSetting("", context=f"{field}[{at}]")
+                left[field] = [*left[field][:at], other, *left[field][at + 1 :]]
+            case (str(field), *_):
+                wrong.add(field)
+                left.pop(field, None)
+            case _:
+                pass
+    others = {field: other for field, other in _STAND_INS.items() if field in wrong}
+    return RunConfig.model_validate({**left, **others}), frozenset(wrong)
 
 
 def _form_faults(error: ValidationError) -> Iterator[Fault]:
@@ -213,12 +257,16 @@ def _form_faults(error: ValidationError) -> Iterator[Fault]:
         if isinstance(cause, Faulty):
             yield from (fault.below(where) for fault in cause.faults)
         elif item["type"] == "extra_forbidden":
-            close = get_close_matches(where, RunConfig.model_fields, 1)
-            known = ", ".join(RunConfig.model_fields)
+            *above, word = item["loc"]
+            fields = _FORMS[tuple(above)].model_fields
+            close = get_close_matches(str(word), fields, 1, ALIKE)
+            known = ", ".join(fields)
             remedy = f'did you mean "{close[0]}"?' if close else f"the fields are {known}"
             yield Fault(where, "unknown field", remedy)
         elif item["type"] == "missing":
             yield Fault(where, "missing", "it is required")
+        elif item["type"] == "model_type":
+            yield Fault(where or "the file", "it holds no fields", "write them as NAME: VALUE")
         elif item["type"] == "too_short":
             # Items that are wrong count as missing.
             if item["loc"] not in within:

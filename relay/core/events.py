@@ -153,6 +153,12 @@ class MailWritten(Value, frozen=True):
     sequence: int
 
 
+LEFT_IN_PLACE = "left in place: "
+"""How the reason begins of an object that is the node's no more, and stays where it is."""
+KEPT = "kept: "
+"""How it goes on of what others use."""
+
+
 class ObjectObserved(Value, frozen=True):
     """The syncer's last word on one object.
 

@@ -28,6 +28,8 @@ from relay.core.effects import (
     WantsChanged,
 )
 from relay.core.events import (
+    KEPT,
+    LEFT_IN_PLACE,
     BlobArrived,
     CopyObserved,
     Ending,
@@ -365,6 +367,8 @@ class Node(NodeView):
     def _observed(self, event: ObjectObserved) -> None:
         if self._destination is None:
             return
+        if event.reason.startswith(f"{LEFT_IN_PLACE}{KEPT}"):
+            self._out.append(Noted("Kept", str(event.key), event.reason))
         claimers = self._destination.observe(event)
         self._collecting.observed(event.key, claimers)
         for key in claimers:

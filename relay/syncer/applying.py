@@ -25,6 +25,8 @@ from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customizing import customized
 from relay.syncer.observed import Sight, look_at
 from relay.syncer.ownership import (
+    AUTOSCALERS,
+    AUTOSCALING_MANAGER,
     MANAGED,
     Hold,
     hold_of,
@@ -33,6 +35,7 @@ from relay.syncer.ownership import (
     is_shared,
     marks,
     scaled_by,
+    scales,
 )
 from relay.syncer.plan import namespace_object
 from relay.syncer.record import Record
@@ -276,7 +279,7 @@ class Applier:
 
     async def _write(self, case: Case, intent: Done, live: Object | None) -> Sight:
         wish = of_this(self._marked(case.key, case.content, intent), intent.uid)
-        if live is not None and scaled_by(live):
+        if live is not None and await self._is_scaled(case.key, live):
             wish = without_replicas(wish)
         same = bool(intent.held) and intent.address == case.wanted.address
         force = live is not None and (case.policies.force or same)
@@ -327,13 +330,28 @@ class Applier:
         """Take what was ours or is asked for, never an autoscaler's; raises FieldConflict else."""
         managers = dict(conflict.managers)
         live = await self._space.get(case.key)
+        ours = {path for path in managers if is_marked(path, intent.fields)}
         if live is not None and scaled_by(live):
-            wish = without_replicas(wish)
-            managers = {path: name for path, name in managers.items() if not _is_scale(path)}
-        others = {p: name for p, name in managers.items() if not is_marked(p, intent.fields)}
+            scale = set(filter(_is_scale, managers))
+            if await self._is_scaled(case.key, live):
+                wish = without_replicas(wish)
+                managers = {path: name for path, name in managers.items() if path not in scale}
+            ours |= scale
+        others = {path: name for path, name in managers.items() if path not in ours}
         if others and not case.policies.force:
             raise FieldConflict("Conflict", _contention(others), others) from conflict
         return await self._space.apply(wish, MANAGER, force=bool(managers))
+
+    async def _is_scaled(self, key: ObjectKey, live: Object) -> bool:
+        """Whether an autoscaler sets the replicas, and is not one that is gone."""
+        manager = scaled_by(live)
+        if manager != AUTOSCALING_MANAGER:
+            return bool(manager)
+        try:
+            listing = await self._space.list(*AUTOSCALERS, namespace=key.namespace)
+        except SpaceError:
+            return True
+        return any(scales(one, key.group, key.name) for one in listing.objects)
 
     async def _recreate(
         self, case: Case, intent: Done, wish: Object, refused: SpaceError

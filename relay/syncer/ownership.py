@@ -17,6 +17,9 @@ from schemas import codec
 
 FIELDS_MAX = 1024
 MANAGED = "managedFields"
+AUTOSCALERS = ("autoscaling", "horizontalpodautoscalers")
+AUTOSCALING_MANAGER = "kube-controller-manager"
+"""Sets replicas for the autoscalers of a cluster, and for nothing else."""
 _ITSELF = "."
 _MISSING = object()
 _MARK = struct.Struct(">I")
@@ -101,6 +104,15 @@ def scaled_by(obj: Mapping[str, Any]) -> str:
         if "spec.replicas" in _paths(_fields_of(entry)):
             return manager
     return ""
+
+
+def scales(autoscaler: Mapping[str, Any], group: str, name: str) -> bool:
+    """Whether an autoscaler sets the replicas of the object of this name beside it."""
+    match autoscaler.get("spec"):
+        case {"scaleTargetRef": {"apiVersion": str(version), "name": str(target)}}:
+            return (version.rpartition("/")[0], target) == (group, name)
+        case _:
+            return False
 
 
 def _entries(obj: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from relay.core.events import KEPT
 from relay.objects.health import terminating
 from relay.objects.policies import OVERWRITE
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
@@ -68,11 +69,11 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     if done.key.group_resource in _HOLDING:
         shared = done.key.name in BUILT_IN_NAMESPACES
         if not shared and (why := await _content(space, done.key, ours)):
-            return Left(f"kept: {why}", for_now=True)
+            return Left(f"{KEPT}{why}", for_now=True)
         live = await space.get(done.key)
         if shared or (live is not None and not is_ours(live, done.key, tree)):
             await _withdraw(space, done)
-            return Left("kept: it is others', too")
+            return Left(f"{KEPT}it is others', too")
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
-from relay.core.events import ObjectObserved
+from relay.core.events import LEFT_IN_PLACE, ObjectObserved
 from relay.objects.customization import CustomizationFailed
 from relay.objects.policies import PolicyUnknown
 from relay.ports import (
@@ -36,6 +36,7 @@ from relay.syncer.census import find_ours
 from relay.syncer.drift import Drift
 from relay.syncer.followed import Followed, KindName, kind_of
 from relay.syncer.observed import Observations, look_at
+from relay.syncer.ownership import AUTOSCALERS, scales
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
     NAMESPACES,
@@ -291,6 +292,7 @@ class Syncer:
                 self._pending.hurry(other)
 
     async def _prune(self, done: Done) -> None:
+        scaled = await self._scaled_by(done.key)
         left = await take_back(self._space, done, self._done.keys(), self._tree)
         if left.for_now and not done.placements:
             raise NotEmpty(left.why)
@@ -303,9 +305,19 @@ class Syncer:
             self._stalled.see(done.key, None)
             for holder in holders(done.key):
                 self._pending.hurry(holder)
+            for key in scaled:
+                # Its replicas were left to the autoscaler.
+                self._drift.drifted.add(key)
+                self._decide(key)
         if done.key not in self._wanted and done.placements:
-            reason = f"left in place: {left.why}" if left.why else ""
+            reason = f"{LEFT_IN_PLACE}{left.why}" if left.why else ""
             await self._say(self._observed.farewell(done.key, reason))
+
+    async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
+        """What is wanted and scaled by the object of this key, if that is an autoscaler."""
+        live = await self._space.get(key) if kind_of(key) == AUTOSCALERS else None
+        beside = (it for it in self._wanted if it.namespace == key.namespace and it in self._done)
+        return [it for it in beside if live is not None and scales(live, it.group, it.name)]
 
     async def _look(self, key: ObjectKey) -> None:
         """Ask for the one object; what was told meanwhile is newer."""

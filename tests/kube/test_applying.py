@@ -133,7 +133,7 @@ async def test_what_an_autoscaler_sets_is_left_to_it(bench, server, place):
                 "metadata": {"name": "web", "namespace": place},
                 "spec": {"replicas": count},
             }
-            query = "?fieldManager=kube-controller-manager"
+            query = "?fieldManager=keda-operator"
             status, answer = await asyncio.to_thread(server.request, "PUT", path + query, body)
             assert status == 200, answer
             await bench.settled()

@@ -233,7 +233,10 @@ async def test_what_a_real_autoscaler_sets_is_left_to_it(connect, live_cluster):
         return (await bench.space.get(WEB))["spec"]["replicas"]
 
     async def scaled():
-        return await replicas() == 4
+        return await has_replicas(4)
+
+    async def has_replicas(count):
+        return await replicas() == count
 
     async with bench.running():
         bench.want(deployment(replicas=2), scaler)
@@ -250,3 +253,12 @@ async def test_what_a_real_autoscaler_sets_is_left_to_it(connect, live_cluster):
         # One for the change, and one where the scale had come between.
         assert bench.space.applied.count("web") - applied <= 2
         assert await replicas() == 4
+        # With the autoscaler gone it is as it is wanted, also where nothing else changes.
+        bench.want(deployment(replicas=3, minReadySeconds=1))
+        await eventually(lambda: has_replicas(3), "they are left to an autoscaler that is gone")
+        # So it is with one that was not ours, once something changes.
+        await asyncio.to_thread(live_cluster.kubectl, "apply", "-f", "-", stdin=json.dumps(scaler))
+        await eventually(scaled, "the autoscaler does not act")
+        await asyncio.to_thread(live_cluster.kubectl, "-n", "shop", "delete", "hpa", "web")
+        bench.want(deployment(replicas=5, minReadySeconds=1))
+        await eventually(lambda: has_replicas(5), "a change does not arrive")

@@ -116,6 +116,12 @@ def test_who_gets_out_of_reach_and_who_comes_back_is_told_once():
     assert told == [(it, "/emea", "/emea/s1") for it in ("Unreachable", "Reached", "Stopped")]
 
 
+def test_that_a_placement_was_deleted_is_no_warning_at_each_node():
+    log = EventLog()
+    log.noted(NodePath.parse("/emea/s1"), Noted("Dropped", "shop", "not in force any more"), 1)
+    assert log.since(0) == []
+
+
 def test_what_a_node_notes_is_told_by_the_names_that_people_know():
     log, path = EventLog(), NodePath.parse("/emea")
     for noted in (

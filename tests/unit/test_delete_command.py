@@ -13,7 +13,9 @@ from relay.ports import SpaceError
 from tests.unit.test_object_commands import (
     CLOCK,
     CONFIG,
+    CRD,
     DICE,
+    OX,
     PLACEMENT,
     SHOP,
     WEB,
@@ -123,6 +125,18 @@ async def test_what_a_namespace_holds_goes_with_it(session, capsys):
     assert (await session.workloads.list(namespace="shop")).objects == ()
     assert len((await session.workloads.list()).objects) == 1
     assert "(dry run)" in capsys.readouterr().out
+
+
+async def test_what_a_definition_defines_goes_with_it(session, capsys):
+    await applied(session, SHOP, CRD, OX, OX.replace("bill", "jill, namespace: shop"))
+    capsys.readouterr()
+    name = "oxen.farm.example"
+    assert await delete_all(session, Request(("crd", name))) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        'ox.farm.example "bill" deleted',
+        'ox.farm.example "jill" deleted',
+        f'customresourcedefinition.apiextensions.k8s.io "{name}" deleted',
+    ]
 
 
 async def test_nothing_is_deleted_without_a_name_a_selector_or_all(session):

@@ -23,6 +23,7 @@ from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.memory_space import MemorySpace
+from relay.objects.serving import Serving
 from relay.ports import SpaceError
 from schemas.content.manifests import load_manifests
 from tests.awaiting import eventually
@@ -49,12 +50,35 @@ kind: Location
 metadata: {name: here}
 spec: {resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}}
 """
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: oxen.farm.example}
+spec:
+  group: farm.example
+  scope: Namespaced
+  names: {kind: Ox, plural: oxen}
+  versions: [{name: v1, served: true}]
+"""
+OX = "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill}}"
 SHOP = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
 
 
 async def nobody(subject, question, seconds):
     """No daemon, only spaces: what it would warn of is left out."""
     return json.dumps({"error": {"code": "NotServed", "message": "there is none"}}).encode()
+
+
+class LateSpace(MemorySpace):
+    """Serves a kind somewhat after its definition, as API servers do."""
+
+    refusals_left = 2
+
+    async def apply(self, obj, manager, **how):
+        if obj["kind"] == "Ox" and self.refusals_left and not how.get("dry_run"):
+            self.refusals_left -= 1
+            raise SpaceError("NotFound", 'no matches for kind "Ox" in version "farm.example/v1"')
+        return await super().apply(obj, manager, **how)
 
 
 def session_with(workloads):
@@ -230,20 +254,16 @@ async def test_an_object_over_the_limit_is_told_with_its_size_and_the_limit(sess
 
 
 async def test_custom_kinds_go_by_definitions_of_the_batch(session, capsys):
-    crd = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: oxen.farm.example}
-spec:
-  group: farm.example
-  scope: Namespaced
-  names: {kind: Ox, plural: oxen}
-  versions: [{name: v1, served: true}]
-"""
-    await applied(session, "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill}}", crd)
+    await applied(session, OX, CRD)
     capsys.readouterr()
     assert await show(session, asked("oxen", "bill", format_="name")) == 0
     assert capsys.readouterr().out == "ox.farm.example/bill\n"
+
+
+async def test_what_a_batch_defines_is_waited_for_until_it_is_served(capsys):
+    session = session_with(LateSpace(CLOCK, DICE))
+    assert await applied(session, OX, CRD) == 0
+    assert "ox.farm.example/bill created" in capsys.readouterr().out
 
 
 async def test_what_is_not_there_is_told_in_the_words_of_kubectl(session, capsys):
@@ -369,7 +389,7 @@ async def test_a_status_that_is_written_meanwhile_configures_nothing(session):
     await applied(session, PLACEMENT)
     [change] = await judge(session, manifests(PLACEMENT), None)
     await session.workloads.set_status(change.wish.key, {"synced": 2})
-    made = await make(session, change)
+    made = await make(session, change, Serving())
     assert made.after["status"] == {"synced": 2}
     assert made.verb == "unchanged"
 

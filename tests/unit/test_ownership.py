@@ -12,6 +12,7 @@ from relay.syncer.ownership import (
     is_shared,
     marks,
     scaled_by,
+    scales,
     taken,
 )
 
@@ -165,3 +166,12 @@ def test_an_object_that_no_one_else_wrote_is_new(live):
     assert not is_shared(live, "leafcast")
     assert not is_newborn({"metadata": {"managedFields": []}}, "leafcast")
     assert not is_shared({"metadata": {}}, "leafcast")
+
+
+def test_an_autoscaler_scales_what_it_names():
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    autoscaler = {"spec": {"scaleTargetRef": target}}
+    assert scales(autoscaler, "apps", "web")
+    assert not scales(autoscaler, "apps", "cart")
+    assert not scales(autoscaler, "example.com", "web")
+    assert not scales({"spec": {}}, "apps", "web")

@@ -72,8 +72,8 @@ def test_a_word_like_no_command_is_told_no_nonsense(said):
     ("option", "hint"),
     [
         ("--prune", "instead: delete what you took out"),
-        ("--server-side", "leave it out"),
-        ("--dry-rnu", "Did you mean --dry-run?"),
+        ("--server-side", "'--server-side'; instead: every apply is one: leave it out"),
+        ("--dry-rnu", "; did you mean --dry-run?; see: "),
     ],
 )
 def test_an_option_that_is_not_there_is_told_what_to_use_and_nothing_misleading(said, option, hint):
@@ -86,6 +86,18 @@ def test_an_option_that_is_not_there_is_told_what_to_use_and_nothing_misleading(
 def test_a_kubeconfig_that_leads_nowhere_is_no_word_of_a_server(said, tmp_path):
     code, _, err = said("install", "--kubeconfig", str(tmp_path / "gone"))
     assert (code, err.startswith("error: there is no kubeconfig")) == (1, True)
+
+
+def test_no_guess_in_a_group_misleads(said):
+    assert '"lst" (did you mean "list"?)' in said("node", "lst")[2]
+    code, _, err = said("rollout", "restart", "deploy/web")
+    assert (code, err) == (2, 'error: no such command "restart"; see: leafcast rollout --help\n')
+
+
+@pytest.mark.parametrize("group", ["keys", "node", "rollout"])
+def test_help_of_a_group_cuts_no_summary(said, group):
+    _, out, _ = said(group, "--help")
+    assert "..." not in out.replace("PATH...", "").replace("[ARGS]...", "")
 
 
 def test_help_shows_commands_in_groups_and_cuts_no_summary(said):

@@ -114,6 +114,38 @@ def test_all_faults_of_form_are_named_at_once(read):
     assert 'workload: unknown field; did you mean "workloads"?' in faults
 
 
+def test_faults_of_form_hide_no_others(read):
+    text = EDGE.replace("00ff", "red").replace("tls://emea", "nats://emea") + "colour: red\n"
+    text += (
+        "cluster: {kubeconfig: gone.yaml}\nhealth: {port: 1, hst: a}\nworkloads: [3, embedded]\n"
+    )
+    faults = refused(read, text)
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "workloads[0]",
+        "health.hst",
+        "colour",
+        "roots",
+        "parent",
+        "workloads",
+        "cluster",
+    ]
+    assert 'health.hst: unknown field; did you mean "host"?' in faults
+    assert any(fault.startswith("colour: unknown field; the fields are path, ") for fault in faults)
+
+
+@pytest.mark.parametrize(
+    "missing", ["path: /emea/store-1\n", "edge: true\n", "parent: tls://emea:7422\n"]
+)
+def test_what_is_wrong_with_a_field_is_no_fault_of_others(read, missing):
+    field = missing.partition(":")[0]
+    text = EDGE.replace(missing, f"{field}: [1]\n") + "cluster: simulated\n"
+    assert [fault.partition(":")[0] for fault in refused(read, text)] == [field]
+
+
+def test_an_empty_file_is_said_to_be_one(read):
+    assert refused(read, "") == ["the file: it holds no fields; write them as NAME: VALUE"]
+
+
 def test_spaces_that_are_named_in_a_data_directory_are_found_there(tmp_path):
     place = DataDir(tmp_path)
     assert place.spaces() == CentreSpaces()

@@ -37,6 +37,8 @@ _RESOURCES_KEPT = frozenset(
         ("", "nodes"),
         ("", "endpoints"),
         ("", "componentstatuses"),
+        ("apps", "controllerrevisions"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
         ("networking.k8s.io", "ipaddresses"),
         ("storage.k8s.io", "csistoragecapacities"),
         ("storage.k8s.io", "csinodes"),
@@ -45,6 +47,7 @@ _RESOURCES_KEPT = frozenset(
 _TOKEN_SECRETS = frozenset({"kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"})
 _SYSTEM_NAMES = frozenset(
     {
+        ("", "configmaps", "extension-apiserver-authentication"),
         ("", "configmaps", "kube-root-ca.crt"),
         ("", "configmaps", "kube-apiserver-legacy-service-account-token-tracking"),
         ("", "serviceaccounts", "default"),

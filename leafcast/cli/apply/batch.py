@@ -27,6 +27,8 @@ from schemas.kind_check import check_kind
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
 
 HOLD_AGAIN_SECONDS = 2.0
+SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
+"""How long a definition may take until its kind is served, and how often to look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +220,23 @@ async def held_together(session: Session) -> AsyncIterator[Callable[[], Awaitabl
             await session.call("apply-end", name=name)
 
 
-async def make(session: Session, change: Change) -> Change:
-    """Write one wish; what really came of it. Raises SpaceError."""
+async def make(session: Session, change: Change, brought: Serving) -> Change:
+    """Write one wish; what really came of it. Raises SpaceError.
+
+    What the batch defines is `brought`: an API server serves it somewhat later.
+    """
     wish = change.wish
-    after = await session.space_for(wish.key).apply(wish.object, USER_MANAGER)
-    return Change(wish, change.before, after)
+    until = session.clock.now().seconds + SERVED_SECONDS_MAX
+    while True:
+        try:
+            after = await session.space_for(wish.key).apply(wish.object, USER_MANAGER)
+        except SpaceError as error:
+            may_come = error.reason == NOT_FOUND and brought.brings(wish.object)
+            if not may_come or session.clock.now().seconds > until:
+                raise
+            await session.clock.sleep(LOOK_SECONDS)
+        else:
+            return Change(wish, change.before, after)
 
 
 def _faults(obj: Any) -> Iterator[str]:

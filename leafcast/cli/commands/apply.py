@@ -25,6 +25,7 @@ from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
+from relay.objects.serving import Serving
 from relay.ports import Object, SpaceError
 from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
@@ -116,12 +117,13 @@ async def _make_all(
 ) -> list[Change]:
     made: list[Change] = []
     latest: dict[ObjectKey, Object] = {}
+    brought = Serving().extended_by(change.wish.object for change in changes)
     for judged in changes:
         await between()
         # An object that is said twice is changed by what is said later.
         change = replace(judged, before=latest.get(judged.wish.key, judged.before))
         try:
-            made.append(change if dry_run != "none" else await make(session, change))
+            made.append(change if dry_run != "none" else await make(session, change, brought))
         except SpaceError as error:
             said = session.why(error).removeprefix(f"{change.wish.key}: ")
             click.echo(f"Error from server ({error.reason}): {change.wish.title}: {said}", err=True)

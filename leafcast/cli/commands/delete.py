@@ -1,4 +1,7 @@
-"""`leafcast delete`: objects by name, label or manifest; what a Namespace holds goes with it."""
+"""`leafcast delete`: objects by name, label or manifest.
+
+What a Namespace holds, or a definition defines, goes with it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ from leafcast.cli.resource_arguments import (
     with_kinds,
 )
 from leafcast.cli.session_calls import in_session
-from relay.ports import Object, SpaceError
+from relay.objects.serving import DEFINITIONS, NAMESPACES
+from relay.ports import NOT_FOUND, Object, Space, SpaceError
 from schemas.content.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
 from schemas.selectors import LabelSelector
@@ -203,16 +207,31 @@ async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelecti
 
 
 async def _inside(session: Session, found: Iterable[Doomed]) -> list[Doomed]:
-    """What the Namespaces among them hold and is not among them itself."""
+    """What the Namespaces among them hold, or definitions define, and is not among them itself."""
     listed = list(found)
     known = {doomed.object["metadata"]["uid"] for doomed in listed}
     inside: list[Doomed] = []
     for doomed in listed:
-        if doomed.kind.group_resource == ("", "namespaces"):
-            held = await session.workloads.list(namespace=doomed.object["metadata"]["name"])
+        if held := await _held(session.workloads, doomed):
             kinds = await with_kinds(session, lambda kinds: kinds)
-            inside += _fresh(kinds, held.objects, known)
+            inside += _fresh(kinds, held, known)
+            known |= {obj["metadata"]["uid"] for obj in held}
     return sorted(inside, key=_late_first)
+
+
+async def _held(space: Space, doomed: Doomed) -> Sequence[Object]:
+    """What goes with an object; of a kind that is not served there is nothing."""
+    if doomed.kind.group_resource == NAMESPACES:
+        return (await space.list(namespace=doomed.key.name)).objects
+    if doomed.kind.group_resource != DEFINITIONS:
+        return ()
+    resource, _, group = doomed.key.name.partition(".")
+    try:
+        return (await space.list(group, resource)).objects
+    except SpaceError as error:
+        if error.reason != NOT_FOUND:
+            raise
+        return ()
 
 
 def _fresh(kinds: ResourceKinds, objects: Iterable[Object], known: set[str]) -> list[Doomed]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
 from leafcast.key_files import (
@@ -50,7 +51,7 @@ _request_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def keys() -> None:
     """Show, rotate and revoke the keys that nodes believe.
 

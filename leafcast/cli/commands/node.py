@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from leafcast.cli import shell_completion
+from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
@@ -38,7 +39,7 @@ class _Span(click.ParamType[int]):
         return int(found[1]) * _SECONDS[found[2]]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def node() -> None:
     """Add nodes to the tree, approve them, move them, remove them, list them."""
 

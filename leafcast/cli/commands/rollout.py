@@ -11,6 +11,7 @@ import click
 from leafcast.ask.rollouts import ask_of, rollout_named
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
+from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.printing import show, watch
@@ -50,7 +51,7 @@ def _at_option(command: Command) -> Command:
     )(command)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def rollout() -> None:
     """See how far a change is, and steer it: approve, pause, abort, undo, pin."""
 
