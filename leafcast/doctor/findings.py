@@ -120,12 +120,16 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True)
 class SpaceFact:
-    """What was found of one of the centre's spaces: nothing wrong, or what is, why, what to do."""
+    """What was found of one of the centre's spaces: nothing wrong, or what is, why, what to do.
+
+    `unread` says that the commands do not speak with it.
+    """
 
     title: str
     trouble: str = ""
     cause: str = ""
     remedy: str = ""
+    unread: bool = False
 
     def __str__(self) -> str:
         return f"{self.title}: {self.trouble}: {self.cause}; {self.remedy}"

@@ -149,3 +149,7 @@ def space_checks(spaces: Iterable[SpaceFact]) -> Iterator[Check]:
             yield Check(
                 "Spaces", "ok", f"{fact.title}: its API server answers, and serves all kinds"
             )
+        if fact.unread:
+            said = f"{fact.title}: what became of its objects is not looked at here"
+            cause = "the commands speak with the first space of each sort"
+            yield Check("Spaces", "warning", said, cause, "ask there: kubectl get epl,locations")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from leafcast.doctor.findings import SpaceFact
 from leafcast.doctor.live_cluster import REMEDY, signs_of_life
@@ -43,8 +44,12 @@ class SpacesUnusable(Exception):
 
 async def look_at_spaces(spaces: CentreSpaces, clock: Clock, dice: Dice) -> list[SpaceFact]:
     """Look at each of a centre's spaces that is on an API server."""
+    read = (spaces.workloads[0], spaces.inventory[0])
     return [
-        await _look(role, setting, clock, dice, live=spaces.allow_live)
+        replace(
+            await _look(role, setting, clock, dice, live=spaces.allow_live),
+            unread=setting not in read,
+        )
         for role, setting in _each(spaces)
         if setting.is_kubernetes
     ]

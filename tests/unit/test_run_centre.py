@@ -6,8 +6,9 @@ import logging
 import pytest
 
 from leafcast.cli.commands import run
-from leafcast.doctor import space_checks
+from leafcast.doctor import placement_checks, space_checks
 from leafcast.space_settings import CentreSpaces, SpaceSetting
+from relay.adapters.clock import SystemClock, SystemDice
 from tests.awaiting import eventually
 from tests.unit.stub_api_server import CONFIG_MAP_KIND, stub_server, write_kubeconfig
 
@@ -53,3 +54,23 @@ async def test_a_centre_whose_objects_would_come_to_life_says_so_and_names_the_s
     assert ["worker-1" in text and "allow_live_cluster: true" in text for text in said] == (
         [] if allowed else [True]
     )
+
+
+async def test_the_doctor_says_of_a_further_hub_that_nobody_looks_at_its_objects(tmp_path):
+    hubs = []
+    async with stub_server() as stub:
+        serve_all(stub)
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            file = write_kubeconfig(tmp_path / name, stub.url, {})
+            hubs.append(SpaceSetting("kubeconfig", str(file)))
+        spaces = CentreSpaces(tuple(hubs), allow_live=True)
+        facts = await space_checks.look_at_spaces(spaces, SystemClock(), SystemDice())
+    found = [check for check in placement_checks.space_checks(facts) if check.state != "ok"]
+    assert [(check.state, check.said) for check in found] == [
+        (
+            "warning",
+            f"workloads in {hubs[1].title}: what became of its objects is not looked at here",
+        )
+    ]
+    assert "kubectl get epl" in found[0].remedy
