@@ -127,7 +127,7 @@ class TableAlgebra:
 
     def _leaf(self, outcome: Outcome, who: bytes, place: bytes) -> Table:
         troubles = {
-            (column, of_row): Trouble(column, of_row, who, text, 1)
+            (column, of_row): Trouble(column, of_row, who + place, text, 1)
             for of_row, listed in ((True, outcome.failed), (False, outcome.faults))
             for column, text in listed
         }
