@@ -54,7 +54,8 @@ class Wanted:
         key = copy.key
         return (
             key.group_resource == (self.group, self.resource)
-            and self.namespace in ("", key.namespace)
+            # Who asks may not know that the kind lives in no namespace: only edges know some kinds.
+            and (not key.namespace or self.namespace in ("", key.namespace))
             and self.name in ("", key.name)
         )
 

@@ -43,6 +43,7 @@ from relay.syncer.wish import (
     MANAGER,
     POLICY_MANAGER,
     is_adopted,
+    is_left_alone,
     is_ours,
     is_unchangeable,
     marked,
@@ -230,6 +231,8 @@ class Applier:
         await self._record.stored(wanted.key)
         if live is not None and case.once:
             return self._keep(case, intent, live)
+        if live is not None and is_left_alone(live):
+            await self._space.apply(policy_alone(live, overwrite=True), POLICY_MANAGER)
         return await self._write(case, intent, live)
 
     async def _try_to_make(self, case: Case, intent: Done) -> Sight | None:

@@ -60,6 +60,11 @@ def policy_alone(live: Mapping[str, Any], *, overwrite: bool) -> Object:
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}
 
 
+def is_left_alone(live: Mapping[str, Any]) -> bool:
+    """Whether an object says that it is not overwritten."""
+    return _texts(live, "annotations").get(OVERWRITE) == "false"
+
+
 def tree_of(obj: Mapping[str, Any], key: ObjectKey) -> str:
     """The tree whose marks the object bears; "" if they were copied from another object."""
     named = _texts(obj, "annotations").get(OBJECT) == str(key)

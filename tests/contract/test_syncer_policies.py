@@ -2,6 +2,7 @@
 
 import pytest
 
+from relay.objects.policies import OVERWRITE
 from relay.ports import Interest
 from relay.syncer.wish import ours
 from schemas.objects import ObjectKey
@@ -121,16 +122,21 @@ async def test_without_overwrite_an_object_is_made_once_and_stays(bench, space):
         assert (await space.get(CONFIG))["data"] == {"a": "3"}
 
 
-async def test_a_flip_of_overwrite_is_seen_in_the_live_object_and_does_as_it_says(bench, space):
-    def asked(value, **data):
-        obj = config_map(**data)
-        said = {"edge.kubestellar.io/downsync-overwrite": value} if value else {"team": "shop"}
-        return {**obj, "metadata": {**obj["metadata"], "annotations": said}}
+def asked(value, **data):
+    """A ConfigMap that says whether it is kept in step; "" says nothing of that."""
+    obj = config_map(**data)
+    said = {OVERWRITE: value} if value else {"team": "shop"}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": said}}
 
+
+async def live_of(space):
+    found = await space.get(CONFIG)
+    return found["data"], found["metadata"].get("annotations", {}).get(OVERWRITE)
+
+
+async def test_a_flip_of_overwrite_is_seen_in_the_live_object_and_does_as_it_says(bench, space):
     async def live():
-        found = await space.get(CONFIG)
-        said = found["metadata"].get("annotations", {})
-        return found["data"], said.get("edge.kubestellar.io/downsync-overwrite")
+        return await live_of(space)
 
     async with bench.running():
         bench.want(asked("true", a="1"))
@@ -155,6 +161,28 @@ async def test_a_flip_of_overwrite_is_seen_in_the_live_object_and_does_as_it_say
         bench.want(asked("true", a="5"))
         await bench.settled()
         assert await live() == ({"a": "5"}, "true")
+
+
+@pytest.mark.parametrize(("value", "kept"), [("true", "true"), ("", None)])
+async def test_what_was_left_to_its_cluster_is_kept_in_step_also_by_who_must_look(
+    bench, space, value, kept
+):
+    async with bench.running():
+        bench.want(asked("true", a="1"))
+        await bench.settled()
+        bench.want(asked("false", a="1"))
+        await bench.settled()
+        bench.want()
+        await bench.settled()
+        bench.want(asked(value, a="2"))
+        await bench.settled()
+        assert await live_of(space) == ({"a": "2"}, kept)
+        bench.want(asked("false", a="2"))
+        await bench.settled()
+    async with bench.running():
+        bench.want(asked(value, a="3"))
+        await bench.settled()
+        assert await live_of(space) == ({"a": "3"}, kept)
 
 
 async def test_another_trees_object_is_not_taken(bench, space, clock, dice):

@@ -224,6 +224,9 @@ async def test_a_flip_of_overwrite_is_seen_at_the_server_and_does_as_it_says(con
         # Its Namespace is kept for it, and is looked at again.
         await bench.until(lambda: not bench.said[SETTINGS].present)
         assert await run(live) == ({"a": "4"}, "false")
+        bench.want(asked("true", a="6"))
+        await bench.until(lambda: bench.said[SETTINGS].address == bench.address(SETTINGS))
+        assert await run(live) == ({"a": "6"}, "true")
 
 
 async def test_of_two_hubs_that_want_one_object_one_has_it_and_the_other_says_so(

@@ -13,6 +13,7 @@ from relay.core.reports.reduce import (
     merge_results,
     times,
 )
+from schemas.collectors import TABLE_MAX_BYTES, WHOLE, Collected
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -220,3 +221,9 @@ def test_results_that_cannot_all_fit_are_still_counted(objects, size):
             len(encode(ReportPart("0" * 32, number, "r" * 64, 2**60, 2**60, *part)))
             <= PART_MAX_BYTES
         )
+
+
+def test_rows_of_several_collectors_of_one_object_are_all_there():
+    listed = [Collected(WHOLE, name * 16, bytes(16), bytes(TABLE_MAX_BYTES)) for name in "abcdef"]
+    _, parts = split_results((), listed)
+    assert {item for part in parts.values() for item in part.collected} == {*listed}

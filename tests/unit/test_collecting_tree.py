@@ -9,7 +9,7 @@ from relay.ports import SpaceError
 from schemas.collectors import PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key
-from tests.memory_tree import memory_tree
+from tests.memory_tree import config_map, memory_tree, placement
 
 EDGES = ["/emea", "/emea/s1", "/emea/s2", "/apac", "/apac/s3"]
 READY = """
@@ -81,10 +81,8 @@ async def test_rows_of_all_edges_come_together(tmp_path):
         obj = await combined(tree, lambda obj: rows(obj, "ready") == [["v2", "3", "9"]])
         assert rows(obj, "each") == [["apac-s3", True], ["emea-s1", True], ["emea-s2", True]]
         assert obj["metadata"]["labels"][PLACEMENT_LABEL] == "shop"
-        placement = await tree.workloads.get(placement_key("shop"))
-        said = {c["type"]: c for c in placement["status"]["conditions"]}[
-            "StatusCollectorsAvailable"
-        ]
+        placed = await tree.workloads.get(placement_key("shop"))
+        said = {c["type"]: c for c in placed["status"]["conditions"]}["StatusCollectorsAvailable"]
         assert said["message"] == "Missing StatusCollector(s) [later]"
 
 
@@ -119,6 +117,35 @@ async def test_a_policy_has_its_own_rows_beside_a_placement_of_its_name(tmp_path
         async with asyncio.timeout(30):
             while await of_each() != wanted[1:]:
                 await asyncio.sleep(0.05)
+
+
+THERE = """
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: there}
+spec:
+  scope: Placement
+  limit: 1000
+  select:
+  - {name: what, def: obj.data.text}
+  - {name: there, def: propagation.reachable}
+"""
+
+
+async def test_rows_that_find_no_room_are_counted_also_if_they_say_who_is_there(tmp_path):
+    """Such rows travel twice: as they count now, and as they do while nobody hears from there."""
+    async with memory_tree(tmp_path, ["/s1"]) as tree:
+        maps = [config_map(f"c{at:03}", "shop", text="y" * 280) for at in range(110)]
+        shop = placement("shop", "shop")
+        shop["spec"]["downsync"] = [{"resources": ["configmaps"], "statusCollectors": ["there"]}]
+        await tree.apply(*maps, yaml.safe_load(THERE), shop)
+
+        def whole(obj):
+            told = obj["results"][0]["rows"]
+            return len(told) > 1 and len(told) - 1 + int(told[-1].get("rest", 0)) == 110
+
+        obj = await combined(tree, whole)
+        assert obj["results"][0]["truncated"]
 
 
 SENT = """

@@ -22,6 +22,7 @@ from schemas.collectors import CombinedField, Expression, Program
 from schemas.identity import DestinationId
 from schemas.names import LABEL_MAX, label_value_fault
 from schemas.objects import ObjectKey
+from schemas.ordered_values import pack_values
 
 WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
 SHOP = Subject("edge.kubestellar.io", "v2alpha1", "EdgePlacement", "edgeplacements", "", "s", "u2")
@@ -73,6 +74,35 @@ def test_a_column_that_fails_is_a_row_error_and_no_cell():
     assert error["wec"] == {"clusterId": "a"}
     assert (error["columnName"], error["error"]) == ("n", "no such key: nothing")
     assert error["count"] == "2"
+
+
+def test_of_rows_of_several_objects_it_is_told_which_object_each_is_of():
+    fields = (
+        CombinedField("most", "TOP", "returned.status.n"),
+        CombinedField("sum", "SUM", "returned.status.text"),
+    )
+    program = Program("p", combined=fields, scope="Placement")
+    bound, algebra = CelEvaluator().bind(program, b""), TableAlgebra(program)
+    statuses = {"a": {"n": 1, "text": "four"}, "b": {"n": 2, "text": 0}, "c": {"text": 0}}
+    who = Member("s1", DestinationId("i-mb-s1")).who
+    leaves = [
+        algebra.leaf(
+            bound.outcome(Seen("s1", codec.canonical(status))),
+            who,
+            pack_values(["apps", "deployments", "shop", name]),
+        )
+        for name, status in statuses.items()
+    ]
+    whole = Result(ObjectKey("", "", "", ""), program, algebra.merge(leaves))
+    [told] = said([whole])["results"]
+    assert told["rows"][0]["columns"][0]["array"] == [
+        {"clusterId": "s1", "object": "shop/deployments.apps/b", "value": "2"},
+        {"clusterId": "s1", "object": "shop/deployments.apps/a", "value": "1"},
+    ]
+    [trouble] = told["aggregationErrors"]
+    assert trouble["error"] == '"four" is not a number (at s1, shop/deployments.apps/a)'
+    [error] = told["rowErrors"]
+    assert error["error"] == "shop/deployments.apps/c: no such key: n"
 
 
 def test_rows_stand_in_the_order_of_destinations_and_collectors_by_name():

@@ -95,6 +95,14 @@ def many(count):
     return kept(*(config_map(f"m{number}") for number in range(count)))
 
 
+async def test_what_lives_in_no_namespace_is_told_of_whatever_namespace_is_asked_for():
+    relay = Relay(s1=kept(config_map("everywhere", ""), config_map("a")))
+
+    found, _ = await relay.all(Wanted("", "configmaps", namespace="default"))
+
+    assert [name for _, name in found] == ["everywhere"]
+
+
 async def test_pages_leave_nothing_out_and_tell_nothing_twice(monkeypatch):
     relay = Relay("r1", s1=many(7), s2=[], s3=many(3))
     expected = [("/emea/s1", f"m{at}") for at in range(7)]

@@ -7,6 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("schemas", "relay", "controllers", "leafcast")
 CORE_ROW = re.compile(r"^\| `relay/core/(\w+)/` \|.*\| ([\w, -]+) \|$", re.MULTILINE)
 IMPORTED = re.compile(r"^from relay\.core\.(\w+)", re.MULTILINE)
+PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def packages() -> set[str]:
@@ -53,3 +54,11 @@ def test_every_decision_is_listed():
     listed = (folder / "README.md").read_text()
     missing = [path.name for path in sorted(folder.glob("0*.md")) if path.name not in listed]
     assert not missing, f"list them in docs/decisions/README.md: {missing}"
+
+
+def test_every_python_example_is_a_whole_program():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = [(page.name, text) for page in pages for text in PROGRAM.findall(page.read_text())]
+    assert found
+    for page, text in found:
+        compile(text, page, "exec")

@@ -25,6 +25,24 @@ def test_what_selects_nothing_says_so():
     assert missing({"apiGroup": ""}) is None
 
 
+def test_an_upsync_that_admits_nothing_says_so():
+    def lack(*clauses, selected=0):
+        spec = {"downsync": [], "upsync": [*clauses]}
+        found = Missing(SERVED)
+        found.put("shop", parse_kind(placement(**spec)).spec)
+        return found.of("shop", selected)
+
+    maps = {"resources": ["configmaps"], "names": ["*"], "namespaces": ["*"]}
+    assert lack(maps) is None
+    assert lack({**maps, "names": []}, maps) is None
+    for field in ("resources", "names", "namespaces"):
+        told = lack({**maps, field: []})
+        assert told.reason == "NothingSelected"
+        assert told.message.startswith(f"spec.upsync[0].{field}: empty, so nothing comes up")
+    # Nobody here knows whether these live in namespaces.
+    assert lack({"apiGroup": "example.com", "resources": ["widgets"], "names": ["*"]}) is None
+
+
 def test_a_resource_that_no_kind_goes_by_is_named_with_what_is_meant():
     lack = missing({"apiGroup": None, "resources": ["deploymnets", "configmaps"]})
     assert lack.reason == "UnknownKind"

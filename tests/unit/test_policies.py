@@ -5,10 +5,12 @@ from itertools import islice
 import pytest
 
 from controllers.core.inventory.where import DESTINATIONS_MAX, OBJECTS_MAX, binding_of
+from controllers.core.workloads.space import Workloads
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.object_output import Group, TableStyle, table_lines
 from schemas.api import parse_kind, parse_wish
 from schemas.codec import unpack
+from schemas.collectors import AGGREGATE
 from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.faults import InvalidObject
 from schemas.groups import NOTE
@@ -210,6 +212,31 @@ async def test_who_differs_in_create_only_is_named_on_both_until_they_agree(cent
         await centre.until_status(
             placement_key("shop"), lambda obj: condition(obj, "PoliciesDiffer") is None
         )
+
+
+def test_who_wants_one_status_has_it_merged_while_another_wants_all_of_them():
+    """Whichever of object, labels and placements comes last."""
+    one = placement("one", {**SHOP_OBJECTS, "wantSingletonReportedState": True})
+    merged = {"objectSelectors": [{"matchLabels": {"all": "1"}}], "wantMultiWECReportedState": True}
+    every, web = policy("every", merged), deployment("web")
+    labelled = {**web, "metadata": {**web["metadata"], "labels": {"all": "1"}}}
+    one_key, every_key = placement_key("one"), placement_key("bindingpolicy/every")
+    web_key = ObjectKey("apps", "deployments", "shop", "web")
+    workloads = Workloads()
+
+    def merges(touched):
+        return "one" in touched, [it is AGGREGATE for it in workloads.collecting("one")[web_key]]
+
+    workloads.put(one_key, one)
+    workloads.put(web_key, web)
+    workloads.put(every_key, every)
+    assert not workloads.collecting("one")
+    assert merges(workloads.put(web_key, labelled)) == (True, [True])
+    assert "one" in workloads.deleted(every_key)
+    assert not workloads.collecting("one")
+    assert merges(workloads.put(every_key, every)) == (True, [True])
+    assert "one" in workloads.put(web_key, web)
+    assert not workloads.collecting("one")
 
 
 async def test_within_a_policy_create_only_holds_by_one_clause(centre):

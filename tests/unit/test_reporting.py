@@ -184,6 +184,18 @@ def test_parts_above_those_named_go():
     found.check()
 
 
+@pytest.mark.parametrize("presence", [IN_STEP, Presence.SILENT])
+def test_who_has_to_let_go_of_a_placement_returns_no_state_of_it(presence):
+    known = {"a": facts(expected=0, presence=presence), "b": facts()}
+    found = ChildReports("ab".index, lambda child, _key: known[child], NOT_COLLECTED)
+    for child, status in (("a", b"former"), ("b", b"present")):
+        found.expect_all(child, "r")
+        found.take(child, report(parts=1))
+        result = replace(RESULT, destination=child, status=status)
+        found.take_part(child, ReportPart(KEY, 1, "r", 1, 7, (result,)))
+    assert [item.status for item in found.results(KEY).values()] == [b"present"]
+
+
 def test_only_what_its_present_run_said_is_gone_is_gone():
     found = reports(facts(expected=0))
     assert not found.take("a", report(gone=True, summary=EMPTY))

@@ -32,9 +32,11 @@ from schemas.collectors import (
     CombinedField,
     Program,
 )
+from schemas.objects import ObjectKey
 from schemas.ordered_values import unpack_values
 from schemas.refusals import CodecError
 from schemas.reports import COUNT_MAX
+from schemas.wording import namespace_first
 
 REPORT_NAMESPACE = "kubestellar-report"
 """Of what is said about cluster-scoped objects."""
@@ -185,7 +187,7 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
         {
             "wec": {"clusterId": _who(item.who)},
             "columnName": item.column,
-            "error": item.text,
+            "error": f"{what}: {item.text}" if (what := _object(item.who)) else item.text,
             "count": str(item.count),
         }
         for item in troubles
@@ -193,7 +195,9 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
     ]:
         said["rowErrors"] = row_errors
     faults = {
-        item.column: f"{item.text} (at {_who(item.who)})" for item in troubles if not item.of_row
+        item.column: f"{item.text} (at {', '.join(_row_of(item.who).values())})"
+        for item in troubles
+        if not item.of_row
     }
     if errors := [
         {"columnName": column, "error": text} for column, text in sorted((notes | faults).items())
@@ -260,8 +264,7 @@ def _combined(item: CombinedField, count: int, cell: Any) -> Any:
             return math.nan if bucket is None else value_of(bucket)
         case "TOP":
             return [
-                {"clusterId": _who(who), "value": number_text(from_units(units))}
-                for units, who in cell
+                {**_row_of(who), "value": number_text(from_units(units))} for units, who in cell
             ]
         case "DISTINCT":
             return distinct_estimate(cell)
@@ -293,10 +296,29 @@ def _values(packed: bytes, count: int) -> Sequence[Any] | None:
     return values if len(values) == count else None
 
 
+def _row_of(packed: bytes) -> dict[str, str]:
+    """Whose row it is, by what rows are ordered by; if rows are of several objects, of which."""
+    what = _object(packed)
+    return {"clusterId": _who(packed)} | ({"object": what} if what else {})
+
+
 def _who(packed: bytes) -> str:
-    """The name of a destination, by what its rows are ordered by."""
-    try:
-        values = unpack_values(packed)
-    except CodecError:
-        return ""
+    """The name of a destination."""
+    values = _place(packed)
     return str(values[0]) if values else ""
+
+
+def _object(packed: bytes) -> str:
+    """The object of a row if they are of several; else ""."""
+    match _place(packed):
+        case [_, _, str(group), str(resource), str(namespace), str(name)]:
+            return namespace_first(str(ObjectKey(group, resource, namespace, name)))
+        case _:
+            return ""
+
+
+def _place(packed: bytes) -> Sequence[Any]:
+    try:
+        return unpack_values(packed)
+    except CodecError:
+        return ()

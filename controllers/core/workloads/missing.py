@@ -14,12 +14,16 @@ from dataclasses import dataclass, field
 
 from controllers.core.workloads.selection import ANY
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
-from schemas.objects import ALWAYS_THERE
+from schemas.api.placement import UpsyncSet
+from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS
 from schemas.wording import some_of
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
 UNREADABLE = "KindUnreadable"
 NAMED_MAX = 4
+_NAMESPACED = frozenset(
+    (group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items() if entry.namespaced
+)
 
 Spec = EdgePlacementSpec | BindingPolicySpec
 Resource = tuple[str, str]
@@ -97,6 +101,8 @@ class Missing:
         found = [*self._kinds(spec), *self._hidden(spec), *self._absent(spec)]
         if not selected and not _only_brings_up(spec):
             told = "so no object is selected" if found else _nothing(spec)
+            found.append((NOTHING_SELECTED, told))
+        elif not selected and (told := _brings_up_nothing(spec)):
             found.append((NOTHING_SELECTED, told))
         if not found:
             return None
@@ -176,6 +182,25 @@ def _only_brings_up(spec: Spec) -> bool:
     """Whether it is not meant to select objects that go out."""
     brings_up = isinstance(spec, EdgePlacementSpec) and bool(spec.upsync)
     return brings_up and next(_reaching(spec), None) is None
+
+
+def _brings_up_nothing(spec: Spec) -> str:
+    """What keeps all clauses of `upsync` from admitting anything; "" if one may."""
+    clauses = spec.upsync if isinstance(spec, EdgePlacementSpec) else ()
+    empty = [_empty_field(clause) for clause in clauses]
+    if not all(empty):
+        return ""
+    return f'spec.upsync[0].{empty[0]}: empty, so nothing comes up; name some, or write ["*"]'
+
+
+def _empty_field(clause: UpsyncSet) -> str:
+    """The field without which a clause of `upsync` admits nothing; "" if it has all it needs."""
+    if not clause.resources:
+        return "resources"
+    if not clause.names:
+        return "names"
+    within = all((clause.api_group, word) in _NAMESPACED for word in clause.resources)
+    return "namespaces" if within and not clause.namespaces else ""
 
 
 def _nothing(spec: Spec) -> str:

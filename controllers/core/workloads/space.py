@@ -21,7 +21,7 @@ from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import BindingPolicy, EdgePlacement, parse_wish
 from schemas.collectors import AGGREGATE, Program
-from schemas.content.chunks import WANT_MULTI
+from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
 from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
@@ -152,8 +152,7 @@ class Workloads:
         """Take it that an object is gone: an unbroken watch said so."""
         self._seen(key)
         if (placement := placement_at(key)) is not None:
-            rivals = self.resolver.differing(placement).keys()
-            return frozenset({placement, *rivals, *self._forget(placement)})
+            return frozenset({placement, *self._beside(placement), *self._forget(placement)})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
         if _kind(key) == TRANSFORMS:
@@ -183,7 +182,7 @@ class Workloads:
         name = placement_at(key)
         if name is None:
             return self._shown(key, obj)
-        rivals = self.resolver.differing(name).keys()
+        former = self._beside(name)
         if obj.get("metadata", {}).get("deletionTimestamp"):
             waiting = self._forget(name)
             self.leaving[name] = obj
@@ -191,7 +190,7 @@ class Workloads:
             self.leaving.pop(name, None)
             self.objects[name] = obj
             waiting = self._read(name, obj)
-        return frozenset({name, *rivals, *waiting, *self.resolver.differing(name)})
+        return frozenset({name, *former, *waiting, *self._beside(name)})
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
@@ -361,9 +360,17 @@ class Workloads:
         """What is collected of each object that a placement selects."""
         found = self.collectors.of(name, self.resolver.collectors(name))
         for key, flags in self.resolver.selection(name).items():
-            if flags & WANT_MULTI and takes_status(key):
+            # Where anyone wants all copies merged, those of who wants one status are, too.
+            merged = flags & WANT_MULTI or (
+                flags & WANT_SINGLETON and self.resolver.selecting_with(key, WANT_MULTI)
+            )
+            if merged and takes_status(key):
                 found[key] = (*found.get(key, ()), AGGREGATE)
         return found
+
+    def _beside(self, name: str) -> set[str]:
+        """The placements to look at again when one comes, changes or goes."""
+        return {*self.resolver.differing(name), *self.resolver.merging_with(name)}
 
     def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
         """The placements that name the object's Namespace, if that came or went with it."""

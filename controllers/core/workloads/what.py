@@ -13,7 +13,7 @@ from typing import Any
 
 from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.selection import ANY, Reach, Rules, never_selected
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -210,6 +210,18 @@ class WhatResolver:
                     found.setdefault(other, []).append(key)
         return {other: sorted(found[other]) for other in sorted(found)}
 
+    def merging_with(self, name: str) -> set[str]:
+        """Placements that want one status back of an object of which this one wants all merged."""
+        rules = self._rules.get(name)
+        if rules is None or not any(clause.flags & WANT_MULTI for clause in rules.clauses):
+            return set()
+        return {
+            other
+            for key, flags in self._selected[name].items()
+            if flags & WANT_MULTI
+            for other in self.selecting_with(key, WANT_SINGLETON)
+        }
+
     def lacks_namespace(self, key: ObjectKey, name: str) -> bool:
         """Whether a placement would select the object, were its Namespace known to match."""
         obj, rules = self.objects.get(key), self._rules.get(name)
@@ -238,12 +250,13 @@ class WhatResolver:
         return changed | self._selecting.get(key, set())
 
     def _evaluate_inside(self, namespace: str) -> set[str]:
-        changed = set()
+        changed = set[str]()
         for key in tuple(self._inside.get(namespace, ())):
             before = {name: self._selected[name][key] for name in self._selecting.get(key, ())}
             self._evaluate(key)
             after = {name: self._selected[name][key] for name in self._selecting.get(key, ())}
-            changed |= {name for name, _ in before.items() ^ after.items()}
+            if before != after:
+                changed |= before.keys() | after.keys()
         return changed
 
     def _test(self, key: ObjectKey, name: str) -> None:

@@ -48,9 +48,9 @@ class AggregateAlgebra:
         count = min(sum(item.count for item in there), COUNT_MAX)
         return Aggregate(count, None, reduce(_merge, (item.merged for item in there)))
 
-    def write(self, aggregate: Aggregate) -> bytes:
+    def write(self, aggregate: Aggregate, room: int = TABLE_MAX_BYTES) -> bytes:
         data = self._said(aggregate)
-        if len(data) > TABLE_MAX_BYTES:
+        if len(data) > room:
             data = self._said(Aggregate(aggregate.count, None, _UNTELLABLE))
         return data
 

@@ -21,7 +21,7 @@ from relay.core.collecting.ports import (
 )
 from relay.core.collecting.tables import Outcome, Table, TableAlgebra
 from relay.core.collecting.upsynced import UpsyncedObject
-from schemas.collectors import MEMBERS_BYTES, WHOLE, Collected, Program
+from schemas.collectors import MEMBERS_BYTES, TABLE_MAX_BYTES, WHOLE, Collected, Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values
@@ -42,7 +42,7 @@ class Algebra(Protocol):
 
     def merge(self, values: Sequence[Any]) -> Any: ...
 
-    def write(self, value: Any) -> bytes: ...
+    def write(self, value: Any, room: int = ...) -> bytes: ...
 
     def read(self, data: bytes) -> Any: ...
 
@@ -130,10 +130,17 @@ class Item:
         return self._tree.total()
 
     def _written(self, share: Share) -> Collected:
-        rows = self._algebra.write(share.rows)
-        unreached = b"" if share.unreached is None else self._algebra.write(share.unreached)
+        rows, unreached = self._tables_of(share, TABLE_MAX_BYTES)
+        if unreached not in (b"", rows) and len(rows) + len(unreached) > TABLE_MAX_BYTES:
+            # One part of a report takes both.
+            rows, unreached = self._tables_of(share, TABLE_MAX_BYTES // 2)
         members = share.members.to_bytes(MEMBERS_BYTES, "big")
         return Collected(self.key, self.id, members, rows, b"" if unreached == rows else unreached)
+
+    def _tables_of(self, share: Share, room: int) -> tuple[bytes, bytes]:
+        """The rows, and those that count while nobody hears from there, each in so many bytes."""
+        rows = self._algebra.write(share.rows, room)
+        return rows, b"" if share.unreached is None else self._algebra.write(share.unreached, room)
 
     def _merge(self, shares: Sequence[Share]) -> Share:
         if len(shares) == 1:

@@ -112,7 +112,7 @@ class TableAlgebra:
         self._kinds = tuple(CELLS[item.type] for item in program.combined)
         self._selects = not program.combined
         self._made: tuple[Outcome, bytes, Table] | None = None
-        self._wrote: tuple[Table, bytes] | None = None
+        self._wrote: tuple[Table, int, bytes] | None = None
 
     @property
     def empty(self) -> Table:
@@ -127,7 +127,7 @@ class TableAlgebra:
 
     def _leaf(self, outcome: Outcome, who: bytes, place: bytes) -> Table:
         troubles = {
-            (column, of_row): Trouble(column, of_row, who, text, 1)
+            (column, of_row): Trouble(column, of_row, who + place, text, 1)
             for of_row, listed in ((True, outcome.failed), (False, outcome.faults))
             for column, text in listed
         }
@@ -199,20 +199,21 @@ class TableAlgebra:
             first.append(self.times(self.leaf(outcome, whos[few]), len(whos) - few))
         return self.merge(first) if first else EMPTY
 
-    def write(self, table: Table) -> bytes:
+    def write(self, table: Table, room: int = TABLE_MAX_BYTES) -> bytes:
         """The table's bytes, with fewer rows if all find no room."""
-        if self._wrote is None or self._wrote[0] is not table:
-            self._wrote = (table, self._written(table))
-        return self._wrote[1]
+        wrote = self._wrote
+        if wrote is None or wrote[0] is not table or wrote[1] != room:
+            wrote = self._wrote = (table, room, self._written(table, room))
+        return wrote[2]
 
-    def _written(self, table: Table) -> bytes:
+    def _written(self, table: Table, room: int) -> bytes:
         data = encode(self._said(table))
         rows = len(table.rows)
-        while len(data) > TABLE_MAX_BYTES and rows:
+        while len(data) > room and rows:
             rows //= 2
             table = self._cut(table, rows, truncated=True)
             data = encode(self._said(table))
-        if len(data) > TABLE_MAX_BYTES:
+        if len(data) > room:
             data = encode(self._said(Table(table.counted, truncated=True)))
         return data
 

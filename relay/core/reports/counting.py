@@ -280,9 +280,15 @@ class ChildReports:
     def results(
         self, key: MailKey, own: Iterable[ObjectResult] = ()
     ) -> dict[ObjectKey, ObjectResult]:
-        """The returned states of the subtree, by object; a child's last ones while it is away."""
-        fold = self._folds.get(key)
-        return reduce.merge_results([*own, *(fold.results() if fold is not None else ())])
+        """The returned states of the subtree, by object; a child's last ones while it is away.
+
+        Who only has to let go of the placement has none.
+        """
+        fold, found = self._folds.get(key), [*own]
+        for place, said in fold.results() if fold is not None else ():
+            if self._facts(self._names[place], key).expected:
+                found += said
+        return reduce.merge_results(found)
 
     def check(self) -> None:
         """Assert that folds and digests agree with the rows."""

@@ -7,7 +7,8 @@ numbers and two references. A row is counted anew only when it is asked for afte
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from relay.core.reports.reduce import EMPTY, merge_all, times
@@ -197,11 +198,10 @@ class Fold:
         else:
             self._results.pop(place, None)
 
-    def results(self) -> Iterator[ObjectResult]:
-        """All children's results."""
-        for parts in self._results.values():
-            for listed in parts.values():
-                yield from listed
+    def results(self) -> Iterator[tuple[int, Iterable[ObjectResult]]]:
+        """Each child's results of objects, with its place."""
+        for place, parts in self._results.items():
+            yield place, chain.from_iterable(parts.values())
 
     def counting(self, names: Sequence[str]) -> Iterator[tuple[str, Summary]]:
         """Each child that counts for something, by name, and for what."""

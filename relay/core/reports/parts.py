@@ -40,11 +40,11 @@ def inlined(
 def split_results(
     results: Iterable[ObjectResult], collected: Iterable[Collected] = ()
 ) -> tuple[int, dict[int, Part]]:
-    """How many parts there are, and what is in each; all of one object is in one part.
+    """How many parts there are, and what is in each.
 
-    The part is chosen by the object key's hash, so an object stays where it is while the number of
-    parts does. A status that finds no room, alone or among PARTS_MAX parts, is only counted; so
-    are the rows of a collector.
+    The part is chosen by the hash of the object's key, and of the collector, so what is said of an
+    object stays where it is while the number of parts does. A status that finds no room, alone or
+    among PARTS_MAX parts, is only counted; so are the rows of a collector.
     """
     listed: list[_Item] = [*results, *collected]
     sized = [_Sized.of(item) for item in sorted(listed, key=lambda item: item.key)]
@@ -71,7 +71,8 @@ class _Sized:
 
     @classmethod
     def of(cls, item: _Item) -> _Sized:
-        return cls(item, len(encode(item)), _hash(item.key))
+        program = item.program if isinstance(item, Collected) else ""
+        return cls(item, len(encode(item)), _hash(item.key, program))
 
     def counted(self) -> _Sized:
         if isinstance(self.item, Collected):
@@ -102,5 +103,6 @@ def _crowded(listed: list[_Sized]) -> Part:
 
 
 @lru_cache(maxsize=4096)
-def _hash(key: ObjectKey) -> int:
-    return int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:4], "big")
+def _hash(key: ObjectKey, program: str) -> int:
+    said = f"{key}\0{program}" if program else str(key)
+    return int.from_bytes(hashlib.sha256(said.encode()).digest()[:4], "big")
