@@ -22,7 +22,7 @@ from tests.namespaces import namespace_object
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
 ONE, TWO = "/region-1/site-1", "/region-1/site-2"
-HELD_UP = "frozen with configmaps/shop/greeting"
+HELD_UP = "frozen with shop/configmaps/greeting"
 EXPANDED = {"control.kubestellar.io/expand-templates": "true"}
 
 

@@ -83,7 +83,7 @@ def test_what_comes_later_makes_a_placement_whole(tree, apply):
 
 
 def test_what_no_placement_selects_is_told_to_stay(tree, apply):
-    assert "Note: no EdgePlacement selects" in apply(SETTINGS.format(name="alone", more="")).stderr
+    assert "Note: no placement selects" in apply(SETTINGS.format(name="alone", more="")).stderr
     assert apply("{apiVersion: v1, kind: Namespace, metadata: {name: alone}}").stderr == ""
     told = did(tree, "describe", "cm", "alone").stdout
     assert "Placements:   <none> (it stays at the centre)" in told

@@ -174,7 +174,7 @@ def test_a_missing_property_freezes_one_destination_and_says_which_field(fleet):
         (A, "one"): ("update", "", ("data.text", f"metadata.annotations[{next(iter(EXPANDED))}]")),
         (A, "two"): ("update", "", ("data.text",)),
         (B, "one"): ("frozen", 'no property "till"', ("data.text",)),
-        (B, "two"): ("frozen", "frozen with configmaps/shop/one", ()),
+        (B, "two"): ("frozen", "frozen with shop/configmaps/one", ()),
     }
     fleet.apply(text)
     thawed = told(fleet, target("b", B, zone="s", till="8"))
@@ -231,7 +231,7 @@ def test_what_is_left_to_its_cluster_from_now_on_is_told_once(fleet):
 def test_what_stays_frozen_is_told_as_such(fleet):
     fleet.apply(config("one", "{{ .till }}", **EXPANDED))
     named = frozenset([key("one"), key("two")])
-    why = 'it stays frozen: no property "till" for configmaps/shop/one'
+    why = 'it stays frozen: no property "till" for shop/configmaps/one'
     assert told(fleet, {}, named) == everywhere("none", why, ()) | everywhere(
         "none", why, (), name="two"
     )

@@ -16,6 +16,7 @@ from schemas.identity import MailKey
 from schemas.placements import kind_of
 from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
 from schemas.selectors import LabelSelector
+from schemas.wording import namespace_first
 
 Why = tuple[str, tuple[str, ...]]
 
@@ -119,12 +120,13 @@ class Reasons:
             return f"{delivery.title} stays as it is everywhere: {fault}", ()
         if verdict.failing == verdict.key:
             return failed.message, (failed.field,) if failed.field else ()
-        return f"frozen with {verdict.failing}", ()
+        return f"frozen with {namespace_first(str(verdict.failing))}", ()
 
     def _nothing(self, verdict: Verdict) -> str:
         before, after = verdict.before, verdict.after
         if verdict.failed is not None:
-            return f"it stays frozen: {verdict.failed.message} for {verdict.failing}"
+            what = namespace_first(str(verdict.failing))
+            return f"it stays frozen: {verdict.failed.message} for {what}"
         if before is None and after is None:
             return "it is not meant for this destination"
         if after is None:

@@ -26,7 +26,7 @@ _SYNC_TARGETS = (GROUP, "synctargets")
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions"), ROLLOUTS})
 _SECRETS = ("", "secrets")
 UNSELECTED = (
-    "Note: no EdgePlacement selects what was applied, so it stays at the centre; "
+    "Note: no placement selects what was applied, so it stays at the centre; "
     "apply one that does (leafcast get epl,bp lists those there are)"
 )
 

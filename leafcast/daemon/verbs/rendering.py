@@ -126,5 +126,5 @@ def _notes(controllers: Controllers, key: ObjectKey, obj: Object) -> list[str]:
     missing = resolver.customizers.lacks(key, obj)
     notes = [f"Customizer {missing} is not there: it goes out as it is written"] if missing else []
     if not resolver.selecting(key):
-        notes.append("no EdgePlacement selects it: it goes nowhere")
+        notes.append("no placement selects it: it goes nowhere")
     return notes
