@@ -271,5 +271,11 @@ TARGETS = {
     ),
     "children": file("children.json", KnownChildren, (), {"emea": "U"}),
     "ports": file("ports.json", kept_ports, PortsDamaged, {"client": 4222, "leaf": 7422}),
-    "run": file("run.yaml", lambda at: read_run_config(at / "run.yaml"), RunConfigRefused, RUN),
+    "run": file(
+        "run.yaml",
+        lambda at: read_run_config(at / "run.yaml"),
+        RunConfigRefused,
+        RUN,
+        {**RUN, "edge": "perhaps", "workloads": [{"cluster": 1}]},
+    ),
 }
