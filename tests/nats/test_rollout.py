@@ -81,13 +81,18 @@ def rollout(**request):
 
 
 async def until(tree, predicate):
-    async with asyncio.timeout(WAIT_SECONDS):
-        obj = await until_object(
-            tree.workloads,
-            ROLLOUT,
-            lambda obj: obj is not None and predicate(obj.get("status", {})),
-        )
-    return obj["status"]
+    seen = []
+
+    def met(obj):
+        seen.append((obj or {}).get("status", {}))
+        return predicate(seen[-1])
+
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await until_object(tree.workloads, ROLLOUT, met)
+    except TimeoutError as error:
+        raise AssertionError(f"not seen: {seen[-9:]}") from error
+    return seen[-1]
 
 
 def phase(name, revision=None):
