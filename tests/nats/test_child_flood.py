@@ -60,9 +60,11 @@ async def test_junk_of_one_child_delays_a_siblings_change_twofold_at_most(tmp_pa
         # What else the machine does may have changed meanwhile.
         after, _ = await changes(tree, key, honest.driver, "after")
         usual = [*map(max, quiet, after)]
-        print(f"\n{said} junk reports; quiet {quiet}, {after}, loud {loud}, worst {worst}")
-        # By the median, at the edge and counted; busy cores may add a tenth to so little.
-        assert all(there <= 2 * least + 0.1 for there, least in zip(loud, usual, strict=True))
+        told = f"{said} junk reports; quiet {quiet}, {after}, loud {loud}, worst {worst}"
+        # By the median, at the edge and counted. The flood's own process, and other tests, keep
+        # two cores busy: that may add half a second. What is guarded against took a minute.
+        limits = [2 * least + 0.5 for least in usual]
+        assert all(there <= most for there, most in zip(loud, limits, strict=True)), told
 
 
 if __name__ == "__main__":
