@@ -316,8 +316,10 @@ class Syncer:
     async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
         """What is wanted and scaled by the object of this key, if that is an autoscaler."""
         live = await self._space.get(key) if kind_of(key) == AUTOSCALERS else None
+        if live is None:
+            return []
         beside = (it for it in self._wanted if it.namespace == key.namespace and it in self._done)
-        return [it for it in beside if live is not None and scales(live, it.group, it.name)]
+        return [it for it in beside if scales(live, it.group, it.name)]
 
     async def _look(self, key: ObjectKey) -> None:
         """Ask for the one object; what was told meanwhile is newer."""
