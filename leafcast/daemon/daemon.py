@@ -76,12 +76,15 @@ class Daemon:
         dice = self._dice = SystemDice()
         self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
         clusters = self._kube.spaces if self._kube else {}
-        self.tree = LocalTree(
-            shape, place.folder, self._doing, external=external, clusters=clusters
-        )
         self.events = EventLog(random_id(dice.entropy(16)), self._clock.now().wall_ms)
-        self.tree.noted = lambda path, noted: self.events.noted(
-            path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
+        self.tree = LocalTree(
+            shape,
+            place.folder,
+            self._doing,
+            external=external,
+            clusters=clusters,
+            note=self._note,
+            decide=self._decide,
         )
         centre = RunningCentre(self.tree)
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
@@ -91,10 +94,9 @@ class Daemon:
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)
-        members = Membership(centre, asks, verbs, self._clock, dice)
-        register_membership(self.api, members)
         self._certifying = Certifying(centre, asks, place, self._clock)
-        members.enrolling.certify = self._certifying.first
+        members = Membership(centre, asks, verbs, self._clock, dice, certify=self._certifying.first)
+        register_membership(self.api, members)
         self._invited = InvitedNodes(centre, asks, verbs, self._clock)
         self._admission = Admission(
             centre,
@@ -103,14 +105,20 @@ class Daemon:
             HandedOutFiles(place.folder),
             self._clock,
             dice,
-            lambda *said: self.tree.noted(NodePath(), Noted(*said)),
+            lambda *said: self._note(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
         self._diagnose(asks)
         keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         register_node_keys(self.api, keys)
         self._authority = self._changes_authority(centre, asks)
-        self.tree.decide = self._admission.decide
+
+    def _note(self, path: NodePath, noted: Noted) -> None:
+        now_ms = self._clock.now().wall_ms
+        self.events.noted(path, noted, now_ms, partial(placement_of, self.tree))
+
+    async def _decide(self, request: bytes) -> bytes:
+        return await self._admission.decide(request)
 
     def _diagnose(self, asks: CentreAsks) -> None:
         place = self._place
@@ -129,8 +137,15 @@ class Daemon:
 
     def _changes_authority(self, centre: RunningCentre, asks: CentreAsks) -> AuthorityChange:
         place, leave = self._place, self._admission.leave
-        change = AuthorityChange(centre, asks, place, self._clock, self._certifying, leave)
-        change.renew_here = self.tree.renew_certificates
+        change = AuthorityChange(
+            centre,
+            asks,
+            place,
+            self._clock,
+            self._certifying,
+            leave,
+            renew_here=self.tree.renew_certificates,
+        )
         register_authority_change(self.api, change)
         return change
 

@@ -94,9 +94,9 @@ class JoinedNode:
                     before=self._arrive,
                     keep_seed=self._keep_seed,
                     keep_authorities=self._keep_authorities,
+                    note=self._tell,
                     **self._reached(),
                 )
-                runtime.noted = self._tell
                 async with asyncio.TaskGroup() as group:
                     group.create_task(runtime.run(), name=str(bundle.path))
                     group.create_task(self._watch(runtime), name="watch")

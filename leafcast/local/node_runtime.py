@@ -123,6 +123,8 @@ class NodeRuntime:
         decide: Decide | None = None,
         keep_seed: Callable[[str], None] | None = None,
         keep_authorities: Callable[[str], None] = lambda _: None,
+        changed: Callable[[], None] = lambda: None,
+        note: Callable[[Noted], None] = lambda _: None,
     ) -> None:
         self.path = path
         self._reach = reach
@@ -157,8 +159,7 @@ class NodeRuntime:
         self._bus: JetStreamBus | None = None
         self._running, self._stirred = asyncio.Event(), asyncio.Event()
         self._removals = 0
-        self.changed: Callable[[], None] = lambda: None
-        self.noted: Callable[[Noted], None] = lambda _: None
+        self._changed, self._note = changed, note
 
     @property
     def server(self) -> EmbeddedServer | ExternalServer:
@@ -524,9 +525,6 @@ class NodeRuntime:
             said |= validity(self._reach.tls)
         return {**said, "storeRemovals": self._removals}
 
-    def _note(self, noted: Noted) -> None:
-        self.noted(noted)
-
     async def _watch(self, driver: Driver) -> None:
         while True:
             await driver.progress()
@@ -536,7 +534,7 @@ class NodeRuntime:
         """Wake who waits for what this node is, or what there is to be seen of it."""
         stirred, self._stirred = self._stirred, asyncio.Event()
         stirred.set()
-        self.changed()
+        self._changed()
 
 
 def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:

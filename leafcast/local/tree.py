@@ -63,15 +63,19 @@ T = TypeVar("T")
 log = logging.getLogger("leafcast")
 
 
+async def _no_one_decides(_request: bytes) -> bytes:
+    return plain_answer(NO_WAY_UP)
+
+
 class LocalTree:
     """A tree laid out as `shape`, its state below `folder`.
 
     The folder outlives it, unless it is `temporary`: then it goes however the program ends.
     `external` says where the centre's server is if someone else runs it; `clusters` are those of
-    edges whose clusters are not simulated.
+    edges whose clusters are not simulated; `decide` answers those who ask to be let in.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what most trees do without is named
         self,
         shape: TreeShape,
         folder: Path,
@@ -80,6 +84,8 @@ class LocalTree:
         temporary: bool = False,
         external: ServerPlace | None = None,
         clusters: Mapping[NodePath, SpaceSetting] | None = None,
+        note: Callable[[NodePath, Noted], None] = lambda _, __: None,
+        decide: Decide = _no_one_decides,
     ) -> None:
         self.shape = shape
         self.up = asyncio.Event()
@@ -100,8 +106,8 @@ class LocalTree:
         self._ledger_lost = self._restored = False
         self._listening: LocalListening | None = None
         self._changed = asyncio.Event()
-        self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
-        self.decide: Decide = _no_one_decides
+        self._note = note
+        self._decide = decide
 
     async def run(self) -> None:
         """Start everything, run until cancelled, and stop the servers on the way out."""
@@ -194,7 +200,9 @@ class LocalTree:
             beside=self._control,
             before=self._restore,
             external=self._external,
-            decide=self.decide,
+            decide=self._decide,
+            changed=self._touch,
+            note=partial(self._note, NodePath()),
             **self._reached(NodePath()),
         )
         group.create_task(self._add(runtime).run(), name="centre")
@@ -252,7 +260,7 @@ class LocalTree:
                     self._clock,
                     self._dice,
                     self._place.keys,
-                    lambda *said: self.noted(NodePath(), Noted(*said)),
+                    lambda *said: self._note(NodePath(), Noted(*said)),
                 )
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.centre_up.set()
@@ -302,6 +310,8 @@ class LocalTree:
             parent=link,
             attached=attached,
             keep_seed=partial(keep_seed, folder, path),
+            changed=self._touch,
+            note=partial(self._note, path),
             **self._reached(path),
         )
         node = self._add(runtime)
@@ -354,12 +364,7 @@ class LocalTree:
 
     def _add(self, runtime: NodeRuntime) -> NodeRuntime:
         self.nodes[runtime.path] = runtime
-        runtime.changed = self._touch
-        runtime.noted = partial(self._note, runtime.path)
         return runtime
-
-    def _note(self, path: NodePath, noted: Noted) -> None:
-        self.noted(path, noted)
 
     def _touch(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
@@ -370,7 +375,3 @@ def streams_of(centre: NodeRuntime) -> CentreServer:
     """Where the centre's streams are."""
     seeds = {RELAY: centre.relay_seed, SPACE: centre.space_seed}
     return CentreServer(centre.server.url, seeds)
-
-
-async def _no_one_decides(_request: bytes) -> bytes:
-    return plain_answer(NO_WAY_UP)

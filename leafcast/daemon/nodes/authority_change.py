@@ -47,6 +47,10 @@ Json = dict[str, Any]
 log = logging.getLogger("leafcast")
 
 
+async def _nothing_here() -> None:
+    """No server of this program has a certificate of the tree's."""
+
+
 class AuthorityChange:
     """The verb `keys-authority`; `leave` makes tokens void that pin the former one."""
 
@@ -58,6 +62,8 @@ class AuthorityChange:
         clock: Clock,
         certifying: Certifying,
         leave: Callable[[str, str], Awaitable[list[str]]],
+        *,
+        renew_here: Callable[[], Awaitable[None]] = _nothing_here,
     ) -> None:
         self._tree = tree
         self._asks = asks
@@ -67,7 +73,7 @@ class AuthorityChange:
         self._leave = leave
         self._changing = asyncio.Lock()
         self._told: dict[NodePath, str] = {}
-        self.renew_here: Callable[[], Awaitable[None]] = _nothing_here
+        self._renew_here = renew_here
 
     async def run(self) -> None:
         """Go on with a change that waited for nodes, without end."""
@@ -131,7 +137,7 @@ class AuthorityChange:
             return doing, lacking, void
 
     async def _renew(self, signing: str) -> Lacking:
-        await self.renew_here()
+        await self._renew_here()
         await self._certifying.renew_due(now_ms := self._clock.now().wall_ms)
         left = IssuedCertificates(self._folder).due(now_ms, signing)
         return {str(path): "its server shows a certificate of the former one" for path in left}
@@ -160,7 +166,3 @@ def register_authority_change(api: Api, change: AuthorityChange) -> None:
     """Answer the verb about the certificate authority."""
     api.register("keys-authority", change.rotate)
     api.register("keys-authority-state", change.state)
-
-
-async def _nothing_here() -> None:
-    """No server of this program has a certificate of the tree's."""

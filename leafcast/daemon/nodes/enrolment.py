@@ -113,14 +113,30 @@ class Plan:
     parents: dict[NodePath, Json] = field(default_factory=dict)
 
 
+Certify = Callable[[NodePath, str], Awaitable[str]]
+"""Signs what a server asks to have signed; empty if nothing is."""
+
+
+async def sign_nothing(_path: NodePath, _request: str) -> str:
+    """Nothing is signed."""
+    return ""
+
+
 class Enrolment:
     """Judges and lets in; see `leafcast.daemon.nodes.membership` for who asks for it."""
 
     def __init__(
-        self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
+        self,
+        tree: Tree,
+        asks: CentreAsks,
+        states: States,
+        clock: Clock,
+        dice: Dice,
+        *,
+        certify: Certify = sign_nothing,
     ) -> None:
         self._tree = tree
-        self.certify: Callable[[NodePath, str], Awaitable[str]] = _as_it_is
+        self._certify = certify
         self._asks = asks
         self._states = states
         self._clock = clock
@@ -273,7 +289,7 @@ class Enrolment:
         if not answer["leafUrls"]:
             message = f"{parent} does not say where servers of children dial in"
             raise ApiError("BadAnswer", message, remedy)
-        if authority := await self.certify(parent, answer["certificateRequest"]):
+        if authority := await self._certify(parent, answer["certificateRequest"]):
             answer["authorities"] = authority
         plan.parents[parent] = answer
 
@@ -388,11 +404,6 @@ def valid(objects: list[Json]) -> list[Json]:
         except InvalidObject as error:
             raise ApiError("Invalid", str(error), "correct the labels") from error
     return objects
-
-
-async def _as_it_is(_path: NodePath, _request: str) -> str:
-    """Nothing is signed."""
-    return ""
 
 
 def path_of(target: Json) -> str:

@@ -18,11 +18,13 @@ from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.daemon.nodes.enrolment import (
     ADMIT_SECONDS_MAX,
+    Certify,
     Enrolment,
     States,
     Tree,
     Wanted,
     path_of,
+    sign_nothing,
     valid,
 )
 from leafcast.daemon.nodes.relocation import moved_objects
@@ -51,13 +53,17 @@ class Membership:
         states: States,
         clock: Clock,
         dice: Dice,
+        *,
+        certify: Certify = sign_nothing,
     ) -> None:
         self._tree = tree
         self._asks = asks
         self._states = states
         self._clock = clock
         self._dice = dice
-        self.enrolling = self._enrolling = Enrolment(tree, asks, states, clock, dice)
+        self.enrolling = self._enrolling = Enrolment(
+            tree, asks, states, clock, dice, certify=certify
+        )
         self.changing = self._changing = asyncio.Lock()
 
     async def add(

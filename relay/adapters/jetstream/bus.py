@@ -117,8 +117,7 @@ class JetStreamBus:
         if address.uplink_seed is not None:
             up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
             self._connections.append(up)
-            self._uplink = Uplink(up, path, self.inbox, clock, dice)
-            self._uplink.system = self._system
+            self._uplink = Uplink(up, path, self.inbox, clock, dice, self._system)
         self._copies = OwnCopies(self._uplink, path) if self._uplink is not None else None
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)

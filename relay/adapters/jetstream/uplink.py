@@ -52,7 +52,13 @@ class Uplink:
     """What a node says to its parent and hears from it, as account UPLINK of its own server."""
 
     def __init__(
-        self, connection: Connection, path: NodePath, inbox: Inbox, clock: Clock, dice: Dice
+        self,
+        connection: Connection,
+        path: NodePath,
+        inbox: Inbox,
+        clock: Clock,
+        dice: Dice,
+        system: Connection | None = None,
     ) -> None:
         self._connection = connection
         self._path = path
@@ -69,7 +75,7 @@ class Uplink:
         self._loads_begun = asyncio.Event()
         self._link_news = asyncio.Event()
         self.mailbox = Mailbox(connection, path, inbox, clock, came=self._mail_came, lost=self.lost)
-        self.system: Connection | None = None
+        self._system = system
 
     @property
     def linked(self) -> bool:
@@ -86,8 +92,8 @@ class Uplink:
             pending_bytes_limit=PENDING_BYTES_MAX,
         )
 
-        if self.system is not None:
-            await self.system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
+        if self._system is not None:
+            await self._system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
 
     async def run(self) -> None:
         """Watch the link and the deliveries, without end."""
