@@ -129,7 +129,7 @@ Blanks = tuple[BlankValue, ...]
 """Of one object and program: of each expression that looks at the object."""
 
 
-class Collecting(WireRecord, frozen=True):
+class ObjectPrograms(WireRecord, frozen=True):
     """An object, and which of the programs collect over it, by their places.
 
     WHOLE has those that are over what comes up. `blanks` has, of a sealed object, what each of its
@@ -150,7 +150,7 @@ class ProgramSet(WireRecord, frozen=True):
 
     version: Natural
     programs: tuple[Program, ...]
-    objects: tuple[Collecting, ...]
+    objects: tuple[ObjectPrograms, ...]
 
     def __post_init__(self) -> None:
         if self.version != 1:
@@ -194,7 +194,7 @@ def program_set(
         size = len(encode(said)) if said else 0
         said = said if size <= room else ()
         room -= size if said else 0
-        objects.append(Collecting(key, asked, said))
+        objects.append(ObjectPrograms(key, asked, said))
     return blobs.store(blobs.PROGRAM, encode((1, programs, objects)))
 
 

@@ -12,7 +12,7 @@ from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
-from relay.core.records.acceptance import Refuse
+from relay.core.records.acceptance import Refusal
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
 from relay.core.reports.counting import Facts, RolloutFacts
@@ -70,7 +70,7 @@ class Downstream:
         if not hello.shown:
             return None
         verified = self._acceptance.snapshot(hello.shown)
-        return None if isinstance(verified, Refuse) else verified
+        return None if isinstance(verified, Refusal) else verified
 
     def report(self, event: ReportArrived) -> bool:
         """Take a report slot of a child; whether its progress was taken.
@@ -146,7 +146,7 @@ class Downstream:
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
             self._out.append(DropReport(name, unsaid, 0))
-        for key in list(child.mailbox.passing):
+        for key in list(child.mailbox.heads):
             slot = child.mailbox.slots.get(key)
             if slot is not None and self._is_over(name, key):
                 child.mailbox.clear(key, child.through)

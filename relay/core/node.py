@@ -54,7 +54,7 @@ from relay.core.link.invitations import Invitations
 from relay.core.link.target import Targets
 from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
-from relay.core.records.acceptance import Acceptance, Refuse
+from relay.core.records.acceptance import Acceptance, Refusal
 from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
@@ -345,7 +345,7 @@ class Node(NodeView):
     def _issued(self, event: Issued) -> None:
         self._content.keep(event.blobs)
         accepted = self._acceptance.issued(event.data, event.hops)
-        if isinstance(accepted, Refuse):
+        if isinstance(accepted, Refusal):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
             return
         self._targets.carry(accepted.key, event.carried)
@@ -354,7 +354,7 @@ class Node(NodeView):
     def _snapshot_issued(self, event: SnapshotIssued) -> None:
         self._content.keep(event.blobs)
         verified = self._acceptance.snapshot(event.data)
-        if isinstance(verified, Refuse):
+        if isinstance(verified, Refusal):
             self._out.append(Noted(verified.reason, "snapshot", verified.detail))
             return
         for key in event.dropped:
@@ -457,7 +457,7 @@ class Node(NodeView):
         held = self._book.get(key)
         if held is not None and (held.full or self._is_meant(key)):
             return False
-        if self._children.having_head(key):
+        if self._children.with_head(key):
             return False
         return self._destination is None or self._destination.is_clean(key)
 
@@ -540,7 +540,7 @@ class Node(NodeView):
         self._propagation.restored()
         # Mail and content are kept side by side: a crash may have left mail without its content.
         for accepted in self._book.deltas():
-            if self._children.holding_whole(accepted.key):
+            if self._children.any_in_full(accepted.key):
                 self._targets.supply(accepted.key)
         upstream = self._upstream
         if upstream is None or upstream.has_memory:
@@ -556,7 +556,7 @@ class Node(NodeView):
             if is_note(own.key):
                 continue
             read = self._acceptance.recall(own.data, own.hops)
-            if isinstance(read, Refuse):
+            if isinstance(read, Refusal):
                 self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
                 continue
             if read.kind == "keys":
@@ -569,7 +569,7 @@ class Node(NodeView):
 
     def _restore_snapshot(self, data: bytes) -> None:
         verified = self._acceptance.snapshot(data, kept=True)
-        if isinstance(verified, Refuse):
+        if isinstance(verified, Refusal):
             self._out.append(Noted(verified.reason, "own snapshot", verified.detail))
         elif self._upstream is None:
             self._judge.issued(verified)

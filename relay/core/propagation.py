@@ -65,7 +65,7 @@ class Propagation:
                 whole = record if isinstance(record, LocationRecord) else None
                 self._audience.put_location(key, whole)
                 touched = dict.fromkeys(
-                    (*self._children.having(key), *self._audience.concerned(key))
+                    (*self._children.with_slot(key), *self._audience.concerned(key))
                 )
                 self._announce(touched, key, former, accepted, cause)
                 self._refresh_waves(touched, self._book.gated)
@@ -150,13 +150,13 @@ class Propagation:
         for key, names in changed.items():
             held = self._book.get(key)
             placement = is_delta(held) or self._reports.has_rows(key)
-            having = set(self._children.having(key)) if _is_location(held) else set()
+            having = set(self._children.with_slot(key)) if _is_location(held) else set()
             for name in names:
                 if name == HERE:
                     continue
                 # What a Location says is put into copies: who is told of it first holds others.
                 if _is_location(held) and name not in having:
-                    self._children.moving(name, key, (held,))
+                    self._children.inventory_changes(name, key, (held,))
                 self._children.mark(name, key, cause)
                 if placement:
                     self._reports.refresh(name, key)
@@ -164,7 +164,7 @@ class Propagation:
     def child_changed(self, name: str) -> None:
         """A child is there, or is not there any more: what it counts for is another."""
         self._reports.refresh_child(name)
-        for key in self._audience.concerning(name):
+        for key in self._audience.placements_concerning(name):
             if is_delta(self._book.get(key)):
                 self._reports.refresh(name, key)
 
@@ -258,10 +258,10 @@ class Propagation:
         key = accepted.key
         match accepted.record:
             case DeltaHead():
-                names = (*self._audience.concerned(key), *self._children.having_head(key))
+                names = (*self._audience.concerned(key), *self._children.with_head(key))
                 return dict.fromkeys(names)
             case LocationRecord() | LocationHead():
-                names = (*self._audience.concerned(key), *self._children.having(key))
+                names = (*self._audience.concerned(key), *self._children.with_slot(key))
                 return dict.fromkeys(names)
             case _ if accepted.opaque:
                 return dict.fromkeys(self._children.by_name)
@@ -279,12 +279,12 @@ class Propagation:
     ) -> None:
         versions = (accepted,) if former is None else (former, accepted)
         for name in names:
-            self._children.moving(name, key, versions)
+            self._children.inventory_changes(name, key, versions)
             self._children.mark(name, key, cause)
 
     def _moving(self, names: Iterable[str], key: MailKey, former: Accepted) -> None:
         for name in names:
-            self._children.moving(name, key, (former,))
+            self._children.inventory_changes(name, key, (former,))
 
     def _put_node(
         self,
@@ -325,7 +325,7 @@ class Propagation:
         """Look at all that a new child may need."""
         if KEYS_KEY in self._book.by_key:
             self._children.mark(name, KEYS_KEY, cause)
-        for key in (*self._book.through(name), *self._audience.concerning(name)):
+        for key in (*self._book.through(name), *self._audience.placements_concerning(name)):
             self._children.mark(name, key, cause)
         for accepted in self._book.deltas():
             if accepted.opaque:

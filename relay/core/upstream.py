@@ -24,12 +24,12 @@ from relay.core.link.wants import Wants
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import (
     UNKNOWN_KEY,
-    Known,
-    Lack,
-    Park,
-    Refuse,
+    HeldVersion,
+    MissingInput,
+    NewVersion,
+    Refusal,
     Superseded,
-    Take,
+    Undecided,
 )
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
@@ -141,7 +141,7 @@ class Upstream:
             self._quiet_at = None
             self._acknowledge()
             self._store_cursor()
-            if self.caught_up and self._wants.now():
+            if self.caught_up and self._wants.current():
                 self.link.session.hurry(now)
         if self._view_at <= now:
             self._view_at = now + VIEW_LOOK_SECONDS
@@ -244,7 +244,7 @@ class Upstream:
         if not reader.caught_up:
             return
         self.judge_parked()
-        if reader.parked.overflowed and reader.parked.roomy:
+        if reader.parked.overflowed and reader.parked.has_room:
             self._read_from(reader.reread())
 
     def _read_from(self, sequence: int) -> None:
@@ -273,21 +273,21 @@ class Upstream:
             self._told_expired = True
             self._out.append(Noted(EXPIRED_VIEW, "snapshot", EXPIRED))
         ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=may_take_new)
-        if isinstance(ruling, Park):
+        if isinstance(ruling, Undecided):
             reader.parked.put(event)
-            if ruling.lack is Lack.SNAPSHOT and may_take_new:
+            if ruling.missing is MissingInput.SNAPSHOT and may_take_new:
                 # Its place in the snapshot was not of interest so far.
                 self._interest_grew = True
             return
         reader.parked.forget(event.key)
         match ruling:
-            case Refuse(reason, detail):
+            case Refusal(reason, detail):
                 self.refuse(reason, f"mail {event.key}", detail)
-            case Known(accepted):
+            case HeldVersion(accepted):
                 self._show(accepted)
-            case Take(accepted) if not self._is_withheld(accepted):
+            case NewVersion(accepted) if not self._is_withheld(accepted):
                 self._take(accepted, event)
-            case Superseded() | Take():
+            case Superseded() | NewVersion():
                 pass
 
     def _is_withheld(self, accepted: Accepted) -> bool:
@@ -404,15 +404,15 @@ class Upstream:
         # Each welcome shows one, mostly that which is known.
         known = (s for s in (self._judge.newest, self._judge.reached) if s and s.data == data)
         verified = next(known, None) or self._acceptance.snapshot(data)
-        if isinstance(verified, Refuse) and verified == UNKNOWN_KEY and not self.caught_up:
+        if isinstance(verified, Refusal) and verified == UNKNOWN_KEY and not self.caught_up:
             self._unverified.append((data, sequence))
             return
-        if isinstance(verified, Refuse):
+        if isinstance(verified, Refusal):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
         self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
         now = self._clock().seconds
-        self._view.saw(verified.generation, verified.record.time_ms, now)
+        self._view.observe(verified.generation, verified.record.time_ms, now)
         if self._judge.offer(verified, sequence, now):
             self._out.append(StoreOwn(SNAPSHOT_KEY, data, verified.generation))
             self.judge_parked()
@@ -428,7 +428,7 @@ class Upstream:
             self._take_nodes()
         if self._interest_grew:
             self._interest_grew = False
-            self._judge.look_anew()
+            self._judge.rejudge()
         self._generations_asked_for = self._judge.under_way
         while missing := self._judge.read_more():
             if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
@@ -453,7 +453,7 @@ class Upstream:
         """
         candidate = self._judge.candidate
         if candidate is not None and not self._may_rely_on(candidate.snapshot):
-            candidate = self._judge.pass_over()
+            candidate = self._judge.skip_candidate()
         if candidate is None or candidate.standings is None:
             return False
         if not candidate.restored:
@@ -492,8 +492,8 @@ class Upstream:
 
         So it is where a centre that was restored lists an older record than the one held.
         """
-        if self.caught_up and not candidate.looked_again:
-            candidate.looked_again = True
+        if self.caught_up and not candidate.mailbox_reread:
+            candidate.mailbox_reread = True
             self._read_from(self.link.reader.reread())
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
@@ -552,7 +552,7 @@ class Upstream:
         hello = self.link.hello(
             self._generation_reached,
             max(self._shown_below, own),
-            self._wants.now() if self.caught_up else (),
+            self._wants.current() if self.caught_up else (),
             levels=self._children.levels(),
             refused=self.refused,
             orphaned=len(self._judge.standings.orphaned),
@@ -572,7 +572,7 @@ class Upstream:
 
     def look_at_wants(self) -> None:
         """A child may want what no one here had an interest in: have that part read."""
-        self._interest_grew = self._interest_grew or self._wants.are_unread()
+        self._interest_grew = self._interest_grew or self._wants.lack_listing()
 
     def _store_cursor(self) -> None:
         reader = self.link.reader

@@ -132,7 +132,7 @@ class NodeView:
         """The same, with whether it is exact: it reflects all that was sent, and sums up."""
         summary = self.summary(key)
         names = dict.fromkeys(self._audience.concerned(key))
-        names |= dict.fromkeys(self._children.having_head(key))
+        names |= dict.fromkeys(self._children.with_head(key))
         expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
         counted = summary.destinations - summary.states.get("leaving", 0)
 

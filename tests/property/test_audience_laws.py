@@ -195,7 +195,7 @@ def test_every_answer_is_what_trying_each_destination_says(changes, cost):
             concerned = tested.concerned(key)
             assert sorted(concerned) == [child for child in CHILDREN[1:] if counts[child]]
         for child in CHILDREN:
-            concerning = list(tested.concerning(child))
+            concerning = list(tested.placements_concerning(child))
             assert sorted(concerning) == sorted(key for key, name in now if name == child)
             for key in model.tables["placement"]:
                 meant = [one.path for _, one in model.below(child) if model.meant(key, one)]

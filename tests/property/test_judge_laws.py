@@ -59,7 +59,7 @@ class Holder:
         held = record(key, max(self.generation - back, 1), term)
         self.judge.accepted(held)
         self.held[key] = held
-        self.judge.look_anew()
+        self.judge.rejudge()
 
     def drop(self, key):
         if self.held.pop(key, None) is not None:

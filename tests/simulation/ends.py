@@ -309,7 +309,7 @@ class Child:
 
     def passed(self) -> None:
         """Time passed."""
-        self.judge.give_way(self.truth.now)
+        self.judge.replace_stuck_candidate(self.truth.now)
         self._look()
 
     # What it makes of mail and snapshots.

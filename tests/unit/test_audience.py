@@ -55,7 +55,7 @@ def test_a_placement_concerns_the_children_with_a_destination_that_it_selects(sh
     assert shops.drain() == {"p": ("a", "b")}
     assert shops.concerned("p") == ["a", "b"]
     assert [shops.expected("p", child) for child in ("a", "b", "c")] == [1, 1, 0]
-    assert list(shops.concerning("b")) == ["p"]
+    assert list(shops.placements_concerning("b")) == ["p"]
     assert [str(path) for path in shops.paths("p", "a")] == ["/a/x"]
     shops.put_placement("p", None)
     assert shops.drain() == {"p": ("a", "b")}

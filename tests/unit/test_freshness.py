@@ -5,7 +5,7 @@ from relay.core.records.freshness import STALE_AFTER_SECONDS, ViewAge
 
 def renewed(view: ViewAge, generation: int, now: float, ahead: float) -> None:
     """The centre, whose clock is `ahead` of the node's, shows a snapshot made now."""
-    view.saw(generation, int((now + ahead) * 1000), now)
+    view.observe(generation, int((now + ahead) * 1000), now)
 
 
 def test_a_view_is_stale_once_no_newer_snapshot_is_shown_for_long():
@@ -29,6 +29,6 @@ def test_a_clock_of_the_centre_that_is_set_back_makes_no_view_stale():
 def test_an_older_snapshot_that_is_shown_late_changes_nothing():
     view = ViewAge(0.0)
     renewed(view, 2, 600.0, 0.0)
-    view.saw(1, 0, 1700.0)
+    view.observe(1, 0, 1700.0)
 
     assert view.stale(600.0 + STALE_AFTER_SECONDS)

@@ -58,9 +58,9 @@ def test_what_finds_no_room_is_not_kept_and_known_to_be_missing(monkeypatch):
     parked.put(MailArrived(2, KEYS[1], bytes(8), 0))
     assert [event.sequence for event in parked] == [1]
     assert parked.overflowed
-    assert not parked.roomy
+    assert not parked.has_room
     parked.forget(KEYS[0])
-    assert parked.roomy
+    assert parked.has_room
     parked.clear()
     assert not parked.overflowed
 

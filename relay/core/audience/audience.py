@@ -140,7 +140,7 @@ class Audience:
             found = self._named(self._count(self._members(key)))
         return [child for child in found if child != HERE]
 
-    def concerning(self, child: str) -> Iterator[MailKey]:
+    def placements_concerning(self, child: str) -> Iterator[MailKey]:
         """The placements, then the Locations, that concern a child, each once."""
         held = self._numbering.by_child.get(child)
         if held is None:

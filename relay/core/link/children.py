@@ -273,16 +273,16 @@ class Children:
             if any(self.by_name[name].session.is_there for name in names):
                 yield key
 
-    def having(self, key: MailKey) -> Iterator[str]:
+    def with_slot(self, key: MailKey) -> Iterator[str]:
         """The children in whose mailboxes something lies under a key."""
         return (name for name, child in self.by_name.items() if key in child.mailbox.slots)
 
-    def holding_whole(self, key: MailKey) -> bool:
+    def any_in_full(self, key: MailKey) -> bool:
         """Whether a child's mailbox holds a record in full."""
         slots = (child.mailbox.slots.get(key) for child in self.by_name.values())
         return any(slot is not None and slot.version.full for slot in slots)
 
-    def having_head(self, key: MailKey) -> tuple[str, ...]:
+    def with_head(self, key: MailKey) -> tuple[str, ...]:
         """The children in whose mailboxes the head of a delta lies, without its body."""
         return tuple(self._heads.get(key, ()))
 
@@ -297,7 +297,7 @@ class Children:
         if any(self.by_name[name].mailbox.awaits(key) for name in self._awaiting):
             self.supplied(key)
 
-    def moving(self, name: str, key: MailKey, records: tuple[Accepted, ...]) -> None:
+    def inventory_changes(self, name: str, key: MailKey, records: tuple[Accepted, ...]) -> None:
         """Inventory of a child changes: the versions before and after it."""
         child = self.by_name.get(name)
         if child is not None:

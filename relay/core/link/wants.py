@@ -23,7 +23,7 @@ class Wants:
         self._judge = judge
         self._children = children
 
-    def now(self) -> set[MailKey]:
+    def current(self) -> set[MailKey]:
         """What is missing here, or to a child that is there."""
         outdated = dict(self._judge.standings.outdated)
         candidate = self._judge.candidate
@@ -36,7 +36,7 @@ class Wants:
         """Where a snapshot would list what children want."""
         return filter(None, map(_place_of, self._below()))
 
-    def are_unread(self) -> bool:
+    def lack_listing(self) -> bool:
         """Whether a child wants what a part of the snapshot speaks of that was not read."""
         listed = map(self._judge.listing, self.places_below())
         return any(isinstance(found, Unread) for found in listed)

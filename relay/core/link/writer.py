@@ -53,7 +53,7 @@ class Comparison(Enum):
     UNKNOWN = auto()
 
 
-class NoteHead(Protocol):
+class HeadListener(Protocol):
     """Hears that a child's slot holds the head of a delta, or something else, or nothing."""
 
     def __call__(self, child: str, key: MailKey, /, *, is_head: bool) -> None: ...
@@ -97,14 +97,16 @@ class _Checkpoint(Value, frozen=True, gc=False):
 class MailboxWriter:
     """One child's mailbox. `mark` what may be another, `flush`, take in what was `written`."""
 
-    def __init__(self, child: str, target: Target, out: list[Effect], note_head: NoteHead) -> None:
+    def __init__(
+        self, child: str, target: Target, out: list[Effect], note_head: HeadListener
+    ) -> None:
         """`note_head` hears of each slot that holds a head, or does not any more."""
         self.child = child
         self.slots: dict[MailKey, Slot] = {}
         # Where the mailbox ends.
         self.last_sequence = 0
         # Heads of deltas: slots that the child may be done with.
-        self.passing: dict[MailKey, None] = {}
+        self.heads: dict[MailKey, None] = {}
         # Where the last message lies that is there; None: to be looked for.
         self._end: int | None = 0
         # What is to be compared with the target, and the own mail that is the cause.
@@ -368,7 +370,7 @@ class MailboxWriter:
         assert self._in_flight.keys() <= self.slots.keys()
         assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
         assert self.end == max((slot.sequence for slot in self.slots.values()), default=0)
-        assert self.passing.keys() == {k for k, slot in self.slots.items() if not slot.version.full}
+        assert self.heads.keys() == {k for k, slot in self.slots.items() if not slot.version.full}
 
     # What progress needs to know.
 
@@ -462,10 +464,10 @@ class MailboxWriter:
             self._uncount(key, former.version)
         self.slots[key] = slot
         if not slot.version.full:
-            self.passing[key] = None
+            self.heads[key] = None
             self._note_head(self.child, key, is_head=True)
         elif former is not None and not former.version.full:
-            self.passing.pop(key, None)
+            self.heads.pop(key, None)
             self._note_head(self.child, key, is_head=False)
         if self._is_counted(key, slot.version):
             self._digest.add(key, slot.version)
@@ -482,7 +484,7 @@ class MailboxWriter:
     def _erase(self, key: MailKey, slot: Slot) -> None:
         self._uncount(key, slot.version)
         del self.slots[key]
-        self.passing.pop(key, None)
+        self.heads.pop(key, None)
         if slot.sequence == self._end:
             self._end = None
         if not slot.version.full:

@@ -19,13 +19,13 @@ from schemas.snapshots import read_snapshot, snapshot_source
 from schemas.values import Value
 
 
-class Take(Value, frozen=True):
+class NewVersion(Value, frozen=True):
     """Believed, and in force instead of what is held."""
 
     accepted: Accepted
 
 
-class Known(Value, frozen=True):
+class HeldVersion(Value, frozen=True):
     """Believed, and held already: the mailbox shows it, in full or as a head."""
 
     accepted: Accepted
@@ -35,28 +35,28 @@ class Superseded(Value, frozen=True):
     """Believed, and in force no more: honest mail that is late."""
 
 
-class Lack(Enum):
+class MissingInput(Enum):
     """What is missing before a message can be judged."""
 
     KEY = auto()
     SNAPSHOT = auto()
 
 
-class Park(Value, frozen=True):
+class Undecided(Value, frozen=True):
     """Not to be judged yet."""
 
-    lack: Lack
+    missing: MissingInput
     accepted: Accepted | None = None
 
 
-class Refuse(Value, frozen=True):
+class Refusal(Value, frozen=True):
     """Never to be acted on."""
 
     reason: str
     detail: str
 
 
-Ruling = Take | Known | Superseded | Park | Refuse
+Ruling = NewVersion | HeldVersion | Superseded | Undecided | Refusal
 
 
 class Acceptance:
@@ -71,15 +71,15 @@ class Acceptance:
         self._book = book
         self._judge = judge
 
-    def snapshot(self, data: bytes, *, kept: bool = False) -> VerifiedSnapshot | Refuse:
+    def snapshot(self, data: bytes, *, kept: bool = False) -> VerifiedSnapshot | Refusal:
         """Read a signed snapshot, whatever the bytes are; `kept` is one of the own stream."""
         try:
             envelope = decode_envelope(data)
             if envelope.kind != "snapshot":
-                return Refuse("WrongKind", f"a {envelope.kind} where a snapshot is expected")
+                return Refusal("WrongKind", f"a {envelope.kind} where a snapshot is expected")
             record = read_snapshot(envelope.payload)
         except (RecordRefused, CodecError) as error:
-            return Refuse("Unreadable", str(error))
+            return Refusal("Unreadable", str(error))
         named = Record(snapshot_source(self._tree), record.generation, "", "")
         trust = self._trust
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, named)
@@ -89,15 +89,15 @@ class Acceptance:
         version = Version(record.generation, 0, full=True)
         return VerifiedSnapshot(record, data, envelope.payload_hash, version)
 
-    def issued(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
+    def issued(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refusal:
         """Read a record that the centre issues."""
         read = self._read(data, hops)
-        return read if isinstance(read, Refuse) else self._believed(*read) or read[1]
+        return read if isinstance(read, Refusal) else self._believed(*read) or read[1]
 
-    def recall(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
+    def recall(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refusal:
         """Read a record of the own stream, whatever the bytes are: it was believed before."""
         read = self._read(data, hops)
-        return read if isinstance(read, Refuse) else self._believed(*read, kept=True) or read[1]
+        return read if isinstance(read, Refusal) else self._believed(*read, kept=True) or read[1]
 
     def judge(self, event: MailArrived, *, keys_read: bool, admits_new: bool) -> Ruling:
         """What to make of a message that is no snapshot.
@@ -105,29 +105,31 @@ class Acceptance:
         With `keys_read` no key is on its way any more; without `admits_new` nothing new is taken.
         """
         read = self._read(event.data, event.hops)
-        if isinstance(read, Refuse):
+        if isinstance(read, Refusal):
             return read
         envelope, accepted = read
         if accepted.key != event.key:
-            return Refuse("WrongKey", f"it says {accepted.record.source} under key {event.key}")
+            return Refusal("WrongKey", f"it says {accepted.record.source} under key {event.key}")
         refused = self._believed(envelope, accepted)
         if refused is not None:
-            return Park(Lack.KEY) if refused == UNKNOWN_KEY and not keys_read else refused
+            return (
+                Undecided(MissingInput.KEY) if refused == UNKNOWN_KEY and not keys_read else refused
+            )
         record = accepted.record
         if isinstance(record, NodeRecord) and not self._is_below(record.path):
-            return Refuse("NotMine", "a node that is not below this one")
+            return Refusal("NotMine", "a node that is not below this one")
         return self._against_held(accepted, admits_new=admits_new)
 
     def _believed(
         self, envelope: Envelope, accepted: Accepted, *, kept: bool = False
-    ) -> Refuse | None:
+    ) -> Refusal | None:
         """Why a message is not believed; None if it is. `kept` is one of the own stream."""
         trust = self._trust
         if accepted.kind == "keys":
             try:
                 (trust.recall if kept else trust.follow)(envelope)
             except RootsRefused as refused:
-                return Refuse(refused.reason, refused.detail)
+                return Refusal(refused.reason, refused.detail)
             return None
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, accepted.record)
         return None if verdict is Verdict.BELIEVED else _unbelieved(verdict)
@@ -135,9 +137,11 @@ class Acceptance:
     def _against_held(self, accepted: Accepted, *, admits_new: bool) -> Ruling:
         known = self._book.get(accepted.key)
         if known is not None and known.kind != accepted.kind:
-            return Refuse("WrongKind", f"a {accepted.kind} where a {known.kind} is held")
+            return Refusal("WrongKind", f"a {accepted.kind} where a {known.kind} is held")
         if known is not None and accepted.generation == known.generation:
-            return Take(accepted) if accepted.full and not known.full else Known(accepted)
+            return (
+                NewVersion(accepted) if accepted.full and not known.full else HeldVersion(accepted)
+            )
         if known is not None and accepted.generation < known.generation:
             # A centre that forgot how far it had come issued it anew below what is held: by a
             # snapshot above both that is in force.
@@ -146,32 +150,32 @@ class Acceptance:
             if ahead or known.kind == "keys" or known.entry_key != accepted.entry_key:
                 return Superseded()
         if accepted.key == KEYS_KEY:
-            return Take(accepted)
+            return NewVersion(accepted)
         if not admits_new:
-            return Park(Lack.SNAPSHOT, accepted)
+            return Undecided(MissingInput.SNAPSHOT, accepted)
         match self._judge.admit(accepted.entry_key, accepted.generation):
             case Admission.TAKEN:
-                return Take(accepted)
+                return NewVersion(accepted)
             case Admission.UNREAD:
-                return Park(Lack.SNAPSHOT, accepted)
+                return Undecided(MissingInput.SNAPSHOT, accepted)
             case Admission.SUPERSEDED:
                 return Superseded()
 
     def _is_below(self, path: NodePath) -> bool:
         return path != self._path and self._path.holds(path)
 
-    def _read(self, data: bytes, hops: tuple[int, ...]) -> tuple[Envelope, Accepted] | Refuse:
+    def _read(self, data: bytes, hops: tuple[int, ...]) -> tuple[Envelope, Accepted] | Refusal:
         try:
             envelope, accepted = read_record(data, hops)
         except RecordRefused as error:
-            return Refuse("Unreadable", str(error))
+            return Refusal("Unreadable", str(error))
         if accepted.kind in ("snapshot", "ask") or accepted.key == SNAPSHOT_KEY:
-            return Refuse("WrongKind", f"a {accepted.kind} in a slot of records")
+            return Refusal("WrongKind", f"a {accepted.kind} in a slot of records")
         return envelope, accepted
 
 
-def _unbelieved(verdict: Verdict) -> Refuse:
-    return Refuse(verdict.name.title().replace("_", ""), verdict.value)
+def _unbelieved(verdict: Verdict) -> Refusal:
+    return Refusal(verdict.name.title().replace("_", ""), verdict.value)
 
 
 UNKNOWN_KEY = _unbelieved(Verdict.UNKNOWN_KEY)

@@ -18,7 +18,7 @@ class ViewAge:
         self._newest: float | None = None
         self._least = 0.0
 
-    def saw(self, generation: int, time_ms: int, now: float) -> None:
+    def observe(self, generation: int, time_ms: int, now: float) -> None:
         """A verified snapshot that was made at `time_ms` was shown."""
         if generation <= self._generation:
             return

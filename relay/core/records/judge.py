@@ -77,7 +77,7 @@ class Judgement:
         # It waited as long as it may for what it lacks.
         self.overdue = False
         # The mailbox was read from its start for what is outdated.
-        self.looked_again = False
+        self.mailbox_reread = False
 
     @property
     def generation(self) -> int:
@@ -175,7 +175,7 @@ class SnapshotJudge:
         for known in (self._candidate, self._newest):
             if known is not None and known.generation == snapshot.generation:
                 known.sequence = known.sequence if sequence is None else sequence
-                self.give_way(now)
+                self.replace_stuck_candidate(now)
                 return False
         newest, reached = self.newest, self.reached
         judgement = Judgement(snapshot, self._read(snapshot), now)
@@ -188,7 +188,7 @@ class SnapshotJudge:
                 self._candidate = judgement
             return False
         self._start(judgement)
-        self.give_way(now)
+        self.replace_stuck_candidate(now)
         return True
 
     def forget_places(self) -> None:
@@ -201,9 +201,9 @@ class SnapshotJudge:
         candidate = self._candidate
         if candidate is not None and now >= candidate.since + REACH_SECONDS_MAX:
             candidate.overdue = True
-        self.give_way(now)
+        self.replace_stuck_candidate(now)
 
-    def give_way(self, now: float) -> None:
+    def replace_stuck_candidate(self, now: float) -> None:
         """Let a newer snapshot take the place of a candidate that cannot be reached in time."""
         former = self._candidate
         stuck = (
@@ -221,7 +221,7 @@ class SnapshotJudge:
         if self._newest is not None and (former is None or stuck or passed):
             self._candidate = self._newest
 
-    def pass_over(self) -> Judgement | None:
+    def skip_candidate(self) -> Judgement | None:
         """Let the newest take the place of a candidate that can never be reached."""
         if self._newest is not None:
             self._candidate = self._newest
@@ -245,7 +245,7 @@ class SnapshotJudge:
         for judgement in self._under_way():
             judgement.reading.take(address, plain)
 
-    def look_anew(self) -> None:
+    def rejudge(self) -> None:
         """Other keys are of interest than before: read what they need."""
         if self._newest is None and self.reached is not None:
             self.restore(self.reached)
@@ -365,7 +365,7 @@ class SnapshotJudge:
                     standings.outdated[record.key] = None
                 case Standing.ORPHANED:
                     standings.orphaned[record.key] = None
-                case Standing.DROPPED if self._came_here(record, view):
+                case Standing.DROPPED if self._moved_here(record, view):
                     standings.outdated[record.key] = None
                 case Standing.DROPPED:
                     standings.dropped[record.key] = record.generation
@@ -373,7 +373,7 @@ class SnapshotJudge:
                     pass
         return standings
 
-    def _came_here(self, record: Accepted, view: SnapshotView) -> bool:
+    def _moved_here(self, record: Accepted, view: SnapshotView) -> bool:
         """Whether a destination held as elsewhere is listed at the own path: its profile is late.
 
         A parent that withholds that has its child keep what it has.

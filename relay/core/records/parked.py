@@ -25,7 +25,7 @@ class Parked:
     _order: list[tuple[int, MailKey]] = field(default_factory=list)
 
     @property
-    def roomy(self) -> bool:
+    def has_room(self) -> bool:
         """Whether there is room for much more, so that it is worth being read again."""
         return len(self._mail) <= PARKED_MAX // 2 and self._bytes <= PARKED_BYTES_MAX // 2
 
