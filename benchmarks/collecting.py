@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from benchmarks.core_tree import PATH, CoreTree, Traffic
 from benchmarks.report import Report, middle
 from relay.core.collecting.items import member_hash
-from relay.core.collecting.ports import Member, Seen
+from relay.core.collecting.ports import CopyView, Member
 from relay.core.collecting.tables import TableAlgebra
 from relay.evaluator import CelEvaluator
 from schemas import codec
@@ -76,7 +76,7 @@ class CollectingTree(CoreTree):
         if not self.collects:
             return said
         status = codec.canonical({"ready": 3 if state == "synced" else 0})
-        outcome = self._bound.outcome(Seen("", status))
+        outcome = self._bound.outcome(CopyView("", status))
         algebra = TableAlgebra(PROGRAM)
         told = []
         for name, slot, data in said:

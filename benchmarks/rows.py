@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.footprint import edge_process
 from benchmarks.report import Report, middle, resident_mb
-from relay.core.collecting.ports import Seen
+from relay.core.collecting.ports import CopyView
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
 from schemas import codec
@@ -88,7 +88,7 @@ def bare(program: Program) -> Callable[[int], object]:
 def ours(program: Program) -> Callable[[int], object]:
     """As an edge does it."""
     bound = CelEvaluator().bind(program, codec.canonical(web()))
-    said = [Seen("r1-s1", codec.canonical(status(at))) for at in range(3)]
+    said = [CopyView("r1-s1", codec.canonical(status(at))) for at in range(3)]
     return lambda at: bound.outcome(said[at % 3])
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from relay.core.collecting.cells import Sample, in_units
-from relay.core.collecting.ports import Seen, Sent
+from relay.core.collecting.ports import CopyView, Sent
 from relay.core.collecting.tables import FILTER, Outcome
 from relay.objects.expressions.bounds import TooCostly, largest_in, narrowed
 from relay.objects.expressions.cel import (
@@ -87,7 +87,7 @@ class BoundProgram:
             self._values.put("obj", obj)
             self._largest, self._size = largest_in([obj]) if self._loops else 0, len(sent)
 
-    def lacks_object(self, seen: Seen) -> bool:
+    def lacks_object(self, seen: CopyView) -> bool:
         """Whether that can be said of no destination that is seen so, for want of the object."""
         told_as = seen.reachable or not self.uses_reachable
         missing = {at for at in self._closed if (at, told_as) not in self._told}
@@ -110,7 +110,7 @@ class BoundProgram:
         Of one that the filter leaves out it is the filter's alone.
         """
         try:
-            seen = Seen("", reachable=reachable)
+            seen = CopyView("", reachable=reachable)
             self._put(seen, self._returned(seen))
         except (TooCostly, CodecError) as error:
             yield BlankValue(_FILTER, reachable, failed=True, value=str(error).encode())
@@ -127,7 +127,7 @@ class BoundProgram:
             if place == _FILTER and value != _KEPT:
                 return
 
-    def outcome(self, seen: Seen) -> Outcome:
+    def outcome(self, seen: CopyView) -> Outcome:
         """What the program says of one destination."""
         if self._expressions.faults:
             failed = tuple((column, str(fault)) for column, fault in self._expressions.faults)
@@ -149,7 +149,7 @@ class BoundProgram:
                 self._outcomes[said] = known
         return known
 
-    def _evaluated(self, seen: Seen, returned: object) -> Outcome:
+    def _evaluated(self, seen: CopyView, returned: object) -> Outcome:
         try:
             self._put(seen, returned)
             kept = self._is_kept()
@@ -159,7 +159,7 @@ class BoundProgram:
             return _LEFT_OUT
         return self._combined() if self._program.combined else self._selected()
 
-    def _returned(self, seen: Seen) -> object:
+    def _returned(self, seen: CopyView) -> object:
         """What expressions need of what was returned; raises TooCostly and CodecError."""
         returned: Any = {}
         if seen.status is not None and "returned" in self._used:
@@ -177,7 +177,7 @@ class BoundProgram:
                 shape.check(largest, size)
             self._admitted = (largest, size)
 
-    def _put(self, seen: Seen, returned: object) -> None:
+    def _put(self, seen: CopyView, returned: object) -> None:
         self._reachable = seen.reachable
         if "returned" in self._used:
             # To convert a whole status would take longer than all else.
@@ -284,7 +284,7 @@ class CelEvaluator:
         """What those need for blank rows who cannot open the object."""
         closed = self.bind(program, ())
         cases = (True, False) if closed.uses_reachable else (True,)
-        if not any(closed.lacks_object(Seen("", reachable=case)) for case in cases):
+        if not any(closed.lacks_object(CopyView("", reachable=case)) for case in cases):
             return ()
         bound = self.bind(program, plain)
         return tuple(blank for case in cases for blank in bound.blank_values(reachable=case))

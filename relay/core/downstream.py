@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from relay.core.audience import HERE
-from relay.core.collecting.ports import Member, Standing
+from relay.core.collecting.ports import Member, PlacementStanding
 from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
@@ -100,15 +100,17 @@ class Downstream:
             self._out.append(DropReport(name, event.key, event.sequence))
         return progressed
 
-    def standing(self, child: str, key: MailKey) -> Standing:
+    def standing(self, child: str, key: MailKey) -> PlacementStanding:
         """The same for who merges rows: whether the child is there, and who it is if it is one."""
         if child == HERE:
-            return Standing(self._audience.expected(key, HERE), there=True, in_step=True, edge=None)
+            return PlacementStanding(
+                self._audience.expected(key, HERE), there=True, in_step=True, edge=None
+            )
         facts = self.facts(child, key)
         there = facts.presence in (Presence.IN_STEP, Presence.CATCHING_UP)
         edge = next(iter(self.members(child, key)), None) if facts.edge else None
         in_step = facts.presence is Presence.IN_STEP
-        return Standing(facts.expected, there=there, in_step=in_step, edge=edge)
+        return PlacementStanding(facts.expected, there=there, in_step=in_step, edge=edge)
 
     def members(self, child: str, key: MailKey) -> list[Member]:
         """The destinations at and below a child that a placement is meant for."""

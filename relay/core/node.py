@@ -11,13 +11,13 @@ from typing import assert_never
 
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom
-from relay.core.collecting.ports import Evaluator, Seen, Surroundings
+from relay.core.collecting.ports import CollectingContext, CopyView, Evaluator
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.opening import Opening
 from relay.core.content.sweeping import Sweeper
 from relay.core.destination.destination import Destination
-from relay.core.destination.inputs import Inventory, Past
+from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.downstream import Downstream
 from relay.core.effects import (
     CountChanged,
@@ -133,7 +133,7 @@ class Node(NodeView):
             self.config.path,
             Inventory(self._audience.bears_on, self._locations),
             self._content,
-            Past(done, _last_loss(remembered), self.config.former, notes.taken),
+            FormerRun(done, _last_loss(remembered), self.config.former, notes.taken),
             self.config.customize,
             self._opening,
         )
@@ -471,10 +471,10 @@ class Node(NodeView):
     def _child_changed(self, name: str) -> None:
         self._propagation.child_changed(name)
 
-    def _surroundings(self) -> Surroundings:
+    def _surroundings(self) -> CollectingContext:
         """What collecting asks of the other rooms; nothing of it before they are there."""
         downstream = self._downstream
-        return Surroundings(
+        return CollectingContext(
             downstream.standing,
             downstream.concerned,
             downstream.members,
@@ -485,13 +485,13 @@ class Node(NodeView):
             lambda: self._now.wall_ms,
         )
 
-    def _own(self, key: MailKey, obj: ObjectKey) -> Seen | None:
+    def _own(self, key: MailKey, obj: ObjectKey) -> CopyView | None:
         """What the destination here returned of an object; None if it has nothing to say of it."""
         destination = self._destination
         status = destination.returned(key, obj) if destination is not None else None
         if status is None or destination is None or destination.profile is None:
             return None
-        return Seen(destination.profile.source.name, status or None)
+        return CopyView(destination.profile.source.name, status or None)
 
     def _facts(self, child: str, key: MailKey) -> Facts:
         return self._downstream.facts(child, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from relay.core.asks.routing import Heard
+from relay.core.asks.routing import LastHeard
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom, Result
 from relay.core.collecting.upsynced import Sources
@@ -224,15 +224,15 @@ class NodeView:
         known = self._children.by_name.get(child)
         return None if known is None else known.session.standing
 
-    def heard(self, child: str) -> Heard | None:
+    def heard(self, child: str) -> LastHeard | None:
         """When a child was last heard of; None if there is none of this name."""
         known, now = self._children.by_name.get(child), self._now
         if known is None:
             return None
         if known.session.presence is Presence.NEVER_JOINED:
-            return Heard(0, silent=True)
+            return LastHeard(0, silent=True)
         ago_ms = int((now.seconds - known.session.heard) * 1000)
-        return Heard(now.wall_ms - ago_ms, silent=not known.session.is_there)
+        return LastHeard(now.wall_ms - ago_ms, silent=not known.session.is_there)
 
     def nkey_of(self, child: str) -> str:
         """The public key by which a child is let in; "" if there is none of this name."""

@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker, AskFailed
-from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, Heard
+from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
 from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
@@ -182,11 +182,11 @@ async def questions(tree):
     centre, _ = await tree.open()
     emea, _ = await tree.sprout("/emea", centre)
     store, _ = await tree.sprout("/emea/s1", emea)
-    here = Heard(SystemClock().now().wall_ms, silent=False)
+    here = LastHeard(SystemClock().now().wall_ms, silent=False)
     async with asyncio.TaskGroup() as group:
         served = Questions(group)
-        served.serve(centre, Place({"emea": here, "away": Heard(1234, silent=True)}))
-        served.serve(emea, Place({"s1": here, "deaf": Heard(5678, silent=False)}))
+        served.serve(centre, Place({"emea": here, "away": LastHeard(1234, silent=True)}))
+        served.serve(emea, Place({"s1": here, "deaf": LastHeard(5678, silent=False)}))
         served.serve(store, Place())
         await answering(served, "/emea/s1")
         yield served

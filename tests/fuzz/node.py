@@ -10,7 +10,7 @@ from controllers.core.status.status import singleton
 from controllers.core.translation.placements import read_issued
 from leafcast.ask.handlers import orphans_answer
 from relay.core.asks.answers import BadArguments, objects_answer, status_answer
-from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, Heard
+from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.config import NodeConfig
 from relay.core.events import (
     BlobArrived,
@@ -211,7 +211,7 @@ class Believing:
         return ""
 
     def heard(self, name):
-        return Heard(0, silent=False) if name == "s1" else None
+        return LastHeard(0, silent=False) if name == "s1" else None
 
 
 def ask(data: bytes) -> None:

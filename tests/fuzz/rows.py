@@ -13,7 +13,7 @@ from leafcast.ask.handlers import read_filter
 from relay.core.asks.answers import BadArguments
 from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collecting.collecting import Result
-from relay.core.collecting.ports import Member, Seen
+from relay.core.collecting.ports import CopyView, Member
 from relay.core.collecting.tables import Table, TableAlgebra
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
@@ -77,7 +77,7 @@ def row_seeds() -> list[bytes]:
     for program in PROGRAMS:
         algebra, tables = TableAlgebra(program), list[Table]()
         for at in range(3):
-            seen = Seen("s", codec.canonical({"n": at + 0.5}))
+            seen = CopyView("s", codec.canonical({"n": at + 0.5}))
             outcome = evaluator.bind(program, plain).outcome(seen)
             member = Member(f"s{at}", DestinationId(f"i-mb-{at}"))
             tables.append(algebra.leaf(outcome, member.who))
@@ -112,12 +112,12 @@ def programs(data: bytes) -> None:
     except RecordRefused:
         return
     for program in found.programs[:4]:
-        CelEvaluator().bind(program, codec.canonical({"v": 1})).outcome(Seen("s", b"\x80"))
+        CelEvaluator().bind(program, codec.canonical({"v": 1})).outcome(CopyView("s", b"\x80"))
     for each in found.objects[:4]:
         for at, blanks in list(zip(each.programs, each.blanks, strict=False))[:4]:
             bound = CelEvaluator().bind(found.programs[at], blanks)
-            if not bound.lacks_object(Seen("s")):
-                bound.outcome(Seen("s"))
+            if not bound.lacks_object(CopyView("s")):
+                bound.outcome(CopyView("s"))
 
 
 def program_seeds() -> list[bytes]:

@@ -15,7 +15,7 @@ from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
-from relay.core.destination.destination import Destination, Inventory, Past, placement_of
+from relay.core.destination.destination import Destination, FormerRun, Inventory, placement_of
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
 from relay.objects.policies import PolicyUnknown, policies_of
@@ -44,7 +44,7 @@ class Edge:
         self._out: list[Effect] = []
         self._content = Content((), self._out)
         inventory = Inventory(self._selects, fleet.located)
-        self._edge = Destination(path, inventory, self._content, Past(), customized_address)
+        self._edge = Destination(path, inventory, self._content, FormerRun(), customized_address)
         self._deltas: set[MailKey] = set()
 
     def frozen(self) -> set[MailKey]:

@@ -14,7 +14,7 @@ from relay.core.asks.routing import (
     AnswerHere,
     AskArrived,
     AskRouter,
-    Heard,
+    LastHeard,
     PassAsk,
     SendAnswer,
 )
@@ -35,7 +35,7 @@ class Believing:
         return ""
 
     def heard(self, child):
-        return Heard(1000, silent=False) if child in ("s1", "s2") else None
+        return LastHeard(1000, silent=False) if child in ("s1", "s2") else None
 
 
 def asked(number, path="/emea/s1"):

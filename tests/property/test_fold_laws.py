@@ -11,7 +11,7 @@ from relay.core.reports.reduce import (
     merge,
     merge_all,
     merge_results,
-    times,
+    repeated,
 )
 from schemas.collectors import TABLE_MAX_BYTES, WHOLE, Collected
 from schemas.identity import short_key
@@ -145,7 +145,7 @@ def test_the_fold_in_blocks_equals_merging_all(steps):
             fold.report(at, NOTHING)
             fold.count(at, None)
             model.pop(at, None)
-            assert not fold.stands(at)
+            assert not fold.has_row(at)
         else:
             said = shapes.shared(summary)
             fold.report(at, Reported(1, 2, 3, summary.oldest_ms, said))
@@ -158,7 +158,7 @@ def test_the_fold_in_blocks_equals_merging_all(steps):
 
 @given(summaries, st.integers(1, 50))
 def test_what_many_say_is_what_one_says_so_many_times(one, count):
-    assert merge_all([times(one, count)]) == merge_all([one] * count)
+    assert merge_all([repeated(one, count)]) == merge_all([one] * count)
 
 
 @given(children, summaries, summaries)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relay.core.gates import GateNames
 from relay.core.reports.intake import ReportIntake, bounded, own_arms, own_cells
-from relay.core.reports.reduce import merge_all, times
+from relay.core.reports.reduce import merge_all, repeated
 from schemas.identity import NodePath, short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import RecordRefused
@@ -99,7 +99,7 @@ def read(said, owner=REGION, child="c", slot=KEY, **known):
 @given(st.lists(summaries, max_size=5), st.integers(1, 2000))
 def test_a_merge_of_what_is_taken_is_taken_at_the_next_hop(said, many):
     taken = [read(report(summary)).summary for summary in said]
-    merged = bounded(merge_all(times(summary, many) for summary in taken))
+    merged = bounded(merge_all(repeated(summary, many) for summary in taken))
     assert len(encode(report(merged))) <= PART_MAX_BYTES
     assert read(report(merged), NodePath(), "r").summary == merged
 

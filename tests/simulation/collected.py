@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.core.collecting.ports import Member, Seen
+from relay.core.collecting.ports import CopyView, Member
 from relay.core.collecting.tables import Table, TableAlgebra
 from schemas.collectors import SCOPE_PLACEMENT, WHOLE, Program
 from schemas.content.blobs import open_value
@@ -53,7 +53,7 @@ def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Table]:
                 if host is not None and won:
                     held = host.space.objects.get(key)
                     status = None if held is None else status_of(held[0])
-                outcome = bound.outcome(Seen(target.name, status))
+                outcome = bound.outcome(CopyView(target.name, status))
                 member = Member(target.name, target.destination)
                 listed.append(algebra.leaf(outcome, member.who, place if whole else b""))
     return {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from relay.core.collecting.ports import Seen
+from relay.core.collecting.ports import CopyView
 from relay.evaluator import CelEvaluator
 from schemas import codec
 from schemas.collectors import (
@@ -24,7 +24,7 @@ from schemas.wire import encode
 
 WEB = ObjectKey("apps", "deployments", "shop", "web")
 EVALUATOR = CelEvaluator()
-BLANK, AWAY = Seen("s"), Seen("s", reachable=False)
+BLANK, AWAY = CopyView("s"), CopyView("s", reachable=False)
 
 
 def by(*texts, **fields):

@@ -13,7 +13,7 @@ from controllers.core.status.combined import (
 from leafcast.ask.combined import read_combined
 from relay.core.collecting.cells import Sample
 from relay.core.collecting.collecting import Result
-from relay.core.collecting.ports import Member, Seen
+from relay.core.collecting.ports import CopyView, Member
 from relay.core.collecting.tables import Outcome, TableAlgebra
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.sketch import bucket_of
@@ -39,7 +39,7 @@ def result(program, *names, status=None):
     returned = None if status is None else codec.canonical(status)
     leaves = [
         algebra.leaf(
-            bound.outcome(Seen(name, returned)), Member(name, DestinationId(f"i-mb-{name}")).who
+            bound.outcome(CopyView(name, returned)), Member(name, DestinationId(f"i-mb-{name}")).who
         )
         for name in names
     ]
@@ -87,7 +87,7 @@ def test_of_rows_of_several_objects_it_is_told_which_object_each_is_of():
     who = Member("s1", DestinationId("i-mb-s1")).who
     leaves = [
         algebra.leaf(
-            bound.outcome(Seen("s1", codec.canonical(status))),
+            bound.outcome(CopyView("s1", codec.canonical(status))),
             who,
             pack_values(["apps", "deployments", "shop", name]),
         )

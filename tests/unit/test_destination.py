@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from relay.core.content.content import Content
 from relay.core.destination import claims
 from relay.core.destination.destination import Destination, placement_of
-from relay.core.destination.inputs import Inventory, Past
+from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
@@ -60,7 +60,7 @@ class Bench:
         self.content = Content((), self.out)
         inventory = Inventory(lambda _profile, key: key not in self.unselected, lambda _profile: ())
         self.edge = Destination(
-            PATH, inventory, self.content, Past(done, last_loss, taken=taken or {})
+            PATH, inventory, self.content, FormerRun(done, last_loss, taken=taken or {})
         )
         self.edge.put_profile(mail_key(0), mine())
 
@@ -415,7 +415,7 @@ OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
 
 def at(path, *former):
     inventory = Inventory(lambda _profile, _key: False, lambda _profile: ())
-    return Destination(path, inventory, Content((), []), Past(paths=former))
+    return Destination(path, inventory, Content((), []), FormerRun(paths=former))
 
 
 def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():

@@ -3,7 +3,7 @@
 import pytest
 
 from relay.core.collecting.cells import in_units
-from relay.core.collecting.ports import Seen
+from relay.core.collecting.ports import CopyView
 from relay.core.collecting.tables import FILTER
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.bounds import narrowed
@@ -35,7 +35,7 @@ SUM = " + ".join(["obj.l"] * 100)
 def outcome(program, status=STATUS, obj=WEB, **seen):
     said = None if status is None else codec.canonical(status)
     bound = CelEvaluator().bind(program, codec.canonical(obj))
-    return bound.outcome(Seen("s-001", said, **seen))
+    return bound.outcome(CopyView("s-001", said, **seen))
 
 
 def selected(text, **given):
@@ -199,7 +199,7 @@ def test_of_what_comes_up_returned_is_the_object_and_there_is_no_obj():
         "nothing was sent of what comes up, so there is no obj",
     )
     said = CelEvaluator().bind(replace(program, select=columns[:1]), b"")
-    assert said.outcome(Seen("s", codec.canonical(WEB))).columns == pack_values(
+    assert said.outcome(CopyView("s", codec.canonical(WEB))).columns == pack_values(
         [WEB["spec"]["replicas"]]
     )
 
@@ -287,7 +287,7 @@ def test_it_is_told_what_a_program_depends_on(text, inventory, reachable):
 def test_a_row_without_the_object_is_said_only_where_the_filter_settles_it(text, lacks):
     by_version = (Expression("v", "obj.metadata.labels.version"),)
     program = Program("p", filter=text, group_by=by_version, combined=(COUNT,))
-    evaluator, blank = CelEvaluator(), Seen("s-001")
+    evaluator, blank = CelEvaluator(), CopyView("s-001")
     opened, closed = evaluator.bind(program, codec.canonical(WEB)), evaluator.bind(program, ())
     assert closed.lacks_object(blank) is lacks
     assert not opened.lacks_object(blank)
@@ -350,7 +350,7 @@ def test_what_one_object_returned_is_not_said_of_another():
     for phase in ("on", "off", "on", 1, True):
         bound = evaluator.bind(program, codec.canonical(WEB))
         status = codec.canonical({"phase": phase, "beside": len(said)})
-        said += unpack_values(bound.outcome(Seen("s-001", status)).group)
+        said += unpack_values(bound.outcome(CopyView("s-001", status)).group)
     assert said == ["on", "off", "on", 1, True]
     assert [type(each) for each in said[3:]] == [int, bool]
 
@@ -361,7 +361,7 @@ def test_what_is_not_of_the_status_alone_is_evaluated_for_each(text):
     evaluator, groups = CelEvaluator(), set()
     for at, kind in enumerate(("A", "B")):
         bound = evaluator.bind(program, codec.canonical({**WEB, "kind": kind}))
-        seen = Seen(f"s-{at}", codec.canonical(STATUS), reachable=bool(at))
+        seen = CopyView(f"s-{at}", codec.canonical(STATUS), reachable=bool(at))
         groups.add(bound.outcome(seen).group)
     assert len(groups) == 2
 
@@ -371,7 +371,7 @@ def test_what_grew_is_refused_also_after_less_was_admitted():
     bound = CelEvaluator().bind(Program("p", select=(said,)), codec.canonical(WEB))
 
     def tried(items):
-        return bound.outcome(Seen("s", codec.canonical({"items": list(range(items))})))
+        return bound.outcome(CopyView("s", codec.canonical({"items": list(range(items))})))
 
     few, many = tried(3), tried(5_000)
     assert few.kept

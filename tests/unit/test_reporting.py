@@ -7,7 +7,7 @@ from relay.core.content.content import Content
 from relay.core.gates import GateNames
 from relay.core.link.session import Presence
 from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts, RolloutFacts
-from relay.core.reports.reduce import EMPTY, times
+from relay.core.reports.reduce import EMPTY, repeated
 from schemas.collectors import Collected
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
@@ -50,7 +50,7 @@ def summary_of(known, said=None):
 
 
 def counted(state, health="unknown", count=1):
-    return times(Summary({state: 1}, {health: 1}, {"older": 1}), count)
+    return repeated(Summary({state: 1}, {health: 1}, {"older": 1}), count)
 
 
 PENDING = counted("pending")
@@ -77,9 +77,9 @@ def test_of_a_child_that_is_not_in_step_what_is_expected_counts(presence, state,
     ("known", "said", "counts"),
     [
         (facts(), report(), DONE),
-        (facts(edge=False, expected=2), report(summary=times(DONE, 2)), times(DONE, 2)),
+        (facts(edge=False, expected=2), report(summary=repeated(DONE, 2)), repeated(DONE, 2)),
         (facts(), None, PENDING),
-        (facts(edge=False, expected=3), None, times(PENDING, 3)),
+        (facts(edge=False, expected=3), None, repeated(PENDING, 3)),
         (facts(), report(run="before"), PENDING),
         (facts(), report(gone=True, summary=EMPTY), PENDING),
         (facts(), report(generation=6), counted("pending", "healthy")),
@@ -234,7 +234,7 @@ def test_a_child_that_goes_leaves_nothing():
     for child in "ab":
         found.take(child, report(parts=1))
         found.take_part(child, ReportPart(KEY, 1, "r", 1, 7, (RESULT,)))
-    assert found.summary(KEY) == times(DONE, 2)
+    assert found.summary(KEY) == repeated(DONE, 2)
     assert found.by_child(KEY) == {"a": DONE, "b": DONE}
     found.forget_child("a")
     found.check()

@@ -182,7 +182,7 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
         row, _ = _row(program, None, table.rest)
         rows.append({**row, "rest": number_text(float(table.rest.count))})
     said["rows"] = rows
-    troubles = [table.troubles[place] for place in sorted(table.troubles)]
+    failed = [table.errors[place] for place in sorted(table.errors)]
     if row_errors := [
         {
             "wec": {"clusterId": _who(item.who)},
@@ -190,13 +190,13 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
             "error": f"{what}: {item.text}" if (what := _object(item.who)) else item.text,
             "count": str(item.count),
         }
-        for item in troubles
+        for item in failed
         if item.of_row
     ]:
         said["rowErrors"] = row_errors
     faults = {
         item.column: f"{item.text} (at {', '.join(_row_of(item.who).values())})"
-        for item in troubles
+        for item in failed
         if not item.of_row
     }
     if errors := [

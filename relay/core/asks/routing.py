@@ -85,7 +85,7 @@ AskEffect = PassAsk | SendAnswer | AnswerHere | Noted
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LastHeard:
     """When (ms since 1970) a child was last heard of, and whether that is too long ago.
 
     0 of one that has never joined.
@@ -95,14 +95,14 @@ class Heard:
     silent: bool
 
 
-class Surroundings(Protocol):
+class AskContext(Protocol):
     """What an ask meets at a node: whom the node believes, and which children it has."""
 
     def disbelief(self, envelope: Envelope, record: Record) -> str:
         """Why the record is not believed; empty if it is."""
         ...
 
-    def heard(self, child: str) -> Heard | None:
+    def heard(self, child: str) -> LastHeard | None:
         """None if there is no such child."""
         ...
 
@@ -129,11 +129,11 @@ class AskRouter:
     """All asks under way at one node; `refused` counts those that were not believed."""
 
     def __init__(
-        self, path: NodePath, around: Surroundings, remembered: dict[str, int] | None = None
+        self, path: NodePath, context: AskContext, remembered: dict[str, int] | None = None
     ) -> None:
         self.refused = 0
         self._path = path
-        self._around = around
+        self._context = context
         # When junk was last noted, by child: a flood of it would push out all other news.
         self._noted: dict[str, float] = {}
         self._underway: dict[str, _Underway] = {}
@@ -227,7 +227,7 @@ class AskRouter:
         return (Noted(reason, child, said),)
 
     def _check(self, verb: str, envelope: Envelope, record: AskRecord, now: Instant) -> None:
-        if disbelief := self._around.disbelief(envelope, record):
+        if disbelief := self._context.disbelief(envelope, record):
             raise _Refused("Unbelieved", f"the ask is not believed: {disbelief}")
         if record.verb != verb:
             raise _Refused("WrongVerb", f"the ask is signed for {record.verb!r}, not for {verb!r}")
@@ -253,7 +253,7 @@ class AskRouter:
             due = now.seconds + ANSWER_SECONDS
             self._underway[ask] = _Underway("", record.path, due, taken=True)
             return (taken, AnswerHere(record))
-        heard = self._around.heard(step)
+        heard = self._context.heard(step)
         child = self._path.child(step)
         if heard is None:
             fault = AskFault("NoSuchNode", f"there is no node {child}", str(child))
@@ -276,7 +276,7 @@ class AskRouter:
 
     def _timed_out(self, ask: str) -> SendAnswer:
         under = self._underway[ask]
-        heard = self._around.heard(under.child) if under.child else None
+        heard = self._context.heard(under.child) if under.child else None
         if under.taken or heard is None:
             where = self._path.child(under.child) if under.child else self._path
             return self._give_up(ask, "NoAnswer", f"no answer came from {where} in time")
@@ -287,7 +287,7 @@ class AskRouter:
         hops = len(path.names) - len(self._path.names)
         return ANSWER_SECONDS + HOP_SECONDS * hops
 
-    def _unreachable(self, ask: str, child: NodePath, heard: Heard) -> SendAnswer:
+    def _unreachable(self, ask: str, child: NodePath, heard: LastHeard) -> SendAnswer:
         what = "cannot be reached" if heard.last_ms else "was added, and has never joined"
         fault = AskFault("Unreachable", f"{child} {what}", str(child), heard.last_ms)
         return SendAnswer(ask, encode(failure(ask, 1, fault)))

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from relay.core.collecting.items import Item
 from relay.core.collecting.ports import (
     HERE,
+    CollectingContext,
+    CopyView,
     Evaluator,
     Member,
-    Seen,
+    PlacementStanding,
     Sent,
-    Standing,
-    Surroundings,
 )
 from relay.core.collecting.tables import TableAlgebra
 from relay.core.collecting.upsynced import Sources, UpsyncedObjects
@@ -151,12 +151,12 @@ class CollectedReports:
         return self._parts.get(key, {})
 
 
-class Glance:
+class StandingCache:
     """What children are, asked once for all that is looked at together: nothing moves meanwhile."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._standings: dict[tuple[str, MailKey], Standing] = {}
+    def __init__(self, context: CollectingContext) -> None:
+        self._context = context
+        self._standings: dict[tuple[str, MailKey], PlacementStanding] = {}
         self._members: dict[tuple[str, MailKey], Sequence[Member]] = {}
 
     def __enter__(self) -> None:
@@ -165,16 +165,16 @@ class Glance:
     def __exit__(self, *_: object) -> None:
         self._standings, self._members = {}, {}
 
-    def standing(self, child: str, key: MailKey) -> Standing:
+    def standing(self, child: str, key: MailKey) -> PlacementStanding:
         known = self._standings.get((child, key))
         if known is None:
-            known = self._standings[child, key] = self._around.standing(child, key)
+            known = self._standings[child, key] = self._context.standing(child, key)
         return known
 
     def members(self, child: str, key: MailKey) -> Sequence[Member]:
         known = self._members.get((child, key))
         if known is None:
-            known = self._members[child, key] = self._around.members(child, key)
+            known = self._members[child, key] = self._context.members(child, key)
         return known
 
 
@@ -187,25 +187,25 @@ class CollectingRoom:
         self._content = content
         self._opening = opening or Opening(TreeId(""))
         self._evaluator = evaluator
-        self._around: Surroundings
-        self._glance: Glance
-        self._own_status: Callable[[MailKey, ObjectKey], Seen | None]
+        self._context: CollectingContext
+        self._standing_cache: StandingCache
+        self._own_status: Callable[[MailKey, ObjectKey], CopyView | None]
         # What the destination here returned of each object, and since when it says so.
         self._returned: dict[ObjectKey, tuple[bytes | None, int]] = {}
         self._placements: dict[MailKey, _Placement] = {}
         self._reports = CollectedReports()
         self._upsynced = UpsyncedObjects()
 
-    def settle(self, around: Surroundings) -> None:
+    def settle(self, context: CollectingContext) -> None:
         """Learn what is around, once all of that is there."""
-        self._glance = Glance(around)
-        self._around = around._replace(
+        self._standing_cache = StandingCache(context)
+        self._context = context._replace(
             own=self._own,
-            standing=self._glance.standing,
-            members=self._glance.members,
+            standing=self._standing_cache.standing,
+            members=self._standing_cache.members,
             upsynced=self._upsynced.over,
         )
-        self._own_status = around.own
+        self._own_status = context.own
 
     # What is in force.
 
@@ -288,14 +288,14 @@ class CollectingRoom:
 
     def upsynced(self, obj: ObjectKey, copy: bytes | None) -> None:
         """An object of the destination here came up as another one, or is none any more."""
-        if not self._upsynced.put(obj, copy, self._around.wall_ms()):
+        if not self._upsynced.put(obj, copy, self._context.wall_ms()):
             return
         for key, placement in self._placements.items():
             items = [it for it in placement.items.values() if it.is_over_upsynced(obj)]
             for item in items:
                 item.stale(HERE)
             if items:
-                self._around.touch(key)
+                self._context.touch(key)
 
     @property
     def sources(self) -> Sources:
@@ -321,14 +321,14 @@ class CollectingRoom:
 
     def collected(self, key: MailKey) -> tuple[Collected, ...]:
         """What the subtree says of a placement, in order."""
-        with self._glance:
+        with self._standing_cache:
             items = self._looked_at(key)
             said = [item.collected(self._reports.at(key, place)) for place, item in items]
         return tuple(each for each in said if each is not None)
 
     def results(self, key: MailKey) -> list[Result]:
         """The same as values."""
-        with self._glance:
+        with self._standing_cache:
             return [
                 Result(item.key, item.program, item.total(self._reports.at(key, place)))
                 for place, item in self._looked_at(key)
@@ -352,9 +352,9 @@ class CollectingRoom:
                 item.stale(child)
         return list(placement.items.items())
 
-    def _own(self, key: MailKey, obj: ObjectKey) -> Seen | None:
+    def _own(self, key: MailKey, obj: ObjectKey) -> CopyView | None:
         """What the destination here returned, and when; and that this is reported now."""
-        seen, now_ms = self._own_status(key, obj), self._around.wall_ms()
+        seen, now_ms = self._own_status(key, obj), self._context.wall_ms()
         if seen is None:
             return None
         status, since = self._returned.get(obj, (None, 0))
@@ -364,7 +364,7 @@ class CollectingRoom:
         elif status != seen.status:
             since = now_ms
             self._returned[obj] = (seen.status, now_ms)
-        return Seen(seen.name, seen.status, since, now_ms)
+        return CopyView(seen.name, seen.status, since, now_ms)
 
     def _stale_at(self, key: MailKey, place: Place, child: str) -> None:
         placement = self._placements.get(key)
@@ -423,14 +423,14 @@ class CollectingRoom:
             item = former.get((obj, program.id))
             if item is None or not item.is_over(objects):
                 algebra = tables[program]
-                item = Item(key, obj, program, objects, self._around, self._evaluator, algebra)
+                item = Item(key, obj, program, objects, self._context, self._evaluator, algebra)
             placement.items[obj, item.id] = item
             for each in objects:
                 placement.by_object.setdefault(each, []).append(item)
         self._find_sources()
-        for child in self._around.children(key):
+        for child in self._context.children(key):
             placement.stale[child] = None
-        self._around.touch(key)
+        self._context.touch(key)
 
     def _find_sources(self) -> None:
         items = (item for it in self._placements.values() for item in it.items.values())

@@ -13,11 +13,11 @@ from relay.core.collecting.ports import (
     HERE,
     MEMBERS_KNOWN,
     Bound,
+    CollectingContext,
+    CopyView,
     Evaluator,
     Member,
-    Seen,
     Sent,
-    Surroundings,
 )
 from relay.core.collecting.tables import Outcome, Table, TableAlgebra
 from relay.core.collecting.upsynced import UpsyncedObject
@@ -47,7 +47,7 @@ class Algebra(Protocol):
     def read(self, data: bytes) -> Any: ...
 
 
-class Share(NamedTuple):
+class SubtreeRows(NamedTuple):
     """What some destinations have: `unreached` counts while nobody hears from them, if given."""
 
     members: int
@@ -64,7 +64,7 @@ class Item:
         key: ObjectKey,
         program: Program,
         sent: dict[ObjectKey, Sent],
-        around: Surroundings,
+        context: CollectingContext,
         evaluator: Evaluator,
         tables: TableAlgebra,
     ) -> None:
@@ -72,11 +72,11 @@ class Item:
         self.key, self.program, self.id = key, program, program.id
         self._placement = placement
         self._sent = sent
-        self._around = around
+        self._context = context
         self._evaluator = evaluator
         self._tables = tables
         self._algebra: Algebra = AggregateAlgebra() if program.is_aggregate else self._tables
-        self._tree: MergeTree[Share] = MergeTree(self._merge)
+        self._tree: MergeTree[SubtreeRows] = MergeTree(self._merge)
         self._stale: dict[str, None] = {}
         self._bound: dict[ObjectKey, Bound] = {}
         self._blanks: dict[tuple[ObjectKey, bool], Outcome] = {}
@@ -119,7 +119,7 @@ class Item:
     def check(self) -> None:
         self._tree.check()
 
-    def _share(self, said_by: dict[str, Collected]) -> Share | None:
+    def _share(self, said_by: dict[str, Collected]) -> SubtreeRows | None:
         if self._stale:
             for child in self._stale:
                 share = self._of_child(child, said_by.get(child))
@@ -129,7 +129,7 @@ class Item:
             self._stale = {}
         return self._tree.total()
 
-    def _written(self, share: Share) -> Collected:
+    def _written(self, share: SubtreeRows) -> Collected:
         rows, unreached = self._tables_of(share, TABLE_MAX_BYTES)
         if unreached not in (b"", rows) and len(rows) + len(unreached) > TABLE_MAX_BYTES:
             # One part of a report takes both.
@@ -137,12 +137,12 @@ class Item:
         members = share.members.to_bytes(MEMBERS_BYTES, "big")
         return Collected(self.key, self.id, members, rows, b"" if unreached == rows else unreached)
 
-    def _tables_of(self, share: Share, room: int) -> tuple[bytes, bytes]:
+    def _tables_of(self, share: SubtreeRows, room: int) -> tuple[bytes, bytes]:
         """The rows, and those that count while nobody hears from there, each in so many bytes."""
         rows = self._algebra.write(share.rows, room)
         return rows, b"" if share.unreached is None else self._algebra.write(share.unreached, room)
 
-    def _merge(self, shares: Sequence[Share]) -> Share:
+    def _merge(self, shares: Sequence[SubtreeRows]) -> SubtreeRows:
         if len(shares) == 1:
             return shares[0]
         merge = self._algebra.merge
@@ -150,30 +150,30 @@ class Item:
         if any(share.unreached is not None for share in shares):
             unreached = merge([s.rows if s.unreached is None else s.unreached for s in shares])
         members = sum(share.members for share in shares) % DIGEST_MODULUS
-        return Share(members, merge([share.rows for share in shares]), unreached)
+        return SubtreeRows(members, merge([share.rows for share in shares]), unreached)
 
-    def _of_child(self, child: str, said: Collected | None) -> Share | None:
+    def _of_child(self, child: str, said: Collected | None) -> SubtreeRows | None:
         """What a child counts for now; None if the placement is meant for nobody there."""
-        standing = self._around.standing(child, self._placement)
+        standing = self._context.standing(child, self._placement)
         if not standing.expected:
             return None
         if child == HERE:
-            members = self._around.members(HERE, self._placement)
+            members = self._context.members(HERE, self._placement)
             return self._of_this_node(members[0]) or self._blank(members, there=True)
         if said is not None:
             share = self._reported(child, said, standing.edge, in_step=standing.in_step)
             if share is not None:
                 if standing.there or share.unreached is None:
                     return share
-                return Share(share.members, share.unreached)
+                return SubtreeRows(share.members, share.unreached)
         if standing.edge is not None:
             return self._blank([standing.edge], there=standing.there)
-        members = self._around.members(child, self._placement)
+        members = self._context.members(child, self._placement)
         return self._blank(members, there=standing.there)
 
     def _reported(
         self, child: str, said: Collected, edge: Member | None, *, in_step: bool
-    ) -> Share | None:
+    ) -> SubtreeRows | None:
         """What a child reported, if it counts just the destinations that are there.
 
         Of a child in step that is settled by its progress; of an edge, and of one that is away,
@@ -183,11 +183,11 @@ class Item:
         if edge is not None:
             if members != member_hash(edge.destination):
                 return None
-        elif not in_step and members != self._sum(self._around.members(child, self._placement)):
+        elif not in_step and members != self._sum(self._context.members(child, self._placement)):
             return None
         if not said.rows:
             # It found no room on its way: that many are known, and no more of them.
-            return Share(members, self._untold(child))
+            return SubtreeRows(members, self._untold(child))
         try:
             rows = self._value(said.rows)
             unreached = self._value(said.unreached) if said.unreached else None
@@ -196,17 +196,17 @@ class Item:
         said_tables = [table for table in (rows, unreached) if isinstance(table, Table)]
         if edge is not None and not all(self._is_of(edge.who, table) for table in said_tables):
             return None
-        return Share(members, rows, unreached)
+        return SubtreeRows(members, rows, unreached)
 
     def _untold(self, child: str) -> Any:
         if self.program.is_aggregate:
             return Aggregate()
-        expected = self._around.standing(child, self._placement).expected
+        expected = self._context.standing(child, self._placement).expected
         return Table(expected * len(self._sent), truncated=True)
 
     def _is_of(self, who: bytes, table: Table) -> bool:
         """Whether a table of one destination names no other one."""
-        named = [trouble.who for trouble in table.troubles.values()]
+        named = [error.who for error in table.errors.values()]
         if self.program.select:
             named += table.rows
         for row in table.rows.values():
@@ -224,18 +224,18 @@ class Item:
             self._read[data] = known
         return known
 
-    def _of_this_node(self, member: Member) -> Share | None:
+    def _of_this_node(self, member: Member) -> SubtreeRows | None:
         """The share of the destination at this node, from what its space returned."""
         if self.program.source is not None:
             return self._of_raised(member, self.program.source)
         tables, others = [], []
         for key in self._sent:
-            seen = self._around.own(self._placement, key)
+            seen = self._context.own(self._placement, key)
             if seen is None or not isinstance(self._sent[key], bytes):
                 return None
             if self.program.is_aggregate:
                 aggregate = self._aggregate(key, seen)
-                return Share(member_hash(member.destination), aggregate)
+                return SubtreeRows(member_hash(member.destination), aggregate)
             bound, place = self._bind(key), self._place(key)
             named = seen if seen.name == member.name else seen._replace(name=member.name)
             tables.append(self._tables.leaf(bound.outcome(named), member.who, place))
@@ -243,14 +243,14 @@ class Item:
                 away = bound.outcome(named._replace(reachable=False))
                 others.append(self._tables.leaf(away, member.who, place))
         rows = self._tables.merge(tables)
-        return Share(
+        return SubtreeRows(
             member_hash(member.destination), rows, self._tables.merge(others) if others else None
         )
 
-    def _of_raised(self, member: Member, source: UpsyncClause) -> Share:
+    def _of_raised(self, member: Member, source: UpsyncClause) -> SubtreeRows:
         """The share of the destination at this node, from what of it came up."""
         before, self._leaves = self._leaves, {}
-        for key, upsynced in self._around.upsynced(source):
+        for key, upsynced in self._context.upsynced(source):
             known = before.get(key)
             if known is None or known[0] is not upsynced:
                 known = (upsynced, *self._leaf_of(key, upsynced, member))
@@ -258,52 +258,52 @@ class Item:
         rows = self._tables.merge([table for _, table, _ in self._leaves.values()])
         others = [away for _, _, away in self._leaves.values() if away is not None]
         away = self._tables.merge(others) if others else None
-        return Share(member_hash(member.destination), rows, away)
+        return SubtreeRows(member_hash(member.destination), rows, away)
 
     def _leaf_of(
         self, key: ObjectKey, upsynced: UpsyncedObject, member: Member
     ) -> tuple[Table, Table | None]:
         bound, place = self._bind(WHOLE), self._place(key)
-        seen = Seen(member.name, upsynced.plain, upsynced.since_ms, self._around.wall_ms())
+        seen = CopyView(member.name, upsynced.plain, upsynced.since_ms, self._context.wall_ms())
         here = self._tables.leaf(bound.outcome(seen), member.who, place)
         if not bound.uses_reachable:
             return here, None
         outcome = bound.outcome(seen._replace(reachable=False))
         return here, self._tables.leaf(outcome, member.who, place)
 
-    def _aggregate(self, key: ObjectKey, seen: Seen) -> Aggregate:
-        if seen.status is None or not self._around.books(self._placement, key):
+    def _aggregate(self, key: ObjectKey, seen: CopyView) -> Aggregate:
+        if seen.status is None or not self._context.books(self._placement, key):
             return Aggregate()
         return Aggregate(1, seen.status, self._evaluator.merging(key, seen.status))
 
-    def _blank(self, members: Sequence[Member], *, there: bool) -> Share:
+    def _blank(self, members: Sequence[Member], *, there: bool) -> SubtreeRows:
         """What counts for destinations of which nothing is reported."""
         total = self._sum(members)
         if self.program.is_aggregate:
-            return Share(total, Aggregate())
+            return SubtreeRows(total, Aggregate())
         rows = self._blank_rows(members, reachable=there)
         if not there or not any(self._bind(key).uses_reachable for key in self._sent):
-            return Share(total, rows)
-        return Share(total, rows, self._blank_rows(members, reachable=False))
+            return SubtreeRows(total, rows)
+        return SubtreeRows(total, rows, self._blank_rows(members, reachable=False))
 
     def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> Table:
         tables = []
         for key in self._sent:
             bound, place = self._bind(key), self._place(key)
-            if bound.lacks_object(Seen("", reachable=reachable)):
+            if bound.lacks_object(CopyView("", reachable=reachable)):
                 # Their rows cannot be said here: that many are known, and no more of them.
                 tables.append(Table(len(members), truncated=True))
                 continue
             if bound.uses_inventory:
                 for member in members[:BLANKS_MAX]:
-                    seen = Seen(member.name, reachable=reachable)
+                    seen = CopyView(member.name, reachable=reachable)
                     tables.append(self._tables.leaf(bound.outcome(seen), member.who, place))
                 if len(members) > BLANKS_MAX:
                     tables.append(Table(len(members) - BLANKS_MAX, truncated=True))
                 continue
             outcome = self._blanks.get((key, reachable))
             if outcome is None:
-                outcome = bound.outcome(Seen("", reachable=reachable))
+                outcome = bound.outcome(CopyView("", reachable=reachable))
                 self._blanks[key, reachable] = outcome
             whos = [member.who + place for member in members]
             tables.append(self._tables.many(outcome, sorted(whos)))

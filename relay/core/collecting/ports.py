@@ -41,7 +41,7 @@ Sent = bytes | Blanks
 """An object's canonical bytes; of one that is closed here, what its blank rows are made of."""
 
 
-class Seen(NamedTuple):
+class CopyView(NamedTuple):
     """What an expression may look at besides the object; nothing was `returned` in a blank row."""
 
     name: str
@@ -64,14 +64,14 @@ class Bound(Protocol):
     def uses_reachable(self) -> bool:
         """Whether it makes a difference that a destination cannot be reached."""
 
-    def lacks_object(self, seen: Seen) -> bool:
+    def lacks_object(self, seen: CopyView) -> bool:
         """Whether that cannot be said, as it depends on the object and this is closed here.
 
         It can be of a blank row that was said with the object, and where the filter leaves a
         destination out whatever the object is.
         """
 
-    def outcome(self, seen: Seen) -> Outcome:
+    def outcome(self, seen: CopyView) -> Outcome:
         """What the program says of one destination; pure, and of bounded cost."""
 
 
@@ -85,7 +85,7 @@ class Evaluator(Protocol):
         """How the fields of an object's status are merged: a node of an aggregate."""
 
 
-class Standing(NamedTuple):
+class PlacementStanding(NamedTuple):
     """What a node knows of one child and one placement, besides what the child reported."""
 
     # For how many destinations at and below the child the placement is meant.
@@ -97,16 +97,16 @@ class Standing(NamedTuple):
     edge: Member | None
 
 
-class Surroundings(NamedTuple):
+class CollectingContext(NamedTuple):
     """What collecting asks of the node around it; HERE is the child that is the node itself."""
 
-    standing: Callable[[str, MailKey], Standing]
+    standing: Callable[[str, MailKey], PlacementStanding]
     # The children that a placement concerns, HERE among them.
     children: Callable[[MailKey], Iterable[str]]
     # The destinations at and below a child that a placement is meant for.
     members: Callable[[str, MailKey], Sequence[Member]]
     # What the destination here returned of an object; None if it does not have it to look after.
-    own: Callable[[MailKey, ObjectKey], Seen | None]
+    own: Callable[[MailKey, ObjectKey], CopyView | None]
     # Whether the destination here books the object under this placement.
     books: Callable[[MailKey, ObjectKey], bool]
     # What came up from the destination here of a source.

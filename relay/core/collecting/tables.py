@@ -25,7 +25,7 @@ from schemas.reports import COUNT_MAX, TEXT_MAX_BYTES
 from schemas.wire import Natural, WireRecord, decode, encode
 
 KEY_MAX_BYTES = 2 * RESULT_MAX_BYTES
-TROUBLES_MAX = 2 * COLUMNS_MAX + 1
+ERRORS_MAX = 2 * COLUMNS_MAX + 1
 FILTER = ""
 """The column of what went wrong in a filter."""
 
@@ -38,7 +38,7 @@ class Row:
     cells: tuple[Any, ...]
 
 
-class Trouble(WireRecord, frozen=True):
+class RowError(WireRecord, frozen=True):
     """What went wrong in a column: for how many rows, and the text of the first one.
 
     With `of_row` the row could not be computed and is left out; else a value was no number and
@@ -64,7 +64,7 @@ class Table:
     cut: bytes | None = None
     rest: Row | None = None
     truncated: bool = False
-    troubles: Mapping[tuple[str, bool], Trouble] = field(default_factory=dict)
+    errors: Mapping[tuple[str, bool], RowError] = field(default_factory=dict)
 
 
 class Outcome(NamedTuple):
@@ -94,7 +94,7 @@ class _Table(WireRecord, frozen=True):
     cut: bytes | None
     rest: _Row | None
     truncated: bool
-    troubles: tuple[Trouble, ...]
+    errors: tuple[RowError, ...]
 
 
 EMPTY = Table()
@@ -126,25 +126,25 @@ class TableAlgebra:
         return made[2]
 
     def _leaf(self, outcome: Outcome, who: bytes, place: bytes) -> Table:
-        troubles = {
-            (column, of_row): Trouble(column, of_row, who + place, text, 1)
+        errors = {
+            (column, of_row): RowError(column, of_row, who + place, text, 1)
             for of_row, listed in ((True, outcome.failed), (False, outcome.faults))
             for column, text in listed
         }
         if not outcome.kept:
-            return Table(1, troubles=troubles)
+            return Table(1, errors=errors)
         if self._selects:
-            return Table(1, {who + place: Row(1, (outcome.columns,))}, troubles=troubles)
+            return Table(1, {who + place: Row(1, (outcome.columns,))}, errors=errors)
         pairs = zip(self._kinds, outcome.samples, strict=True)
         row = Row(1, tuple(kind.of(sample, who + place) for kind, sample in pairs))
-        return Table(1, {outcome.group: row}, troubles=troubles)
+        return Table(1, {outcome.group: row}, errors=errors)
 
     def merge(self, tables: Sequence[Table]) -> Table:
         """The table of disjoint sets of rows."""
         if len(tables) == 1:
             return tables[0]
         grouped: dict[bytes, list[Row]] = {}
-        rests, cuts, troubles = [], [], dict[tuple[str, bool], Trouble]()
+        rests, cuts, errors = [], [], dict[tuple[str, bool], RowError]()
         counted, truncated = 0, False
         for table in tables:
             counted += table.counted
@@ -155,9 +155,9 @@ class TableAlgebra:
                 rests.append(table.rest)
             if table.cut is not None:
                 cuts.append(table.cut)
-            for place, trouble in table.troubles.items():
-                held = troubles.get(place)
-                troubles[place] = trouble if held is None else _both(held, trouble)
+            for place, error in table.errors.items():
+                held = errors.get(place)
+                errors[place] = error if held is None else _both(held, error)
         rows = {
             key: listed[0] if len(listed) == 1 else self._combined(listed)
             for key, listed in grouped.items()
@@ -168,7 +168,7 @@ class TableAlgebra:
             min(cuts, default=None),
             self._combined(rests) if rests else None,
             truncated,
-            troubles,
+            errors,
         )
         return self._cut(whole, self._limit)
 
@@ -183,8 +183,8 @@ class TableAlgebra:
             None if table.rest is None else self._times(table.rest, count),
             table.truncated,
             {
-                place: Trouble(t.column, t.of_row, t.who, t.text, min(t.count * count, COUNT_MAX))
-                for place, t in table.troubles.items()
+                place: RowError(t.column, t.of_row, t.who, t.text, min(t.count * count, COUNT_MAX))
+                for place, t in table.errors.items()
             },
         )
 
@@ -227,17 +227,17 @@ class TableAlgebra:
             raise RecordRefused("rows that are not in ascending order")
         if said.cut is not None and keys and keys[-1] > said.cut:
             raise RecordRefused("rows beyond the last one that is whole")
-        if len(said.troubles) > TROUBLES_MAX or said.counted > COUNT_MAX:
+        if len(said.errors) > ERRORS_MAX or said.counted > COUNT_MAX:
             raise RecordRefused("more is said than there can be")
-        for trouble in said.troubles:
-            _check_trouble(trouble)
+        for error in said.errors:
+            _check_error(error)
         try:
             rows = {row.key: self._read_row(row) for row in said.rows}
             rest = None if said.rest is None else self._read_row(said.rest)
         except CodecError as error:
             raise RecordRefused(f"rows: {error}") from error
-        troubles = {(item.column, item.of_row): item for item in said.troubles}
-        return Table(said.counted, rows, said.cut, rest, said.truncated, troubles)
+        errors = {(item.column, item.of_row): item for item in said.errors}
+        return Table(said.counted, rows, said.cut, rest, said.truncated, errors)
 
     def _combined(self, rows: Sequence[Row]) -> Row:
         count = min(sum(row.count for row in rows), COUNT_MAX)
@@ -271,7 +271,7 @@ class TableAlgebra:
         if table.rest is not None:
             beyond.append(table.rest)
         rest = self._combined(beyond)
-        return Table(table.counted, kept, cut, rest, table.truncated or truncated, table.troubles)
+        return Table(table.counted, kept, cut, rest, table.truncated or truncated, table.errors)
 
     def _said(self, table: Table) -> _Table:
         return _Table(
@@ -280,7 +280,7 @@ class TableAlgebra:
             table.cut,
             None if table.rest is None else self._said_row(b"", table.rest),
             table.truncated,
-            tuple(table.troubles[place] for place in sorted(table.troubles)),
+            tuple(table.errors[place] for place in sorted(table.errors)),
         )
 
     def _said_row(self, key: bytes, row: Row) -> _Row:
@@ -302,15 +302,15 @@ class TableAlgebra:
         return Row(row.count, tuple(kind.read(cell) for kind, cell in pairs))
 
 
-def _both(first: Trouble, second: Trouble) -> Trouble:
+def _both(first: RowError, second: RowError) -> RowError:
     least = min(first, second, key=lambda item: (item.who, item.text))
     count = min(first.count + second.count, COUNT_MAX)
-    return Trouble(least.column, least.of_row, least.who, least.text, count)
+    return RowError(least.column, least.of_row, least.who, least.text, count)
 
 
-def _check_trouble(trouble: Trouble) -> None:
-    texts = (trouble.column, trouble.text)
+def _check_error(error: RowError) -> None:
+    texts = (error.column, error.text)
     if any(len(text.encode()) > TEXT_MAX_BYTES for text in texts):
         raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")
-    if trouble.count > COUNT_MAX or len(trouble.who) > KEY_MAX_BYTES:
+    if error.count > COUNT_MAX or len(error.who) > KEY_MAX_BYTES:
         raise RecordRefused("an error out of bounds")

@@ -30,7 +30,7 @@ _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
 
 
 @dataclass(slots=True)
-class Walk:
+class ContentWalk:
     """One owner's way through its content; `plains` keeps the structure for those who read it."""
 
     missing: dict[ContentHash, None] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Content:
         self._held = set(held)
         self._out = out
         self._whole: set[ContentHash] = set()
-        self._walks: dict[str, Walk] = {}
+        self._walks: dict[str, ContentWalk] = {}
         self._wants: dict[ContentHash, _Want] = {}
         self._linked = False
         # Since when content is refused that an owner still lacks.
@@ -107,7 +107,7 @@ class Content:
         self.end(owner)
         if not read and self._has_all(references, expand=expand):
             return True
-        walk = self._walks[owner] = Walk({}, set(), {} if read else None, expand, objects)
+        walk = self._walks[owner] = ContentWalk({}, set(), {} if read else None, expand, objects)
         for reference in references:
             self._visit(owner, walk, reference)
         return not walk.missing
@@ -215,7 +215,7 @@ class Content:
             for reference in references
         )
 
-    def _visit(self, owner: str, walk: Walk, reference: Reference) -> None:
+    def _visit(self, owner: str, walk: ContentWalk, reference: Reference) -> None:
         address = reference.address
         if address in walk.seen:
             return

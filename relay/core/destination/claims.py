@@ -70,7 +70,7 @@ class DesiredObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ObjectDecision:
     """What is wanted of one object, and who gets which part in it.
 
     `losers` are the placements that lost it, and to whom; an object that is wanted back is `booked`
@@ -81,7 +81,7 @@ class Chosen:
     losers: Mapping[MailKey, MailKey]
     booked: MailKey | None
 
-    def is_equivalent(self, other: Chosen) -> bool:
+    def is_equivalent(self, other: ObjectDecision) -> bool:
         """Whether no one's report differs for it: who else asks for the object is not said."""
         mine, others = self.wanted, other.wanted
         same = mine.address == others.address and mine.create_only == others.create_only
@@ -110,7 +110,7 @@ class ObjectOwnership:
     def __init__(self) -> None:
         self.wanted: dict[ObjectKey, DesiredObject] = {}
         self.booked: dict[MailKey, dict[ObjectKey, None]] = {}
-        self._chosen: dict[ObjectKey, Chosen] = {}
+        self._chosen: dict[ObjectKey, ObjectDecision] = {}
         self._by_object: dict[ObjectKey, dict[MailKey, Claim]] = {}
         self._by_placement: dict[MailKey, dict[ObjectKey, Claim]] = {}
         self._stale: dict[ObjectKey, None] = {}
@@ -189,7 +189,9 @@ class ObjectOwnership:
         booked = {(p, key) for p, keys in self.booked.items() for key in keys}
         assert booked == {(c.booked, key) for key, c in self._chosen.items() if c.booked}
 
-    def _set(self, key: ObjectKey, former: Chosen | None, chosen: Chosen | None) -> None:
+    def _set(
+        self, key: ObjectKey, former: ObjectDecision | None, chosen: ObjectDecision | None
+    ) -> None:
         if former is not None and former.booked is not None:
             booked = self.booked[former.booked]
             del booked[key]
@@ -205,7 +207,7 @@ class ObjectOwnership:
             self.booked.setdefault(chosen.booked, {})[key] = None
 
 
-def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
+def choose(key: ObjectKey, claims: Collection[Claim]) -> ObjectDecision:
     """Choose one content of an object; the order of its claims, at least one, does not matter.
 
     The object is create-only if all that ask for it say so; what they want returned adds up.
@@ -213,7 +215,7 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     first = min(claims, key=lambda claim: (claim.placement, _source(claim)))
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
-    best = max(same, key=_newness)
+    best = max(same, key=_claim_rank)
     others = [c for c in claims if _source(c) != source and c.address != best.address]
     flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
     for claim in same:
@@ -226,10 +228,10 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     wanted = DesiredObject(
         key, entry.reference, entry.order, flags, placements, best.form, sealed, entry.mark
     )
-    return Chosen(wanted, losers, min(asking, default=None))
+    return ObjectDecision(wanted, losers, min(asking, default=None))
 
 
-def _newness(claim: Claim) -> tuple[int | str, ...]:
+def _claim_rank(claim: Claim) -> tuple[int | str, ...]:
     """Gates, then the revision; the rest only makes the choice the same for all who choose."""
     entry, made = claim.entry, claim.form.address if claim.form is not None else ""
     return (

@@ -24,9 +24,9 @@ from relay.core.destination.customizing import (
     Customizing,
     customizes_nothing,
 )
-from relay.core.destination.inputs import Inventory, OwnProfiles, Past
+from relay.core.destination.inputs import FormerRun, Inventory, OwnProfiles
 from relay.core.destination.judging import WAITING, judge, sample, waiting_sample
-from relay.core.destination.order import Order, Ready, is_meant
+from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
 from relay.core.destination.upsync import UpsyncWishes
@@ -77,7 +77,7 @@ class Destination:
         path: NodePath,
         inventory: Inventory,
         content: Content,
-        past: Past,
+        past: FormerRun,
         customize: Customize = customizes_nothing,
         opening: Opening | None = None,
     ) -> None:
@@ -109,7 +109,7 @@ class Destination:
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
         done = list(past.done)
-        self._order = Order(done)
+        self._order = DependencyOrder(done)
         for item in done:
             self._causes.lost([item.key], past.last_loss)
             for placement in item.placements:
@@ -222,13 +222,13 @@ class Destination:
             assignment, entries=manifest.entries, former=(), forms=forms, key=manifest.key
         )
         if self._waits_for(key, ready) is None:
-            self._take(key, Ready(ready, manifest.upsync))
+            self._take(key, CompleteContent(ready, manifest.upsync))
         else:
-            self._order.held[key] = Ready(ready, manifest.upsync)
+            self._order.held[key] = CompleteContent(ready, manifest.upsync)
             self._awaiting.pop(key, None)
             self._changed[key] = None
 
-    def _take(self, key: MailKey, ready: Ready) -> None:
+    def _take(self, key: MailKey, ready: CompleteContent) -> None:
         """Put content in force that is all here."""
         assignment = self._assigned[key]
         entries = ready.assignment.entries or ()
@@ -251,7 +251,7 @@ class Destination:
 
     def resolve(self) -> Resolution:
         """Choose again what is wanted, until nobody waits for what is well."""
-        resolution, news = self._choose(), self._order.take_news()
+        resolution, news = self._choose(), self._order.take_released()
         held = self._order.held
         while free := [p for p, it in held.items() if self._waits_for(p, it.assignment) is None]:
             for key in free:
@@ -266,9 +266,9 @@ class Destination:
         if self.profile is None or not self._order.is_new(ready, self._ownership.of(key)):
             return None
         who = Candidate(self.profile, self._inventory.locations)
-        return self._order.waits_for(key, who, self._is_well)
+        return self._order.waits_for(key, who, self._is_healthy)
 
-    def _is_well(self, key: MailKey) -> bool:
+    def _is_healthy(self, key: MailKey) -> bool:
         """Whether a placement is healthy here in the content that it has for here."""
         assignment, admission = self._assigned.get(key), self.admissions.of(key)
         if assignment is None or assignment.entries is None or key in self._withheld:
@@ -380,7 +380,7 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        withheld, opens = self._withheld.moments(), self.admissions.deadline()
+        withheld, opens = self._withheld.deadlines(), self.admissions.deadline()
         return min(withheld if opens is None else (opens, *withheld), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
@@ -405,7 +405,7 @@ class Destination:
         if assignment is None:
             return self._leaving(key)
         if key in self._withheld:
-            samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_told(key) else []
+            samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_reported(key) else []
             return PlacementOutcome(
                 "failing" if samples else "pending", "unknown", ARM_OLDER, samples
             )

@@ -21,7 +21,7 @@ class Inventory(NamedTuple):
     locations: Callable[[Profile], Iterable[LocationRecord]]
 
 
-class Past(NamedTuple):
+class FormerRun(NamedTuple):
     """What is known of a destination from before this run."""
 
     # What its syncer applied.

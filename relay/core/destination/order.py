@@ -15,14 +15,14 @@ from schemas.reports import Done
 from schemas.upsync import UpsyncClause
 
 
-class Ready(NamedTuple):
+class CompleteContent(NamedTuple):
     """Content that is all here, and what comes up by it."""
 
     assignment: Assignment
     clauses: tuple[UpsyncClause, ...]
 
 
-class Order:
+class DependencyOrder:
     """What the placements here say that they wait for; what is `held` waits for it now.
 
     What a placement named is remembered until nothing of it is left: it goes first.
@@ -30,7 +30,7 @@ class Order:
 
     def __init__(self, done: Iterable[Done]) -> None:
         """`done` is what was applied before this run: that is no new content."""
-        self.held: dict[MailKey, Ready] = {}
+        self.held: dict[MailKey, CompleteContent] = {}
         # Whether who is held may go on; whether what is left may go.
         self._held_is_stale = self._left_is_stale = False
         self._after: dict[MailKey, dict[MailKey, Dependency]] = {}
@@ -78,19 +78,19 @@ class Order:
         """Whether who is held may go on, or what is left may go."""
         return self._held_is_stale or self._left_is_stale
 
-    def take_news(self) -> bool:
+    def take_released(self) -> bool:
         """Whether what is left may go that might not when this was asked last."""
         news, self._held_is_stale, self._left_is_stale = self._left_is_stale, False, False
         return news
 
     def waits_for(
-        self, key: MailKey, who: Candidate, is_well: Callable[[MailKey], bool]
+        self, key: MailKey, who: Candidate, is_healthy: Callable[[MailKey], bool]
     ) -> Dependency | None:
         """The first that is meant here, and is not well in the content it has for here."""
         for other, each in self._after.get(key, {}).items():
             if is_meant(each.alternatives, who):
                 is_old = self._generations.get(other, -1) < each.generation
-                if is_old or not is_well(other):
+                if is_old or not is_healthy(other):
                     return each
         return None
 

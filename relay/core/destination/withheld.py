@@ -14,7 +14,7 @@ class Withheld:
     """Since when, in monotonic seconds; what lasts is told of."""
 
     def __init__(self) -> None:
-        self._unsaid: dict[MailKey, float] = {}
+        self._unreported: dict[MailKey, float] = {}
         self._keys: dict[MailKey, None] = {}
 
     def __contains__(self, key: MailKey) -> bool:
@@ -28,25 +28,25 @@ class Withheld:
         news = key not in self._keys
         if news:
             self._keys[key] = None
-            self._unsaid[key] = now
+            self._unreported[key] = now
         return news
 
     def end(self, key: MailKey) -> bool:
         """Its body is here, or it is not meant any more; whether it was withheld."""
-        self._unsaid.pop(key, None)
+        self._unreported.pop(key, None)
         return self._keys.pop(key, self) is None
 
-    def is_told(self, key: MailKey) -> bool:
+    def is_reported(self, key: MailKey) -> bool:
         """Whether it lasts for so long that it is told of."""
-        return key in self._keys and key not in self._unsaid
+        return key in self._keys and key not in self._unreported
 
-    def moments(self) -> Iterator[float]:
+    def deadlines(self) -> Iterator[float]:
         """When more is to be told of."""
-        return (since + WITHHELD_AFTER_SECONDS for since in self._unsaid.values())
+        return (since + WITHHELD_AFTER_SECONDS for since in self._unreported.values())
 
     def tick(self, now: float) -> list[MailKey]:
         """What is to be told of from now on."""
-        late = [key for key, at in self._unsaid.items() if at + WITHHELD_AFTER_SECONDS <= now]
+        late = [key for key, at in self._unreported.items() if at + WITHHELD_AFTER_SECONDS <= now]
         for key in late:
-            del self._unsaid[key]
+            del self._unreported[key]
         return late

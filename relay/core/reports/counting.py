@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from relay.core.gates import GateNames, Waves
 from relay.core.link.session import Presence
 from relay.core.reports import reduce
-from relay.core.reports.digest import PartRoom, ReportDigests, run_number, size_of
+from relay.core.reports.digest import PartBudget, ReportDigests, run_number, size_of
 from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
 from schemas.collectors import Collected
 from schemas.identity import MailKey
@@ -100,7 +100,7 @@ class ChildReports:
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
         self._digests = ReportDigests()
-        self._parts = PartRoom()
+        self._parts = PartBudget()
         # By child what it reported without having been sent it, as what a lost disk knew of.
         self._unsent: dict[int, set[MailKey]] = {}
         # Placements of which something else may be to be reported.
@@ -158,7 +158,7 @@ class ChildReports:
         self._digests.add(place, slot, run, part.revision)
         fold.set_results(place, {**fold.results_of(place), part.part: part.results})
         self._collecting.take(part.key, child, part.part, part.collected)
-        if not fold.stands(place):
+        if not fold.has_row(place):
             fold.stale(place)
         self.touch(part.key)
         return True
@@ -235,7 +235,7 @@ class ChildReports:
         place = self._at(child)
         self._collecting.stale_child(child)
         for key, fold in self._folds.items():
-            if fold.stands(place):
+            if fold.has_row(place):
                 fold.stale(place)
                 self.touch(key)
 
@@ -243,7 +243,7 @@ class ChildReports:
         """The child is none any more, and counts for nothing."""
         place = self._at(child)
         for key, fold in list(self._folds.items()):
-            if fold.stands(place) or fold.results_of(place):
+            if fold.has_row(place) or fold.results_of(place):
                 fold.report(place, NOTHING)
                 fold.set_results(place, {})
                 fold.count(place, None)
@@ -374,16 +374,18 @@ class ChildReports:
         if held.generation == facts.generation:
             return Counted(summary, dated=True)
         if rollout is None or not facts.expected:
-            summary = reduce.older(summary, "pending" if facts.expected else "leaving")
+            summary = reduce.as_older_generation(
+                summary, "pending" if facts.expected else "leaving"
+            )
         elif held.generation >= rollout.steady and not rollout.refused:
-            summary = reduce.of_former_step(summary, rollout.names().arms)
+            summary = reduce.as_former_step(summary, rollout.names().arms)
         else:
             return self._expected(_PENDING, facts)
         return Counted(self._shapes.shared(summary), dated=True)
 
     def _expected(self, one: Summary, facts: Facts) -> Counted:
         """What counts without a report: each destination that the placement is meant for."""
-        many = reduce.times(one, facts.expected) if facts.expected else reduce.EMPTY
+        many = reduce.repeated(one, facts.expected) if facts.expected else reduce.EMPTY
         if facts.rollout is not None and facts.expected:
             [state], [health] = one.states, one.health
             waves = facts.rollout.expected().items()

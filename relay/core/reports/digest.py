@@ -153,7 +153,7 @@ class ReportDigests:
         assert self.of(place) == digest_bytes(sum(report_term(*each) for each in of_run))
 
 
-class PartRoom:
+class PartBudget:
     """Which later parts each child has, and how much memory these take."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from relay.core.reports.reduce import EMPTY, merge_all, times
+from relay.core.reports.reduce import EMPTY, merge_all, repeated
 from schemas.reports import ObjectResult, Summary
 from schemas.wire import replace
 
@@ -128,7 +128,7 @@ class Fold:
         gone = bool(block.flags[at] & _GONE)
         return Reported(run, revision, generation, oldest, block.said[at], gone)
 
-    def stands(self, place: int) -> bool:
+    def has_row(self, place: int) -> bool:
         """Whether a child has a row: it counts or reported, or is to be looked at."""
         number, at = divmod(place, BLOCK_CHILDREN)
         block = self._blocks.get(number)
@@ -263,5 +263,5 @@ def _sum(block: _Block) -> Summary:
         oldest = min(oldest, dated) if oldest and dated else oldest or dated
         known = same.get(id(summary))
         same[id(summary)] = (summary, known[1] + 1 if known else 1)
-    total = merge_all(times(summary, count) for summary, count in same.values())
+    total = merge_all(repeated(summary, count) for summary, count in same.values())
     return replace(total, oldest_ms=oldest)

@@ -87,7 +87,7 @@ def _cell_rank(text: str) -> tuple[int, str]:
     return (-int(revision) if revision.isascii() and revision.isdecimal() else 0, text)
 
 
-def times(summary: Summary, count: int) -> Summary:
+def repeated(summary: Summary, count: int) -> Summary:
     """The summary of so many disjoint sets, at least one, of which each says the same."""
     if count == 1:
         return summary
@@ -101,7 +101,7 @@ def times(summary: Summary, count: int) -> Summary:
     )
 
 
-def older(summary: Summary, state: State) -> Summary:
+def as_older_generation(summary: Summary, state: State) -> Summary:
     """What counts of a summary of an older generation: who was synced then is in `state` now.
 
     In which wave of the present one they are, it does not say.
@@ -114,7 +114,7 @@ def older(summary: Summary, state: State) -> Summary:
     return replace(summary, states=states, arms=arms, cells={})
 
 
-def of_former_step(summary: Summary, arms: frozenset[str]) -> Summary:
+def as_former_step(summary: Summary, arms: frozenset[str]) -> Summary:
     """What counts of a summary of a former step of the same rollout: all but the waves.
 
     It may be that the present step was not even sent there yet.
