@@ -23,7 +23,7 @@ from relay.objects.policies import (
 )
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customizing import customized
-from relay.syncer.observed import Sight, look_at
+from relay.syncer.observed import ObservedState, look_at
 from relay.syncer.ownership import (
     AUTOSCALERS,
     AUTOSCALING_MANAGER,
@@ -168,7 +168,7 @@ class Applier:
         await self._record.stored(wanted.key)
         return Case(wanted, content, policies, None, intent)
 
-    async def apply(self, case: Case, *, look: bool) -> Sight | None:
+    async def apply(self, case: Case, *, look: bool) -> ObservedState | None:
         """Make the object as wanted; with `look` it may not be as it was left.
 
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing
@@ -197,21 +197,21 @@ class Applier:
                 return sight
         return await self._look_and_apply(case)
 
-    async def _leave_alone(self, case: Case, done: Done) -> Sight | None:
+    async def _leave_alone(self, case: Case, done: Done) -> ObservedState | None:
         """From now on it is its cluster's; only the annotation that says so is kept in step."""
         sight = await self._say_policy(case, done)
         address = done.address if case.wanted.create_only else case.wanted.address
         self._record.put(case.claimed(replace(done, address=address)))
         return sight
 
-    async def _say_policy(self, case: Case, done: Done) -> Sight | None:
+    async def _say_policy(self, case: Case, done: Done) -> ObservedState | None:
         live = await self._space.get(case.key)
         if live is None or _uid(live) != done.uid:
             return None
         wish = policy_alone(live, overwrite=case.policies.overwrite)
         return look_at(await self._space.apply(wish, POLICY_MANAGER))
 
-    async def _look_and_apply(self, case: Case) -> Sight:
+    async def _look_and_apply(self, case: Case) -> ObservedState:
         wanted, policies = case.wanted, case.policies
         live = await self._space.get(wanted.key)
         if live is not None:
@@ -235,7 +235,7 @@ class Applier:
             await self._space.apply(policy_alone(live, overwrite=True), POLICY_MANAGER)
         return await self._write(case, intent, live)
 
-    async def _try_to_make(self, case: Case, intent: Done) -> Sight | None:
+    async def _try_to_make(self, case: Case, intent: Done) -> ObservedState | None:
         """Apply without a look before: a new object says that no one else wrote it.
 
         None if it was there; what we said in it then is said anew, as of one that was adopted.
@@ -274,13 +274,13 @@ class Applier:
             fresh = replace(fresh, held=done.held, fields=done.fields)
         return case.claimed(fresh)
 
-    def _leave(self, case: Case, live: Object) -> Sight:
+    def _leave(self, case: Case, live: Object) -> ObservedState:
         address = case.wanted.address
         done = Done(case.key, _uid(live), address, (), made=False, order=0, left=True)
         self._record.put(case.claimed(done))
         return look_at(live)
 
-    async def _write(self, case: Case, intent: Done, live: Object | None) -> Sight:
+    async def _write(self, case: Case, intent: Done, live: Object | None) -> ObservedState:
         wish = of_this(self._marked(case.key, case.content, intent), intent.uid)
         if live is not None and await self._is_scaled(case.key, live):
             wish = without_replicas(wish)
@@ -299,7 +299,7 @@ class Applier:
             raise SpaceError("Terminating", terminating(live))
         return self._keep(case, intent, live)
 
-    def _keep(self, case: Case, intent: Done, live: Object) -> Sight:
+    def _keep(self, case: Case, intent: Done, live: Object) -> ObservedState:
         """Write into the record what the object is now."""
         hold, uid = hold_of(live, MANAGER), _uid(live)
         self._tells_managers = hold is not None

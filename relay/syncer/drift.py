@@ -6,7 +6,7 @@ from relay.core.destination.claims import DesiredObject
 from relay.objects.merge import subsumes
 from relay.ports import Clock, Object
 from relay.syncer.applying import Applier, ContentMissing
-from relay.syncer.observed import Sight
+from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs
 from relay.syncer.wish import MANAGER
@@ -34,7 +34,7 @@ class Drift:
         """Whether the object may be another than it was left."""
         return key in self.drifted or key in self.doubted
 
-    def applied(self, key: ObjectKey, sight: Sight) -> None:
+    def applied(self, key: ObjectKey, sight: ObservedState) -> None:
         """The object was made as wanted, and is this now."""
         if key in self.drifted:
             self._repairs.made(key, self._clock.now().seconds)
@@ -49,14 +49,14 @@ class Drift:
         self._holding.pop(key, None)
         self._repairs.forget(key)
 
-    def is_echo(self, key: ObjectKey, obj: Object, seen: Sight | None) -> bool:
+    def is_echo(self, key: ObjectKey, obj: Object, seen: ObservedState | None) -> bool:
         """Whether this is what was seen already, and holds what was applied."""
         if seen is None or self._holding.get(key) != seen.held:
             return False
         return bool(seen.revision) and seen.revision == obj["metadata"].get("resourceVersion")
 
     async def judge(
-        self, obj: Object | None, sight: Sight | None, done: Done, want: DesiredObject
+        self, obj: Object | None, sight: ObservedState | None, done: Done, want: DesiredObject
     ) -> str:
         """Take in how an object is; what is to be said of one that is repaired only later."""
         if not await self._differs(obj, sight, done, want):
@@ -79,7 +79,7 @@ class Drift:
         return due if due > now else 0.0
 
     async def _differs(
-        self, obj: Object | None, sight: Sight | None, done: Done, want: DesiredObject
+        self, obj: Object | None, sight: ObservedState | None, done: Done, want: DesiredObject
     ) -> bool:
         """Whether the object is not what was applied: gone, another's, or without our fields."""
         if not done.uid:

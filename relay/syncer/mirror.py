@@ -27,27 +27,27 @@ STALE_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendCopy:
     """Read the object, and put its copy before the parent."""
 
     key: ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
-class Erase:
+class EraseCopy:
     """Erase the object's copy."""
 
     key: ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class EraseCopiesBefore:
     """Erase what lies before a place: all that is to be there was said since."""
 
     before: int
 
 
-Action = Send | Erase | Sweep
+Action = SendCopy | EraseCopy | EraseCopiesBefore
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Mirror:
 
     # What the space has.
 
-    def saw(self, key: ObjectKey, version: str, now: float) -> None:
+    def put(self, key: ObjectKey, version: str, now: float) -> None:
         """An object that is meant is there, in this version."""
         if self._seen.get(key) == version:
             return
@@ -106,7 +106,7 @@ class Mirror:
             self._dirt(key, now)
         self._look(key)
 
-    def gone(self, key: ObjectKey, now: float) -> None:
+    def remove(self, key: ObjectKey, now: float) -> None:
         """An object is not there any more, or not meant."""
         if self._seen.pop(key, None) is None:
             return
@@ -124,18 +124,18 @@ class Mirror:
         """These objects of a kind are there, and no others."""
         for key in [key for key in self._seen if key.group_resource == (group, resource)]:
             if key not in versions:
-                self.gone(key, now)
+                self.remove(key, now)
         for key, version in versions.items():
-            self.saw(key, version, now)
+            self.put(key, version, now)
 
     def keep_only(self, is_meant: Callable[[ObjectKey], bool], now: float) -> None:
         """All other objects are not meant any more."""
         for key in [key for key in self._seen if not is_meant(key)]:
-            self.gone(key, now)
+            self.remove(key, now)
 
     # What the parent keeps.
 
-    def opened(self, place: CopiesPlace, now: float) -> None:
+    def begin_session(self, place: CopiesPlace, now: float) -> None:
         """A session began, and the copies' place is this: go on there, or say all again."""
         goes_on = self._goes_on(place)
         self._place, self._unanswered = place, 0
@@ -177,10 +177,10 @@ class Mirror:
                 # It was put into this place before something else came of it.
                 continue
             self._busy.add(key)
-            return Send(key) if self._is_fit(key) else Erase(key)
+            return SendCopy(key) if self._is_fit(key) else EraseCopy(key)
         if may_sweep and self._sweep_before and not self._sweeping and not self._unsaid:
             self._sweeping = True
-            return Sweep(self._sweep_before)
+            return EraseCopiesBefore(self._sweep_before)
         return None
 
     def deadline(self) -> float | None:
@@ -202,7 +202,7 @@ class Mirror:
 
     # What came of it.
 
-    def same(self, key: ObjectKey, version: str, now: float) -> None:
+    def confirm_unchanged(self, key: ObjectKey, version: str, now: float) -> None:
         """A new version says nothing new."""
         held = self._held[key]
         self._held[key] = _Held(version, held.digest, held.size)
@@ -224,7 +224,7 @@ class Mirror:
         if held is not None and held.size > size:
             self._retry_unfit(now)
 
-    def unfit(self, key: ObjectKey, version: str, reason: str, size: int, now: float) -> None:
+    def put_unfit(self, key: ObjectKey, version: str, reason: str, size: int, now: float) -> None:
         """This version cannot come up; what lies at the parent of it is outdated, and goes."""
         self._unfit[key] = _Unfit(version, reason, size)
         self._done(key, now)
@@ -236,23 +236,23 @@ class Mirror:
             self._retry_unfit(now)
         self._done(key, now)
 
-    def again(self, named: Callable[[ObjectKey], bool], now: float) -> None:
+    def reread(self, named: Callable[[ObjectKey], bool], now: float) -> None:
         """Read once more what lies there of the objects that are named."""
         for key in [key for key in self._held if key in self._seen and named(key)]:
             self._dirt(key, now)
 
-    def vanished(self, key: ObjectKey, now: float) -> None:
+    def not_found(self, key: ObjectKey, now: float) -> None:
         """It was to be sent, and is not there."""
-        self.gone(key, now)
+        self.remove(key, now)
         self._done(key, now)
 
-    def swept(self) -> None:
+    def erased_before(self) -> None:
         """What lay there before is gone."""
         self._sweep_before, self._sweeping = 0, False
 
     def failed(self, action: Action, now: float) -> None:
         """Nobody knows what came of it: it is done again."""
-        if isinstance(action, Sweep):
+        if isinstance(action, EraseCopiesBefore):
             self._sweeping = False
             return
         self._unanswered += 1
@@ -260,7 +260,7 @@ class Mirror:
         self._let_go(action.key)
         self._dirty.setdefault(action.key, now)
         self._look(action.key)
-        written = isinstance(action, Send)
+        written = isinstance(action, SendCopy)
         self._again(action.key, now + (WRITE_EVERY_SECONDS if written else RETRY_SECONDS), now)
 
     def refused(self, key: ObjectKey, reason: str, now: float) -> None:
@@ -271,7 +271,7 @@ class Mirror:
     # How it stands.
 
     @property
-    def stated(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all was said in this place, and nothing lies there that was not."""
         return self._place is not None and not self._sweep_before and not self._unsaid
 

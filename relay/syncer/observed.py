@@ -22,7 +22,7 @@ END_CHARACTERS = 56
 _LEFT_OUT = " … "
 
 
-class Sight(Value, frozen=True):
+class ObservedState(Value, frozen=True):
     """An object as last seen: whose it is, what we hold in it, how it does.
 
     `held` is a digest of the fields that we applied, if the object is `managed`: if it says who
@@ -39,12 +39,12 @@ class Sight(Value, frozen=True):
     ending: bool
 
 
-def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> Sight:
+def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
     """Take in an object; raises CodecError if it is no JSON value."""
     health, reason = assess(obj)
     status = obj.get("status")
     hold = hold or hold_of(obj, MANAGER)
-    return Sight(
+    return ObservedState(
         uid=str(obj["metadata"].get("uid", "")),
         revision=str(obj["metadata"].get("resourceVersion", "")),
         held=hold.digest if hold else _fingerprint(obj),
@@ -60,17 +60,17 @@ class Observations:
     """Per object: the last sight, the address applied, what went wrong; tells what is new."""
 
     def __init__(self) -> None:
-        self._sights: dict[ObjectKey, Sight] = {}
+        self._sights: dict[ObjectKey, ObservedState] = {}
         self._told: dict[ObjectKey, ObjectObserved] = {}
 
-    def sight(self, key: ObjectKey) -> Sight | None:
+    def sight(self, key: ObjectKey) -> ObservedState | None:
         return self._sights.get(key)
 
     def keys(self) -> set[ObjectKey]:
         """The objects that are known to be there."""
         return set(self._sights)
 
-    def see(self, key: ObjectKey, sight: Sight | None) -> None:
+    def see(self, key: ObjectKey, sight: ObservedState | None) -> None:
         """None: the object is gone."""
         if sight is None:
             self._sights.pop(key, None)
@@ -111,7 +111,7 @@ class Observations:
             )
         return self._tell(key, said)
 
-    def farewell(self, key: ObjectKey, reason: str) -> ObjectObserved:
+    def forget_object(self, key: ObjectKey, reason: str) -> ObjectObserved:
         """The object is not looked after any more.
 
         Said also of one that is known to be gone: while it was wanted, that was no last word.
@@ -123,8 +123,8 @@ class Observations:
     def forget(self, key: ObjectKey) -> ObjectObserved | None:
         """The object never came to be, and is not wanted any more: the last word, if one is due."""
         told = key in self._told
-        farewell = self.farewell(key, "")
-        return farewell if told else None
+        gone = self.forget_object(key, "")
+        return gone if told else None
 
     def _tell(self, key: ObjectKey, said: ObjectObserved) -> ObjectObserved | None:
         if self._told.get(key) == said:

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from dataclasses import dataclass
 
-from relay.syncer.plan import Action, Apply, Look, Prune, rank
+from relay.syncer.plan import Action, ApplyObject, InspectObject, PruneObject, rank
 from schemas.objects import ObjectKey
 
 REQUESTS_MAX = 16
@@ -140,9 +140,9 @@ class Pending:
 def key_of(action: Action) -> ObjectKey:
     """The object that an action is about."""
     match action:
-        case Apply(wanted):
+        case ApplyObject(wanted):
             return wanted.key
-        case Prune(done):
+        case PruneObject(done):
             return done.key
-        case Look(key):
+        case InspectObject(key):
             return key

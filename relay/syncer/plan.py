@@ -21,27 +21,27 @@ BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "k
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class ApplyObject:
     """Make the object as wanted."""
 
     wanted: DesiredObject
 
 
 @dataclass(frozen=True, slots=True)
-class Prune:
+class PruneObject:
     """Take back what was applied."""
 
     done: Done
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InspectObject:
     """See whether the object is still there: it is not where it was looked for."""
 
     key: ObjectKey
 
 
-Action = Apply | Prune | Look
+Action = ApplyObject | PruneObject | InspectObject
 
 
 def with_namespaces(wanted: Mapping[ObjectKey, DesiredObject]) -> dict[ObjectKey, DesiredObject]:
@@ -81,11 +81,11 @@ def action_for(
 ) -> Action | None:
     """What is to be done about one object; it depends on no other."""
     if want is None:
-        return Prune(done) if done and may_prune else None
+        return PruneObject(done) if done and may_prune else None
     if done is None or not done.uid or drifted:
-        return Apply(want)
+        return ApplyObject(want)
     same_claim = (done.placements, done.order) == (want.placements, want.order)
-    return None if is_applied(want, done) and same_claim else Apply(want)
+    return None if is_applied(want, done) and same_claim else ApplyObject(want)
 
 
 def is_applied(want: DesiredObject | None, done: Done | None) -> bool:
@@ -98,11 +98,11 @@ def is_applied(want: DesiredObject | None, done: Done | None) -> bool:
 def rank(action: Action) -> tuple[int, int, ObjectKey]:
     """Sorts actions into the order in which they are carried out."""
     match action:
-        case Apply(wanted):
+        case ApplyObject(wanted):
             return (0, place_of(wanted.order), wanted.key)
-        case Prune(done):
+        case PruneObject(done):
             return (1, -place_of(done.order), done.key)
-        case Look(key):
+        case InspectObject(key):
             return (2, 0, key)
 
 

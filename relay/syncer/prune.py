@@ -10,7 +10,7 @@ from relay.core.events import KEPT
 from relay.objects.health import terminating
 from relay.objects.policies import OVERWRITE
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
-from relay.syncer.census import FORBIDDEN, each_kind
+from relay.syncer.owned_objects import FORBIDDEN, each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, is_adopted, is_ours
@@ -36,21 +36,21 @@ _FLEETING = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "endpoi
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class KeptObject:
     """Why an object was not deleted; "" if it was, or was not there.
 
-    `for_now` says that it may still go: once nothing of others is in it.
+    `is_temporary` says that it may still go: once nothing of others is in it.
     """
 
     why: str = ""
-    for_now: bool = False
+    is_temporary: bool = False
 
 
 class NotEmpty(Exception):
     """A Namespace or definition that holds objects of ours; they are to go first."""
 
 
-async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree: str) -> Left:
+async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree: str) -> KeptObject:
     """Delete the object if the syncer made it, else withdraw what the syncer said in it.
 
     A Namespace or a definition that holds others' objects, or may hold some, stays for now, with
@@ -58,30 +58,30 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     (Terminating if it goes later), and NotEmpty if something of ours is in it.
     """
     if done.left:
-        return Left("it was there before")
+        return KeptObject("it was there before")
     if done.stay:
-        return Left(f"{OVERWRITE} is false")
+        return KeptObject(f"{OVERWRITE} is false")
     if not done.uid:
         done = await _found_out(space, done, tree)
     if not done.made or not done.uid:
         await _withdraw(space, done)
-        return Left("it was there before" if not done.made else "")
+        return KeptObject("it was there before" if not done.made else "")
     if done.key.group_resource in _HOLDING:
         shared = done.key.name in BUILT_IN_NAMESPACES
         if not shared and (why := await _content(space, done.key, ours)):
-            return Left(f"{KEPT}{why}", for_now=True)
+            return KeptObject(f"{KEPT}{why}", is_temporary=True)
         live = await space.get(done.key)
         if shared or (live is not None and not is_ours(live, done.key, tree)):
             await _withdraw(space, done)
-            return Left(f"{KEPT}it is others', too")
+            return KeptObject(f"{KEPT}it is others', too")
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:
-        return Left("it was replaced by another's")
+        return KeptObject("it was replaced by another's")
     live = await space.get(done.key)
     if live is not None and live["metadata"].get("uid") == done.uid and terminating(live):
         raise SpaceError("Terminating", terminating(live))
-    return Left()
+    return KeptObject()
 
 
 def holders(key: ObjectKey) -> tuple[ObjectKey, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from relay.objects.health import pod_trouble
 from relay.ports import Clock, Space, SpaceError
-from relay.syncer.observed import Sight
+from relay.syncer.observed import ObservedState
 from schemas.objects import ObjectKey
 from schemas.refusals import BadSelector
 from schemas.selectors import LabelSelector
@@ -49,7 +49,7 @@ class StalledObjects:
         self._pods: dict[ObjectKey, str] = {}
         self._begun = asyncio.Event()
 
-    def see(self, key: ObjectKey, sight: Sight | None) -> None:
+    def see(self, key: ObjectKey, sight: ObservedState | None) -> None:
         """Take in how an object does; None if it is gone, or not looked after any more."""
         if sight is None or sight.health != "progressing":
             self._since.pop(key, None)
@@ -60,7 +60,7 @@ class StalledObjects:
             self._looks[key] = (now + STALLED_SECONDS, STALLED_SECONDS)
             self._begun.set()
 
-    def reason(self, key: ObjectKey, sight: Sight) -> str:
+    def reason(self, key: ObjectKey, sight: ObservedState) -> str:
         """Why the object is as it is; "" while it is at work and has not been for long."""
         since = self._since.get(key)
         if since is None:

@@ -32,25 +32,25 @@ from relay.ports import (
     Unserved,
 )
 from relay.syncer.applying import Applier, Case, ContentMissing, Loader
-from relay.syncer.census import find_ours
 from relay.syncer.drift import Drift
-from relay.syncer.followed import Followed, KindName, kind_of
 from relay.syncer.observed import Observations, look_at
+from relay.syncer.owned_objects import find_ours
 from relay.syncer.ownership import AUTOSCALERS, scales
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
     NAMESPACES,
     Action,
-    Apply,
-    Look,
-    Prune,
+    ApplyObject,
+    InspectObject,
+    PruneObject,
     action_for,
     with_namespaces,
 )
 from relay.syncer.prune import NotEmpty, holders, take_back
 from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.stalled import StalledObjects
-from relay.syncer.turns import Turns
+from relay.syncer.watched_kinds import KindName, WatchedKinds, kind_of
+from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
@@ -82,7 +82,7 @@ class Syncer:
         self._tree = tree
         self._record = Record(bus, clock)
         self._applier = Applier(space, tree, self._record, blobs)
-        self._followed = Followed()
+        self._watched = WatchedKinds()
         self._clock = clock
         self._dice = dice
         self._observe = observe
@@ -95,7 +95,7 @@ class Syncer:
         self._stalled = StalledObjects(space, clock, self._tell)
         self._pending = Pending()
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
-        self._turns = Turns(clock, self._tell)
+        self._barrier = WaveBarrier(clock, self._tell)
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
@@ -118,14 +118,14 @@ class Syncer:
         self._wanted = with_namespaces(wanted)
         self._may_prune = may_prune
         # What is being done now may yet come to be, and is to be taken back then.
-        self._followed.want(self._wanted.keys() | self._done.keys() | self._busy)
+        self._watched.want(self._wanted.keys() | self._done.keys() | self._busy)
         keys = former.keys() | self._wanted.keys() | self._done.keys()
         # Of what is wanted as before nothing is to be decided, unless it waited for another.
         concerned = dict.fromkeys(key for key in keys if self._is_concerned(key, former))
         for key in list(concerned):
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
-            if self._followed.begun and key in self._done and key not in former:
+            if self._watched.begun and key in self._done and key not in former:
                 # No one looked after it meanwhile; applying what is there already writes nothing.
                 self._drift.drifted.add(key)
             concerned.update(dict.fromkeys(self._stand(key)))
@@ -147,13 +147,13 @@ class Syncer:
     @property
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
-        at_work = self._pending or self._turns or self._untold
-        return self._followed.synced and not at_work and self._record.kept
+        at_work = self._pending or self._barrier or self._untold
+        return self._watched.synced and not at_work and self._record.kept
 
     @property
     def unready(self) -> str:
         """What keeps it from telling of the space, or of a kind of it; "" if nothing does."""
-        return self._followed.unready()
+        return self._watched.unready()
 
     async def run(self) -> None:
         """Work until cancelled, from the first wants on; BusBroken (in a group) ends it."""
@@ -162,13 +162,13 @@ class Syncer:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._record.keep(), name="syncer:record")
             await self._recover()
-            self._followed.want(self._wanted.keys() | self._done.keys())
+            self._watched.want(self._wanted.keys() | self._done.keys())
             group.create_task(self._follow(), name="syncer:follow")
             group.create_task(self._work(group), name="syncer:work")
             group.create_task(self._tell_what_was_done(), name="syncer:tell")
             group.create_task(self._look_at_what_is_left(), name="syncer:left")
             group.create_task(self._stalled.run(), name="syncer:stalled")
-            group.create_task(self._turns.run(), name="syncer:turns")
+            group.create_task(self._barrier.run(), name="syncer:waves")
 
     # What is to be done.
 
@@ -184,18 +184,18 @@ class Syncer:
     def _stand(self, key: ObjectKey) -> list[ObjectKey]:
         """Say how the object stands; the others whose turn may have come or gone by it."""
         sight = None if self._drift.doubts(key) else self._observed.sight(key)
-        return self._turns.stand(key, self._wanted.get(key), self._done.get(key), sight)
+        return self._barrier.put(key, self._wanted.get(key), self._done.get(key), sight)
 
     def _decide(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
-        if self._turns.waits(key, wanted, done) or not self._followed.may_act(key):
+        if self._barrier.waits(key, wanted, done) or not self._watched.may_act(key):
             self._pending.put(key, None)
             return
         drifted = key in self._drift.drifted
         may_prune = wanted is None and done is not None and self._may_prune(key)
         action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
         if action is None and key in self._drift.doubted:
-            action = Look(key)
+            action = InspectObject(key)
         # What is newly wanted waits for no one.
         same = wanted and done and wanted.address == done.address
         self._pending.put(key, action, self._drift.due(key) if same else 0.0)
@@ -215,7 +215,7 @@ class Syncer:
         for key in unwanted:
             if key not in self._busy and key not in self._done and key not in self._wanted:
                 self._errors.pop(key, None)
-                await self._say(self._observed.farewell(key, ""))
+                await self._say(self._observed.forget_object(key, ""))
 
     async def _woken(self) -> None:
         """Until something happens, or it is time to try again what failed."""
@@ -235,14 +235,16 @@ class Syncer:
         key = key_of(action)
         self._busy.add(key)
         try:
-            ready = await self._prepare(action.wanted) if isinstance(action, Apply) else action
+            ready = (
+                await self._prepare(action.wanted) if isinstance(action, ApplyObject) else action
+            )
             async with self._requests, asyncio.timeout(ACTION_SECONDS_MAX):
                 match ready:
                     case Case():
                         await self._apply(ready)
-                    case Prune(done):
+                    case PruneObject(done):
                         await self._prune(done)
-                    case Look():
+                    case InspectObject():
                         await self._look(key)
         except _FAILURES as error:
             self._errors[key] = _said(error)
@@ -294,9 +296,9 @@ class Syncer:
     async def _prune(self, done: Done) -> None:
         scaled = await self._scaled_by(done.key)
         left = await take_back(self._space, done, self._done.keys(), self._tree)
-        if left.for_now and not done.placements:
+        if left.is_temporary and not done.placements:
             raise NotEmpty(left.why)
-        if left.for_now:
+        if left.is_temporary:
             # It is tried again, as one that no placement asks for: nobody waits for it to go.
             self._record.put(replace(done, placements=()))
         else:
@@ -311,7 +313,7 @@ class Syncer:
                 self._decide(key)
         if done.key not in self._wanted and done.placements:
             reason = f"{LEFT_IN_PLACE}{left.why}" if left.why else ""
-            await self._say(self._observed.farewell(done.key, reason))
+            await self._say(self._observed.forget_object(done.key, reason))
 
     async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
         """What is wanted and scaled by the object of this key, if that is an autoscaler."""
@@ -359,9 +361,9 @@ class Syncer:
     async def _follow(self) -> None:
         while True:
             try:
-                await self._space.follow(self._followed.interests, self._told)
+                await self._space.follow(self._watched.interests, self._told)
             except AnotherSpace as error:
-                self._followed.lose(_said(error))
+                self._watched.lose(_said(error))
                 for key in self._wanted.keys() | self._done.keys():
                     self._reconsider(key)
                     await self._tell(key)
@@ -374,14 +376,14 @@ class Syncer:
             case Listed(interest, objects) if interest is not None:
                 await self._take_in(interest.group_resource, objects)
             case Unserved():
-                for key in self._known({self._followed.unserved(event, self._now_text())}):
+                for key in self._known({self._watched.unserved(event, self._now_text())}):
                     self._reconsider(key)
                     await self._tell(key)
             case Served():
-                for key in self._known(self._followed.serves(event)):
+                for key in self._known(self._watched.serves(event)):
                     self._retry(key)
             case Synced():
-                for key in self._known(self._followed.told_all(event)):
+                for key in self._known(self._watched.told_all(event)):
                     self._reconsider(key)
                 self._wake.set()
             case _:
@@ -394,7 +396,7 @@ class Syncer:
             await self._saw(key, obj)
 
     async def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
-        back = self._followed.listed(kind)
+        back = self._watched.listed(kind)
         self._others -= {key for key in self._others if kind_of(key) == kind}
         for key in objects.keys() - self._wanted.keys() - self._done.keys():
             await self._saw(key, objects[key])
@@ -468,7 +470,7 @@ class Syncer:
             await self._say(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
-            error = self._errors.get(key) or self._followed.trouble(key)
+            error = self._errors.get(key) or self._watched.trouble(key)
             sight = self._observed.sight(key)
             reason = self._stalled.reason(key, sight) if sight else ""
             waits = self._waits(key)
@@ -476,7 +478,7 @@ class Syncer:
 
     def _waits(self, key: ObjectKey) -> str:
         """What the object waits for, and what is the matter there; "" if for nothing for long."""
-        found = self._turns.waits_for(key)
+        found = self._barrier.waits_for(key)
         if found is None:
             return ""
         other, named = found

@@ -32,8 +32,15 @@ from relay.ports import (
     Synced,
     Unserved,
 )
-from relay.syncer.followed import KindName
-from relay.syncer.mirror import RETRY_SECONDS, Action, Erase, Mirror, Send, Sweep
+from relay.syncer.mirror import (
+    RETRY_SECONDS,
+    Action,
+    EraseCopiesBefore,
+    EraseCopy,
+    Mirror,
+    SendCopy,
+)
+from relay.syncer.watched_kinds import KindName
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 from schemas.upsync import ANY, UpsyncClause, copy_key, encode_copy
@@ -130,7 +137,7 @@ class Upsyncer:
         former, self._sources = self._sources, sources
         if former.epoch != sources.epoch:
             former = Sources(sources.epoch, frozenset())
-        self._mirror.again(lambda k: sources.names(k) and not former.names(k), self._now())
+        self._mirror.reread(lambda k: sources.names(k) and not former.names(k), self._now())
         self._wake.set()
 
     async def run(
@@ -172,9 +179,9 @@ class Upsyncer:
                 self._listed.discard(kind)
             case Change(how, key, obj) if self._is_meant(key):
                 if how == "deleted":
-                    self._mirror.gone(key, now)
+                    self._mirror.remove(key, now)
                 else:
-                    self._mirror.saw(key, version_of(obj), now)
+                    self._mirror.put(key, version_of(obj), now)
             case Synced(wanted):
                 self._told_of = wanted
             case _:
@@ -248,7 +255,7 @@ class Upsyncer:
                 return False
             if place is not None:
                 # Also without a clause: what a former run brought up is to go.
-                self._mirror.opened(place, self._now())
+                self._mirror.begin_session(place, self._now())
             self._failures = 0
             self._opened = session
         return self._opened == self._session
@@ -276,16 +283,16 @@ class Upsyncer:
     async def _outcome(self, action: Action) -> Callable[[], None] | None:
         """Do it, and what the mirror is to be told then; None: nobody knows what came of it."""
         match action:
-            case Send(key):
+            case SendCopy(key):
                 return await self._send(key)
-            case Erase(key):
+            case EraseCopy(key):
                 erased = await self._bus.erase_copies(key=copy_key(key))
                 if erased:
                     await self._raise(key, None)
                 return (lambda: self._mirror.erased(key, self._now())) if erased else None
-            case Sweep(before):
+            case EraseCopiesBefore(before):
                 swept = await self._bus.erase_copies(before=before)
-                return self._mirror.swept if swept else None
+                return self._mirror.erased_before if swept else None
 
     async def _send(self, key: ObjectKey) -> Callable[[], None] | None:
         """Put a copy of the object before the parent; what came of it, None: nobody knows."""
@@ -296,19 +303,19 @@ class Upsyncer:
             said = f"{error.reason}: {error.message}"
             return lambda: mirror.refused(key, said, now())
         if obj is None:
-            return lambda: mirror.vanished(key, now())
+            return lambda: mirror.not_found(key, now())
         version = version_of(obj)
         try:
             data = encode_copy(key, upsynced_form(obj))
         except CodecError as error:
             reason = f"TooLarge: {error.reason}"
-            return lambda: mirror.unfit(key, version, reason, 0, now())
+            return lambda: mirror.put_unfit(key, version, reason, 0, now())
         digest, size = hashlib.sha256(data).digest()[:16], len(data)
         if mirror.is_held(key, digest):
             await self._raise(key, data)
-            return lambda: mirror.same(key, version, now())
+            return lambda: mirror.confirm_unchanged(key, version, now())
         if full := mirror.reserve(key, size):
-            return lambda: mirror.unfit(key, version, full, size, now())
+            return lambda: mirror.put_unfit(key, version, full, size, now())
         at = await self._bus.put_copy(copy_key(key), data)
         if not at:
             return None
@@ -334,7 +341,7 @@ class Upsyncer:
         now = self._now()
         since = [at for at in (self._mirror.behind_since, self._deaf_since) if at is not None]
         seen = UpsyncObserved(
-            stated=self._mirror.stated and self._knows_all and self._heard_once,
+            stated=self._mirror.is_complete and self._knows_all and self._heard_once,
             behind_since=min(since, default=None),
             faults=tuple(UpsyncFault(*fault) for fault in self._mirror.faults(FAULTS_MAX)),
             unserved=tuple(self._unserved_kinds()),

@@ -14,7 +14,7 @@ from schemas.order import FIRST_WAVE, wave_of
 from schemas.values import Value
 
 
-class Standing(Value, frozen=True):
+class UnfinishedObject(Value, frozen=True):
     """An object that is not yet as it shall be: not applied, or not healthy; `left`: not gone."""
 
     placements: tuple[str, ...]
@@ -58,12 +58,16 @@ class Waves:
     """
 
     def __init__(self) -> None:
-        self._standing: dict[ObjectKey, Standing] = {}
+        self._standing: dict[ObjectKey, UnfinishedObject] = {}
         self._named: dict[ObjectKey, tuple[str, ...]] = {}
         self._placements: dict[str, _Placement] = {}
 
     def put(
-        self, key: ObjectKey, placements: tuple[str, ...], order: int, standing: Standing | None
+        self,
+        key: ObjectKey,
+        placements: tuple[str, ...],
+        order: int,
+        standing: UnfinishedObject | None,
     ) -> list[ObjectKey]:
         """Say how an object stands, None: as it shall be; names the others that this concerns.
 
@@ -125,7 +129,7 @@ class Waves:
     def _of(self, name: str) -> _Placement:
         return self._placements.setdefault(name, _Placement())
 
-    def _first(self, name: str, standing: Standing) -> ObjectKey | None:
+    def _first(self, name: str, standing: UnfinishedObject) -> ObjectKey | None:
         """What of one placement the object waits for."""
         held = self._placements[name]
         if not held.named:
@@ -146,7 +150,9 @@ class Waves:
         if named:
             self._named[key] = named
 
-    def _stand(self, key: ObjectKey, former: Standing | None, standing: Standing | None) -> None:
+    def _stand(
+        self, key: ObjectKey, former: UnfinishedObject | None, standing: UnfinishedObject | None
+    ) -> None:
         self._standing.pop(key, None)
         if former is not None:
             for name in former.placements:
@@ -159,7 +165,7 @@ class Waves:
             for name in standing.placements:
                 self._side(name, standing).setdefault(standing.wave, {})[key] = None
 
-    def _side(self, name: str, standing: Standing) -> dict[int, dict[ObjectKey, None]]:
+    def _side(self, name: str, standing: UnfinishedObject) -> dict[int, dict[ObjectKey, None]]:
         held = self._of(name)
         return held.going if standing.left else held.coming
 

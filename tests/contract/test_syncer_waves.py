@@ -3,7 +3,7 @@
 import pytest
 
 from relay.ports import SpaceError
-from relay.syncer import turns
+from relay.syncer import wave_barrier
 from schemas.objects import ObjectKey
 from schemas.order import WAVE
 from tests.contract.spaces import config_map, deployment, namespace
@@ -113,7 +113,7 @@ async def test_what_goes_waits_until_what_comes_is_healthy(any_space, clock, dic
 
 
 async def test_an_object_that_hangs_is_named_by_those_that_wait_for_it(bench, monkeypatch):
-    monkeypatch.setattr(turns, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(wave_barrier, "STALLED_SECONDS", 0.05)
     async with bench.running():
         bench.want(deployment(), in_wave(1, config_map("later")))
         # Before the other one is there nobody can say why it hangs.

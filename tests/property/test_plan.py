@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.destination.claims import DesiredObject
-from relay.syncer.plan import Apply, Prune, plan, with_namespaces
+from relay.syncer.plan import ApplyObject, PruneObject, plan, with_namespaces
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY
@@ -52,9 +52,9 @@ def carry_out(actions, applied):
     after = dict(applied)
     for action in actions:
         match action:
-            case Prune(done):
+            case PruneObject(done):
                 del after[done.key]
-            case Apply(wanted):
+            case ApplyObject(wanted):
                 held = after.get(wanted.key)
                 kept = held.address if held and wanted.create_only else wanted.reference.address
                 after[wanted.key] = Done(
@@ -77,29 +77,31 @@ def test_after_a_plan_with_pruning_exactly_what_is_wanted_is_applied(wanted, app
 
 @given(wants, records)
 def test_without_leave_nothing_is_pruned(wanted, applied):
-    assert all(isinstance(action, Apply) for action in plan(wanted, applied, may_prune=never))
+    assert all(isinstance(action, ApplyObject) for action in plan(wanted, applied, may_prune=never))
 
 
 @given(wants, records)
 def test_only_what_was_applied_and_is_not_wanted_is_pruned(wanted, applied):
-    pruned = {a.done.key for a in plan(wanted, applied, may_prune=always) if isinstance(a, Prune)}
+    pruned = {
+        a.done.key for a in plan(wanted, applied, may_prune=always) if isinstance(a, PruneObject)
+    }
     assert pruned == applied.keys() - wanted.keys()
 
 
 @given(wants, records)
 def test_applies_ascend_then_prunes_descend(wanted, applied):
     actions = plan(wanted, applied, may_prune=always)
-    applies = [a.wanted.order for a in actions if isinstance(a, Apply)]
-    prunes = [a.done.order for a in actions if isinstance(a, Prune)]
+    applies = [a.wanted.order for a in actions if isinstance(a, ApplyObject)]
+    prunes = [a.done.order for a in actions if isinstance(a, PruneObject)]
     assert applies == sorted(applies)
     assert prunes == sorted(prunes, reverse=True)
-    assert all(isinstance(a, Apply) for a in actions[: len(applies)])
+    assert all(isinstance(a, ApplyObject) for a in actions[: len(applies)])
 
 
 @given(wants, records, st.sets(keys))
 def test_what_drifted_is_applied_again(wanted, applied, drifted):
     actions = plan(wanted, applied, may_prune=always, drifted=drifted)
-    again = {a.wanted.key for a in actions if isinstance(a, Apply)}
+    again = {a.wanted.key for a in actions if isinstance(a, ApplyObject)}
     assert drifted & wanted.keys() <= again
 
 
@@ -118,11 +120,11 @@ def test_what_was_only_meant_to_be_applied_is_applied():
     item = want(key, "a" * 64, 0, ("p",))
     done = Done(key, "u", "a" * 64, ("p",), made=True, order=item.order)
     assert plan({key: item}, {key: done}, may_prune=always) == []
-    assert plan({key: item}, {key: replace(done, uid="")}, may_prune=always) == [Apply(item)]
+    assert plan({key: item}, {key: replace(done, uid="")}, may_prune=always) == [ApplyObject(item)]
 
 
 @given(wants, records, st.sets(keys))
 def test_what_goes_is_decided_object_by_object(wanted, applied, settled):
     actions = plan(wanted, applied, may_prune=settled.__contains__)
-    pruned = {action.done.key for action in actions if isinstance(action, Prune)}
+    pruned = {action.done.key for action in actions if isinstance(action, PruneObject)}
     assert pruned == (applied.keys() - wanted.keys()) & settled

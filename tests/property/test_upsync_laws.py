@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.ports import CopiesPlace
-from relay.syncer.mirror import Erase, Mirror, Send, Sweep
+from relay.syncer.mirror import EraseCopiesBefore, EraseCopy, Mirror, SendCopy
 from schemas.objects import ObjectKey
 from schemas.upsync import EDGE_MAX_BYTES, WRITE_EVERY_SECONDS
 
@@ -77,9 +77,9 @@ class World:
             if name not in self.meant:
                 return
             if name in self.space:
-                self.mirror.saw(key(name), str(self.space[name]), self.now)
+                self.mirror.put(key(name), str(self.space[name]), self.now)
             else:
-                self.mirror.gone(key(name), self.now)
+                self.mirror.remove(key(name), self.now)
 
     def relist(self, at=0):
         listed = {key(n): str(v) for n, v in self.space.items() if n in self.meant}
@@ -96,13 +96,13 @@ class World:
         if self.linked and len(self.under_way) < 3:
             action = self.mirror.next(self.now, may_sweep=not self.told)
             if action is not None:
-                if isinstance(action, Send):
+                if isinstance(action, SendCopy):
                     written = self.written_at.get(action.key)
                     assert written is None or self.now >= written + WRITE_EVERY_SECONDS
                 self.under_way.append((action, self.mirror.epoch, self.content(action)))
 
     def content(self, action):
-        return self.space.get(action.key.name) if isinstance(action, Send) else None
+        return self.space.get(action.key.name) if isinstance(action, SendCopy) else None
 
     def finish(self, at, fate=""):
         """An action comes to its end: done, lost on its way, or done and never answered."""
@@ -121,23 +121,23 @@ class World:
     def perform(self, action, content):
         mirror = self.mirror
         match action:
-            case Sweep(before):
+            case EraseCopiesBefore(before):
                 self.stream.erase_before(before)
-                return mirror.swept
-            case Erase(at):
+                return mirror.erased_before
+            case EraseCopy(at):
                 self.stream.kept.pop(at, None)
                 return lambda: mirror.erased(at, self.now)
-            case Send(at) if content is None:
-                return lambda: mirror.vanished(at, self.now)
-            case Send(at):
+            case SendCopy(at) if content is None:
+                return lambda: mirror.not_found(at, self.now)
+            case SendCopy(at):
                 return self.send(at, content)
 
     def send(self, at, version):
         mirror, digest, size = self.mirror, b"%d" % version, self.size_of(version)
         if mirror.is_held(at, digest):
-            return lambda: mirror.same(at, str(version), self.now)
+            return lambda: mirror.confirm_unchanged(at, str(version), self.now)
         if full := mirror.reserve(at, size):
-            return lambda: mirror.unfit(at, str(version), full, size, self.now)
+            return lambda: mirror.put_unfit(at, str(version), full, size, self.now)
         place = self.stream.put(at, version)
         self.written_at[at] = self.now
         return lambda: mirror.sent(at, str(version), digest, size, place, self.now)
@@ -150,7 +150,7 @@ class World:
 
     def link(self, at=0):
         self.linked = True
-        self.mirror.opened(self.stream.place(), self.now)
+        self.mirror.begin_session(self.stream.place(), self.now)
 
     def cut(self, at):
         self.linked = False
@@ -190,9 +190,9 @@ class World:
             while self.under_way:
                 self.finish(0, "done")
             self.mirror.check()
-            if self.mirror.stated and self.mirror.behind_since is None:
+            if self.mirror.is_complete and self.mirror.behind_since is None:
                 break
-        assert self.mirror.stated, "not all is said"
+        assert self.mirror.is_complete, "not all is said"
         assert self.mirror.behind_since is None, "something is still to be done"
         left_out = {k for k, _ in self.mirror.faults(len(NAMES))}
         wanted = {
@@ -237,15 +237,15 @@ def test_what_finds_no_room_is_named_and_all_else_is_there(story):
 class DeletedReturns(Mirror):
     """What ended while the edge was away stays at the parent."""
 
-    def opened(self, place, now):
-        super().opened(place, now)
+    def begin_session(self, place, now):
+        super().begin_session(place, now)
         self._sweep_before = 0
 
 
 class NothingGoes(Mirror):
     """What the space says to be gone is left."""
 
-    def gone(self, key, now):
+    def remove(self, key, now):
         self._seen.pop(key, None)
         self._clean(key)
         self._look(key)
@@ -261,8 +261,8 @@ class TrustsAnyPlace(Mirror):
 class SweepsEarly(Mirror):
     """What a former run said goes before this one has said it; what is under way goes, too."""
 
-    def opened(self, place, now):
-        super().opened(place, now)
+    def begin_session(self, place, now):
+        super().begin_session(place, now)
         if self._sweep_before:
             self._sweep_before += 3
 
@@ -271,7 +271,7 @@ class ForgetsFailures(Mirror):
     """What was lost on its way counts as done."""
 
     def failed(self, action, now):
-        if not isinstance(action, Sweep):
+        if not isinstance(action, EraseCopiesBefore):
             self._busy.discard(action.key)
             self._clean(action.key)
         else:
@@ -286,7 +286,7 @@ class KeepsWhatIsNotMeant(Mirror):
 
     def listed(self, group, resource, versions, now):
         for at, version in versions.items():
-            self.saw(at, version, now)
+            self.put(at, version, now)
 
 
 MUTANTS = (

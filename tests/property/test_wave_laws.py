@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.syncer.waves import Standing, Waves
+from relay.syncer.waves import UnfinishedObject, Waves
 from schemas.objects import ObjectKey
 from schemas.order import ARGO_WAVE, FIRST_WAVE, WAVE, WAVE_MAX, order_of, place_of, wave_fault
 from schemas.order import wave_of as read_wave
@@ -55,7 +55,8 @@ def test_what_is_no_wave_is_a_fault_that_names_field_and_remedy():
 
 
 standings = st.one_of(
-    st.none(), st.builds(Standing, placements, st.integers(-2, 2).map(in_wave), st.booleans())
+    st.none(),
+    st.builds(UnfinishedObject, placements, st.integers(-2, 2).map(in_wave), st.booleans()),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from relay.core.events import ObjectObserved
-from relay.syncer.plan import Apply, DesiredObject, Prune, plan
+from relay.syncer.plan import ApplyObject, DesiredObject, PruneObject, plan
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from tests.simulation.collectors import status_of
@@ -93,11 +93,11 @@ class EdgeSpace:
             return ports.may_prune(self._host, key, honest=node.may_prune(key))
 
         actions = plan(wanted, applied, may_prune=may_prune, drifted=drifted)
-        planned = {a.wanted.key if isinstance(a, Apply) else a.done.key for a in actions}
+        planned = {a.wanted.key if isinstance(a, ApplyObject) else a.done.key for a in actions}
         for key in [k for k, said in self._said.items() if said.error and k not in planned]:
             self._say(key)
         for action in actions:
-            key = action.wanted.key if isinstance(action, Apply) else action.done.key
+            key = action.wanted.key if isinstance(action, ApplyObject) else action.done.key
             if self._waiting.get(key, 0.0) > self._world.now:
                 continue
             self._waiting.pop(key, None)
@@ -105,8 +105,8 @@ class EdgeSpace:
             self.wake()
             return
 
-    def _carry_out(self, action: Apply | Prune) -> None:
-        if isinstance(action, Apply):
+    def _carry_out(self, action: ApplyObject | PruneObject) -> None:
+        if isinstance(action, ApplyObject):
             self._apply(action.wanted)
         else:
             self._prune(action.done)

@@ -10,4 +10,4 @@ def test_the_last_word_on_an_object_is_said_also_if_it_was_gone_while_it_was_wan
     observed = Observations()
     assert observed.news(KEY, "", "", "") is not None
     assert observed.news(KEY, "", "", "") is None
-    assert not observed.farewell(KEY, "").present
+    assert not observed.forget_object(KEY, "").present

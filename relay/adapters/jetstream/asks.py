@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.turns import Turns
+from relay.adapters.jetstream.periodic_yield import PeriodicYield
 from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
@@ -34,7 +34,7 @@ class AskLines:
         self._heard: asyncio.Queue[AskArrived | AnswerArrived | None] = asyncio.Queue(WAITING_MAX)
         # How many answers of each child are among them.
         self._of_child: Counter[str] = Counter()
-        self._turns = Turns()
+        self._yield = PeriodicYield()
 
     async def start(self) -> None:
         answers = subjects.child_answers(self._path)
@@ -79,7 +79,7 @@ class AskLines:
         self._put(AskArrived(message.subject.rpartition(".")[2], message.data))
 
     async def _answer_came(self, message: Msg) -> None:
-        await self._turns.next()
+        await self._yield.next()
         try:
             child = subjects.parse(message.subject).path.name
         except BadIdentity:

@@ -12,9 +12,9 @@ import logging
 from dataclasses import dataclass
 
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.periodic_yield import PeriodicYield
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import reported
-from relay.adapters.jetstream.turns import Turns
 from relay.inbox import FromChild, Inbox
 from relay.ports import Clock
 from schemas import subjects
@@ -40,7 +40,7 @@ class ChildReports:
         self._path = path
         self._inbox = inbox
         self._apart: dict[str, _Apart] = {}
-        self._turns = Turns()
+        self._yield = PeriodicYield()
 
     async def run(self) -> None:
         """Read without end."""
@@ -52,7 +52,7 @@ class ChildReports:
             await StreamReader(self._connection, self._clock, "STAT").follow(take)
 
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
-        await self._turns.next()
+        await self._yield.next()
         for event in reported(stored):
             await self._take_event(event, stored, group)
 
@@ -75,7 +75,7 @@ class ChildReports:
         filters = [subjects.stat(path, "*"), subjects.node_self(path)]
 
         async def take(stored: Stored) -> None:
-            await self._turns.next()
+            await self._yield.next()
             if self._apart.get(child) is not apart:
                 return
             for event in reported(stored):

@@ -7,7 +7,7 @@ import asyncio
 TURN_MESSAGES = 32
 
 
-class Turns:
+class PeriodicYield:
     """To be awaited for each message."""
 
     def __init__(self) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 
 from relay.core.destination.claims import DesiredObject
 from relay.ports import Clock
-from relay.syncer.observed import Sight
+from relay.syncer.observed import ObservedState
 from relay.syncer.plan import is_applied
 from relay.syncer.stalled import STALLED_SECONDS
-from relay.syncer.waves import Standing, Waves
+from relay.syncer.waves import UnfinishedObject, Waves
 from schemas.objects import ObjectKey
 from schemas.order import FIRST_WAVE, wave_of
 from schemas.reports import Done
 
 
-class Turns:
+class WaveBarrier:
     """The objects that wait, since when and for which."""
 
     def __init__(self, clock: Clock, tell: Callable[[ObjectKey], Awaitable[None]]) -> None:
@@ -29,8 +29,12 @@ class Turns:
     def __bool__(self) -> bool:
         return bool(self._since)
 
-    def stand(
-        self, key: ObjectKey, wanted: DesiredObject | None, done: Done | None, sight: Sight | None
+    def put(
+        self,
+        key: ObjectKey,
+        wanted: DesiredObject | None,
+        done: Done | None,
+        sight: ObservedState | None,
     ) -> list[ObjectKey]:
         """Take in how an object stands; names the others whose turn may have come or gone.
 
@@ -38,10 +42,10 @@ class Turns:
         """
         if wanted is not None:
             well = sight is not None and sight.health == "healthy" and is_applied(wanted, done)
-            standing = None if well else Standing(wanted.placements, wanted.order)
+            standing = None if well else UnfinishedObject(wanted.placements, wanted.order)
             return self._waves.put(key, wanted.placements, wanted.order, standing)
         if done is not None:
-            left = Standing(done.placements, done.order, left=True)
+            left = UnfinishedObject(done.placements, done.order, left=True)
             return self._waves.put(key, done.placements, done.order, left)
         return self._waves.put(key, (), 0, None)
 

@@ -11,7 +11,7 @@ from schemas.objects import ObjectKey
 KindName = tuple[str, str]
 
 
-class Followed:
+class WatchedKinds:
     """The kinds that objects of ours are of: which are served, listed, or out of reach."""
 
     def __init__(self) -> None:
