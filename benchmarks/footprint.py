@@ -19,7 +19,7 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.nodes import add_node
-from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
@@ -68,7 +68,7 @@ async def run_edge(file: Path) -> None:
     said = json.loads(file.read_text())
     async with Guard() as guard, asyncio.TaskGroup() as group:
         roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
-        world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
+        world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink((said["url"],), said["seed"])
         folder = Path(said["folder"])
         edge = NodeRuntime(world, EDGE, folder, parent=link, attached=Settings())

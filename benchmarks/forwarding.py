@@ -30,7 +30,7 @@ from controllers.core.ledger.drafts import Draft, values_of
 from controllers.issuing import Issuer, open_issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node
-from leafcast.local.node_runtime import SEEDS_FILE, NodeRuntime, World
+from leafcast.local.node_runtime import SEEDS_FILE, NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.server.guard import Guard
@@ -111,7 +111,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     keys = load_or_make_keys(folder / "keys", dice)
     roots = keys.roots
     async with Guard() as guard, asyncio.TaskGroup() as group:
-        world = World(guard, clock, dice, keys.tree, roots)
+        world = NodeEnvironment(guard, clock, dice, keys.tree, roots)
         centre = NodeRuntime(world, CENTRE, folder / "centre")
         tasks = [group.create_task(centre.run())]
         driver = await centre.running()
@@ -142,7 +142,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             task.cancel()
 
 
-async def _settle(world: World, folder: Path, link: ParentLink) -> None:
+async def _settle(world: NodeEnvironment, folder: Path, link: ParentLink) -> None:
     """Let the relay run once, until it has its child and knows where it hangs."""
     relay = NodeRuntime(world, RELAY, folder, parent=link)
     async with asyncio.TaskGroup() as group:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.counts import is_synced
 from benchmarks.raw_chain import RawNode
-from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
@@ -98,7 +98,7 @@ async def run(said: dict[str, str]) -> None:
     children = said["children"].split()
     async with Guard() as guard, AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
-        world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
+        world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink((said["leaf_url"],), said["seed"])
         attached = None if children else _attached(said["kubeconfig"])
         runtime = NodeRuntime(world, path, folder, parent=link, attached=attached)

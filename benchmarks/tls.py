@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from benchmarks.report import Report, cpu_seconds
-from relay.adapters.server.reach import Reach
+from relay.adapters.server.leaf_address import LeafAddress
 from tests.awaiting import eventually
 from tests.nats.conftest import Grove, Node, in_force
 from tests.nats.test_tls import Certified
@@ -67,9 +67,9 @@ class Way:
         return sum(cpu_seconds(node.server.pid) for node in (self.parent, self.child))
 
 
-async def way(grove: Grove, name: str, reach: Reach | None, certified: Certified) -> Way:
+async def way(grove: Grove, name: str, reach: LeafAddress | None, certified: Certified) -> Way:
     """A link that is open, its child listening."""
-    parent = await grove.plant(reach=reach)
+    parent = await grove.plant(leaf_address=reach)
     child = await grove.plant("/ea", parent, certified.link if reach is not None else None)
     made = Way(name, parent, child, await grove.connect(parent, parent.seeds.relay))
     below = await grove.connect(child, child.seeds.uplink)
@@ -97,7 +97,7 @@ async def measure() -> Report:
         async with clear, secured:
             ways = [
                 await way(clear, "in clear", None, certified),
-                await way(secured, "TLS", certified.reach, certified),
+                await way(secured, "TLS", certified.leaf_address, certified),
             ]
             used = {one.name: one.cpu() for one in ways}
             for number in range(ROUNDS):

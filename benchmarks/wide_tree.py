@@ -15,7 +15,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, enrol_nodes
-from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server import nats_config
 from relay.adapters.server.guard import Guard
@@ -63,7 +63,7 @@ class WideTree:
         self.inventory = MemorySpace(self.clock, self.dice)
         self.workloads: Space
         self.controllers: Controllers
-        self.world: World
+        self.world: NodeEnvironment
         self._stack = AsyncExitStack()
         self._patched = ExitStack()
 
@@ -106,7 +106,7 @@ class WideTree:
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
         self._patched.enter_context(_clients_let_in())
         roots = self.keys.roots
-        world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
+        world = self.world = NodeEnvironment(guard, self.clock, self.dice, self.keys.tree, roots)
         tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
@@ -216,7 +216,7 @@ class WideTree:
         self._patched.close()
 
     async def _start_region(
-        self, world: World, region: NodePath, group: asyncio.TaskGroup
+        self, world: NodeEnvironment, region: NodePath, group: asyncio.TaskGroup
     ) -> asyncio.Task[None]:
         issuer = self.controllers.issuer
         made = await add_node(issuer, region, self.dice.entropy(32), new_user_nkey)

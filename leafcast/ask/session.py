@@ -19,7 +19,7 @@ from leafcast.data_dir import DataDir, check_owner
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import CannotConnect, Unanswered, ask, brief_connection
-from relay.adapters.server.room import is_full
+from relay.adapters.server.store_space import is_full
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.ports import Clock, Space, SpaceError
 from schemas.groups import GROUP

@@ -11,7 +11,7 @@ from leafcast.local.attached_cluster import attachment
 from leafcast.local.credentials.files import CredentialsUnusable, keep_seed, load_credentials
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from leafcast.local.run_config import RunConfig
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
@@ -26,7 +26,7 @@ async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None
     if credentials is None or config.parent is None:
         raise CredentialsUnusable(folder / "credentials.json")
     async with Guard() as guard:
-        world = World(guard, clock, SystemDice(), config.tree_id, config.root_keys())
+        world = NodeEnvironment(guard, clock, SystemDice(), config.tree_id, config.root_keys())
         runtime = NodeRuntime(
             world,
             path,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from relay.adapters.server.leaf_address import is_loopback
 from relay.adapters.server.nats_config import TLS_SCHEMES
-from relay.adapters.server.reach import is_loopback
 from schemas.identity import NodePath
 from schemas.tokens import TEXT_MAX, Token, read_token
 

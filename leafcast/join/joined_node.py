@@ -14,7 +14,7 @@ from leafcast.local.credentials.own_certificate import OwnCertificate, renew_in_
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.listening import Listening
-from leafcast.local.node_runtime import NodeRuntime, Reached, World
+from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
@@ -80,7 +80,7 @@ class JoinedNode:
         bundle = self.bundle
         try:
             async with Guard() as guard:
-                world = World(
+                world = NodeEnvironment(
                     guard, self._clock, self._dice, bundle.tree, bundle.roots, self._store_key
                 )
                 runtime = NodeRuntime(
@@ -95,7 +95,7 @@ class JoinedNode:
                     keep_seed=self._keep_seed,
                     keep_authorities=self._keep_authorities,
                     note=self._tell,
-                    **self._reached(),
+                    **self._leaf_options(),
                 )
                 async with asyncio.TaskGroup() as group:
                     group.create_task(runtime.run(), name=str(bundle.path))
@@ -117,17 +117,17 @@ class JoinedNode:
         atomic_write(file, bundle.authorities)
         return ParentLink(bundle.parents, bundle.seed, authorities=file, proxy=self._proxy)
 
-    def _reached(self) -> Reached:
+    def _leaf_options(self) -> LeafOptions:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
         said, folder = self._listens, self._place.node_folder
         if said is None:
             return {}
         if said.behind_proxy or said.own_files is not None:
-            reach = said.reach(0, NodePath(), said.own_files)
-            return {"reach": reach, "authorities": said.authorities_text()}
+            leaf_address = said.leaf_address(0, NodePath(), said.own_files)
+            return {"leaf_address": leaf_address, "authorities": said.authorities_text()}
         certificate = NodeCertificate(folder, said.hosts)
         return {
-            "reach": said.reach(0, NodePath(), certificate.files),
+            "leaf_address": said.leaf_address(0, NodePath(), certificate.files),
             "certificate": certificate,
         }
 

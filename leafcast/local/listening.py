@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
+from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress, TlsFiles
 from relay.adapters.tls.names import host_form, is_host
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
@@ -72,14 +72,14 @@ class Listening:
         """Who signed what children are shown, as the user says; "" for the system's authorities."""
         return Path(self.authorities).read_text(encoding="utf-8") if self.authorities else ""
 
-    def reach(self, at: int, path: NodePath, tls: TlsFiles | None) -> Reach:
+    def leaf_address(self, at: int, path: NodePath, tls: TlsFiles | None) -> LeafAddress:
         """How the relay at this place of those on this machine is reached; the centre is at 0.
 
         Raises ListenRefused if there is no such port.
         """
         if self.behind_proxy:
             urls = ["/".join([url.rstrip("/"), *path.names]) for url in self.urls]
-            return Reach(tuple(urls), WEBSOCKET_PORT + at)
+            return LeafAddress(tuple(urls), WEBSOCKET_PORT + at)
         ports = [(urlsplit(url).port or LEAF_PORT) + at for url in self.urls]
         if max(ports) > PORT_MAX:
             reason = f"the relays here have the ports that follow, up to {max(ports)}"
@@ -88,7 +88,7 @@ class Listening:
             f"tls://{_host(urlsplit(url).hostname or '')}:{port}"
             for url, port in zip(self.urls, ports, strict=True)
         ]
-        return Reach(tuple(urls), ports[0], tls)
+        return LeafAddress(tuple(urls), ports[0], tls)
 
 
 def listening(texts: Sequence[str], certificate: str, key: str, authorities: str) -> Listening:

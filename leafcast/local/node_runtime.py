@@ -28,6 +28,7 @@ from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.entrance import Decide, Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
+from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import (
@@ -37,7 +38,6 @@ from relay.adapters.server.nkey_pairs import (
     seed_entropy,
 )
 from relay.adapters.server.process import ServerFailed
-from relay.adapters.server.reach import Reach
 from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
@@ -71,16 +71,16 @@ NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
 log = logging.getLogger("leafcast")
 
 
-class Reached(TypedDict, total=False):
+class LeafOptions(TypedDict, total=False):
     """What a node is told of how children elsewhere get to it."""
 
-    reach: Reach
+    leaf_address: LeafAddress
     authorities: str
     certificate: NodeCertificate
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class NodeEnvironment:
     """What all nodes of one program share."""
 
     guard: Guard
@@ -92,58 +92,53 @@ class World:
 
 
 class NodeRuntime:
-    """Runs one node; `attached` gives it a workload execution cluster, of Settings a simulated one.
-
-    `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
-    folder from another one with the same credentials, `former` are paths at which it hung before.
-    `before` must have succeeded before the first run. `external` says where the node's server is
-    if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
-    whom they are to believe. A `certificate` is the tree's to sign. `decide` answers, at the
-    centre, those who ask to be let in.
-    `keep_seed` writes down another key, by which the parent is to know it from the next start on,
-    `keep_authorities` whom to believe there.
-    """
+    """Runs one node: its server, its relay, and at an edge its cluster and its syncer."""
 
     def __init__(  # noqa: PLR0913 - what most nodes do without is named
         self,
-        world: World,
+        world: NodeEnvironment,
         path: NodePath,
         folder: Path,
         *,
         parent: ParentLink | None = None,
+        # Gives it a workload execution cluster; Settings are those of a simulated one.
         attached: Settings | SpaceSetting | None = None,
+        # Work on the relay that starts and ends with each of its runs.
         beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
+        # Tells this folder from another one with the same credentials.
         home: str = "",
+        # The paths at which it hung before.
         former: tuple[NodePath, ...] = (),
+        # Must have succeeded before the first run.
         before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
+        # Where the node's server is, if someone else runs it.
         external: ServerPlace | None = None,
-        reach: Reach | None = None,
+        # How children elsewhere get to it, and (PEM text) whom they are to believe.
+        leaf_address: LeafAddress | None = None,
         authorities: str = "",
         certificate: NodeCertificate | None = None,
+        # Answers, at the centre, those who ask to be let in.
         decide: Decide | None = None,
+        # Writes down another key, by which the parent is to know it from the next start on.
         keep_seed: Callable[[str], None] | None = None,
+        # Writes down whom to believe at the parent.
         keep_authorities: Callable[[str], None] = lambda _: None,
         changed: Callable[[], None] = lambda: None,
+        # Hears what people may want to know of.
         note: Callable[[Noted], None] = lambda _: None,
     ) -> None:
         self.path = path
-        self._reach = reach
+        self._leaf_address = leaf_address
         self._to_listen = asyncio.Event()
         self._certificate = certificate or (NodeCertificate.kept(folder) if external else None)
         if certificate is not None and certificate.there:
             authorities = certificate.authorities.read_text(encoding="utf-8")
         self.authorities = authorities or (external.authorities_text() if external else "")
-        self._decide = decide
-        self.attached = attached is not None
-        self._world = world
-        self._folder = folder
-        self._parent = parent
-        self._target = attached
-        self._beside = beside
-        self._home = home
-        self._former = former
-        self._before = before
-        self._external = external
+        self._decide, self.attached = decide, attached is not None
+        self._world, self._folder, self._parent = world, folder, parent
+        self._target, self._external = attached, external
+        self._beside, self._before = beside, before
+        self._home, self._former = home, former
         self.asker: Asker | None = None
         self._answered_asks: dict[str, int] = {}
         self._known = KnownChildren(folder)
@@ -157,8 +152,7 @@ class NodeRuntime:
         self._driver: Driver | None = None
         self._attached: AttachedCluster | None = None
         self._bus: JetStreamBus | None = None
-        self._running, self._stirred = asyncio.Event(), asyncio.Event()
-        self._removals = 0
+        self._running, self._stirred, self._removals = asyncio.Event(), asyncio.Event(), 0
         self._changed, self._note = changed, note
 
     @property
@@ -212,7 +206,7 @@ class NodeRuntime:
                 if own is not None:
                     atomic_write(own.authorities, authorities)
                 self.authorities = authorities
-            if first and self._reach is not None:
+            if first and self._leaf_address is not None:
                 self._to_listen.set()
             elif news:
                 await self.server.reload()
@@ -233,7 +227,7 @@ class NodeRuntime:
     @property
     def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in, or will once there is a certificate."""
-        return self._reach.urls if self._reach is not None else self.server.leaf_urls
+        return self._leaf_address.urls if self._leaf_address is not None else self.server.leaf_urls
 
     @property
     def objects_applied(self) -> int:
@@ -352,8 +346,8 @@ class NodeRuntime:
         """Start the server anew once there is a first certificate, and that was answered."""
         await self._to_listen.wait()
         await self._world.clock.sleep(LISTEN_AFTER_SECONDS)
-        if self._reach is not None and isinstance(self.server, EmbeddedServer):
-            await self.server.listen(self._reach)
+        if self._leaf_address is not None and isinstance(self.server, EmbeddedServer):
+            await self.server.listen(self._leaf_address)
 
     def _new_server(self) -> EmbeddedServer | ExternalServer:
         children = self._known.nkeys
@@ -374,7 +368,9 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._named_link(),
             children=children,
-            reach=self._reach if self._certificate is None or self._certificate.there else None,
+            leaf_address=self._leaf_address
+            if self._certificate is None or self._certificate.there
+            else None,
             entrance=self._entrance_nkey(),
             store_key=self._world.store_key,
         )
@@ -521,8 +517,12 @@ class NodeRuntime:
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""
         said = host_status(self._world.clock, self._folder, self._server)
-        if self._certificate is None and self._reach is not None and self._reach.tls is not None:
-            said |= validity(self._reach.tls)
+        if (
+            self._certificate is None
+            and self._leaf_address is not None
+            and self._leaf_address.tls is not None
+        ):
+            said |= validity(self._leaf_address.tls)
         return {**said, "storeRemovals": self._removals}
 
     async def _watch(self, driver: Driver) -> None:

@@ -33,8 +33,8 @@ from leafcast.space_settings import (
 )
 from leafcast.spaces import access_fault
 from relay.adapters.server.external_server import ServerPlace
+from relay.adapters.server.leaf_address import TlsFiles, is_loopback
 from relay.adapters.server.nats_config import TLS_SCHEMES, ParentLink
-from relay.adapters.server.reach import TlsFiles, is_loopback
 from relay.adapters.server.store_key import is_variable
 from schemas.faults import Fault, Faulty
 from schemas.identity import NodePath, TreeId

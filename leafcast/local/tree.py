@@ -31,7 +31,7 @@ from leafcast.local.credentials.files import keep_credentials, keep_seed, load_c
 from leafcast.local.credentials.store_key import kept_store_key
 from leafcast.local.inventory import edge_objects
 from leafcast.local.listening import kept_listening
-from leafcast.local.node_runtime import NodeRuntime, Reached, World
+from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
 from leafcast.local.views import TreeShape, TreeView
@@ -68,12 +68,7 @@ async def _no_one_decides(_request: bytes) -> bytes:
 
 
 class LocalTree:
-    """A tree laid out as `shape`, its state below `folder`.
-
-    The folder outlives it, unless it is `temporary`: then it goes however the program ends.
-    `external` says where the centre's server is if someone else runs it; `clusters` are those of
-    edges whose clusters are not simulated; `decide` answers those who ask to be let in.
-    """
+    """A tree laid out as `shape`, its state below `folder`, which outlives it."""
 
     def __init__(  # noqa: PLR0913 - what most trees do without is named
         self,
@@ -81,10 +76,15 @@ class LocalTree:
         folder: Path,
         progress: Callable[[str], None] = lambda _: None,
         *,
+        # The folder goes with it, however the program ends.
         temporary: bool = False,
+        # Where the centre's server is, if someone else runs it.
         external: ServerPlace | None = None,
+        # The clusters of edges that are not simulated.
         clusters: Mapping[NodePath, SpaceSetting] | None = None,
+        # Hears what people may want to know of a node.
         note: Callable[[NodePath, Noted], None] = lambda _, __: None,
+        # Answers those who ask to be let in.
         decide: Decide = _no_one_decides,
     ) -> None:
         self.shape = shape
@@ -100,7 +100,7 @@ class LocalTree:
         self.workloads: Space | None = None
         self.inventory: Space | None = None
         self.controllers: Controllers | None = None
-        self.world: World | None = None
+        self.world: NodeEnvironment | None = None
         self.centre_up = asyncio.Event()
         # Whether the centre began without a ledger: nodes that it does not know were not removed.
         self._ledger_lost = self._restored = False
@@ -117,7 +117,7 @@ class LocalTree:
                 guard.remove_at_end(self._place.folder)
             keys = load_or_make_keys(self._place.keys, self._dice)
             store_key = None if self._external else kept_store_key(self._place.folder)
-            world = self.world = World(
+            world = self.world = NodeEnvironment(
                 guard, self._clock, self._dice, keys.tree, keys.roots, store_key
             )
             self._listening = self._listens(keys.tree)
@@ -191,7 +191,7 @@ class LocalTree:
     def _servers(self) -> dict[NodePath, EmbeddedServer | ExternalServer]:
         return {path: node.server for path, node in self.nodes.items() if node.serves}
 
-    async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
+    async def _start_centre(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
         runtime = NodeRuntime(
             world,
@@ -203,7 +203,7 @@ class LocalTree:
             decide=self._decide,
             changed=self._touch,
             note=partial(self._note, NodePath()),
-            **self._reached(NodePath()),
+            **self._leaf_options(NodePath()),
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
@@ -283,14 +283,16 @@ class LocalTree:
         known |= {NodePath().child(name): nkey for name, nkey in centre.enrolled.items()}
         await enrol_lost_nodes(issuer, known)
 
-    async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
+    async def _start_tiers(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
         for tier in self.shape.tiers():
             async with asyncio.TaskGroup() as starting:
                 for path in tier:
                     starting.create_task(self._start_node(world, path, group))
             self._progress(f"tier {len(tier[0].names)}: {many(len(tier), 'node')}")
 
-    async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
+    async def _start_node(
+        self, world: NodeEnvironment, path: NodePath, group: asyncio.TaskGroup
+    ) -> None:
         parent = self.nodes.get(path.parent)
         edge = path in self.shape.edges()
         folder = self._place.node(path)
@@ -312,18 +314,22 @@ class LocalTree:
             keep_seed=partial(keep_seed, folder, path),
             changed=self._touch,
             note=partial(self._note, path),
-            **self._reached(path),
+            **self._leaf_options(path),
         )
         node = self._add(runtime)
         self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 
-    def _reached(self, path: NodePath) -> Reached:
+    def _leaf_options(self, path: NodePath) -> LeafOptions:
         """How children elsewhere get to a node that runs here."""
         if self._listening is None:
             return {}
-        reach = self._listening.reach(path)
-        return {"reach": reach, "authorities": self._listening.authorities()} if reach else {}
+        leaf_address = self._listening.leaf_address(path)
+        return (
+            {"leaf_address": leaf_address, "authorities": self._listening.authorities()}
+            if leaf_address
+            else {}
+        )
 
     async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what writes to the centre; again, if its run or its server ends meanwhile."""

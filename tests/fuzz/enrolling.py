@@ -20,9 +20,9 @@ from leafcast.local.credentials.own_certificate import validity
 from leafcast.local.credentials.own_key import OwnKey
 from leafcast.local.listening import Listening, keep_listening
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey, seed_entropy
-from relay.adapters.server.reach import TlsFiles
 from relay.adapters.tls.authority import Authority
 from schemas import codec
 from schemas.codec import from_json

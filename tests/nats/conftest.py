@@ -15,10 +15,10 @@ from nats.errors import TimeoutError as NatsTimeout
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.guard import Guard
+from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.server.reach import Reach
 from schemas.identity import NodePath
 from schemas.subjects import stream_subjects
 from tests.awaiting import eventually
@@ -74,7 +74,7 @@ class Grove:
         path="/",
         parent: Node | None = None,
         link: ParentLink | None = None,
-        reach: Reach | None = None,
+        leaf_address: LeafAddress | None = None,
     ) -> Node:
         """Start a node; below a parent, after opening its account there.
 
@@ -86,7 +86,7 @@ class Grove:
             await parent.server.add_child(node_path.name, link_nkey)
             way = link or ParentLink((parent.server.leaf_url,), link_seed)
             link = replace(way, seed=link_seed)
-        server = self.server(path, seeds, parent=link, reach=reach)
+        server = self.server(path, seeds, parent=link, leaf_address=leaf_address)
         await self._stack.enter_async_context(server)
         return Node(server, seeds, link_seed, node_path)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.link_trouble import cause_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.ports import free_port
-from relay.adapters.server.reach import Reach
 from relay.adapters.server.upgrade_probe import cause_at, refusal_of
 from relay.adapters.tls.authority import new_key, signing_request
 from tests.awaiting import eventually
@@ -130,12 +130,12 @@ async def test_a_link_goes_through_a_proxy_that_ends_tls(grove: Grove, tmp_path,
     places = places_of(certified, file, port, centre_port, region_port)
     authorities = certified / "authorities.pem"
     async with grove, proxied(certified, file, port, places):
-        centre = await grove.plant(reach=Reach((url,), centre_port))
+        centre = await grove.plant(leaf_address=LeafAddress((url,), centre_port))
         below = await grove.connect(centre, centre.seeds.relay)
         await make_streams(below, centre.path, "emea")
-        reach = Reach((f"{url}/emea",), region_port)
+        leaf_address = LeafAddress((f"{url}/emea",), region_port)
         way = ParentLink((url,), "", authorities=authorities)
-        region = await grove.plant("/emea", centre, way, reach)
+        region = await grove.plant("/emea", centre, way, leaf_address)
         up = await grove.connect(region, region.seeds.uplink)
         await until_answered(up, "lc.emea._node.self")
         inner = await grove.connect(region, region.seeds.relay)
@@ -174,7 +174,7 @@ async def test_a_link_goes_out_through_a_connect_proxy(grove: Grove, tmp_path, c
         proxied(certified, "nginx.conf", port, places),
         proxied(squid, "squid.conf", way_out, allowed),
     ):
-        centre = await grove.plant(reach=Reach((url,), centre_port))
+        centre = await grove.plant(leaf_address=LeafAddress((url,), centre_port))
         below = await grove.connect(centre, centre.seeds.relay)
         await make_streams(below, centre.path, "ea", "eb")
         link = ParentLink(

@@ -18,12 +18,12 @@ import pytest
 
 from relay.adapters.server.admin import system_connection
 from relay.adapters.server.guard import Guard, GuardLost
+from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import BadServerSettings
 from relay.adapters.server.nkey_pairs import BadNkey
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import PortTaken
 from relay.adapters.server.process import ServerFailed
-from relay.adapters.server.reach import Reach
 from schemas.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
@@ -154,7 +154,9 @@ async def test_a_port_to_listen_at_that_another_program_has_is_named_at_the_firs
         port = other.getsockname()[1]
         async with grove:
             with pytest.raises(PortTaken, match=rf"port {port} .* say another --listen"):
-                async with grove.server(reach=Reach(("wss://centre.example/leaf",), port)):
+                async with grove.server(
+                    leaf_address=LeafAddress(("wss://centre.example/leaf",), port)
+                ):
                     pass
 
 

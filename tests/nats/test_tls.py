@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from relay.adapters.server.leaf_address import LeafAddress, TlsFiles
 from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.ports import free_port
-from relay.adapters.server.reach import Reach, TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from tests.awaiting import eventually
 from tests.nats.conftest import Grove, Node, make_streams, until_answered
@@ -34,7 +34,7 @@ class Certified:
         self.authorities.write_text(TREE.certificate)
         self.renew(authority)
         port = free_port(folder, 0)
-        self.reach = Reach((f"tls://127.0.0.1:{port}",), port, self.files)
+        self.leaf_address = LeafAddress((f"tls://127.0.0.1:{port}",), port, self.files)
 
     def renew(self, authority: Authority = TREE, until_ms: int | None = None) -> None:
         """Another key, another certificate."""
@@ -45,7 +45,7 @@ class Certified:
 
     @property
     def link(self) -> ParentLink:
-        return ParentLink(self.reach.urls, "", authorities=self.authorities)
+        return ParentLink(self.leaf_address.urls, "", authorities=self.authorities)
 
 
 async def until_said(node: Node, said: str) -> None:
@@ -69,16 +69,16 @@ def shown_certificate(port: int) -> bytes:
 async def test_a_certificate_is_renewed_under_an_open_link(grove: Grove, tmp_path):
     mine = Certified(tmp_path / "tls")
     async with grove:
-        centre = await grove.plant(reach=mine.reach)
+        centre = await grove.plant(leaf_address=mine.leaf_address)
         child = await grove.plant("/ea", centre, mine.link)
         below = await grove.connect(centre, centre.seeds.relay)
         up = await grove.connect(child, child.seeds.uplink)
         await make_streams(below, centre.path, "ea")
         await until_answered(up, "lc.ea._stat.a")
-        before = shown_certificate(mine.reach.port)
+        before = shown_certificate(mine.leaf_address.port)
         mine.renew()
         await centre.server.reload()
-        assert shown_certificate(mine.reach.port) != before
+        assert shown_certificate(mine.leaf_address.port) != before
         await up.request("lc.ea._stat.a", b"after", timeout=10)
         assert "connection closed" not in "\n".join(child.server.log).lower()
 
@@ -99,7 +99,7 @@ async def test_a_child_takes_no_parent_that_cannot_show_who_it_is(grove, tmp_pat
     if wrong == "time":
         mine.renew(until_ms=NOW_MS - 31 * 86_400_000)
     async with grove:
-        centre = await grove.plant(reach=mine.reach)
+        centre = await grove.plant(leaf_address=mine.leaf_address)
         child = await grove.plant("/ea", centre, mine.link)
         await until_said(child, said)
 
@@ -107,7 +107,7 @@ async def test_a_child_takes_no_parent_that_cannot_show_who_it_is(grove, tmp_pat
 async def test_a_link_goes_over_to_another_authority_and_leaves_the_old_one(grove, tmp_path):
     mine, other = Certified(tmp_path / "tls"), Authority.make("leafcast tree", NOW_MS)
     async with grove:
-        centre = await grove.plant(reach=mine.reach)
+        centre = await grove.plant(leaf_address=mine.leaf_address)
         child = await grove.plant("/ea", centre, mine.link)
         below = await grove.connect(centre, centre.seeds.relay)
         up = await grove.connect(child, child.seeds.uplink)
@@ -124,14 +124,14 @@ async def test_a_link_goes_over_to_another_authority_and_leaves_the_old_one(grov
         await up.request("lc.ea._stat.a", b"after", timeout=10)
         assert lost() == 0
         # The next link begins with what it believes now.
-        await centre.server.listen(mine.reach)
+        await centre.server.listen(mine.leaf_address)
         assert centre.server.starts == 1, "the doctor would tell of a crash"
         await eventually(lambda: lost() == 1)
         await until_answered(up, "lc.ea._stat.a")
         mine.authorities.write_text(other.certificate)
         await child.server.reload()
         mine.renew(TREE)
-        await centre.server.listen(mine.reach)
+        await centre.server.listen(mine.leaf_address)
         await until_said(child, "signed by unknown authority")
 
 
@@ -139,8 +139,8 @@ async def test_all_addresses_of_a_parent_are_tried(grove, tmp_path):
     mine = Certified(tmp_path / "tls")
     dead = free_port(tmp_path, 1)
     async with grove:
-        centre = await grove.plant(reach=mine.reach)
-        urls = (f"tls://127.0.0.1:{dead}", *mine.reach.urls)
+        centre = await grove.plant(leaf_address=mine.leaf_address)
+        urls = (f"tls://127.0.0.1:{dead}", *mine.leaf_address.urls)
         child = await grove.plant("/ea", centre, replace(mine.link, urls=urls))
         await until_said(child, "Leafnode connection created")
 
@@ -160,8 +160,8 @@ async def test_who_comes_and_goes_at_a_relay_is_no_trouble_of_its_link_upward(gr
 async def test_who_does_not_begin_with_tls_is_told_nothing(grove, tmp_path):
     mine = Certified(tmp_path / "tls")
     async with grove:
-        await grove.plant(reach=mine.reach)
-        reader, writer = await asyncio.open_connection("127.0.0.1", mine.reach.port)
+        await grove.plant(leaf_address=mine.leaf_address)
+        reader, writer = await asyncio.open_connection("127.0.0.1", mine.leaf_address.port)
         writer.write(b"CONNECT {}\r\nPING\r\n")
         said = b"".join([await reader.read(1024) for _ in range(2)])
         assert b"INFO" not in said

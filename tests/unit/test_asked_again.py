@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.local import node_runtime
-from leafcast.local.node_runtime import World
+from leafcast.local.node_runtime import NodeEnvironment
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.asker import Asker
@@ -89,7 +89,7 @@ async def test_each_run_of_a_node_is_told_what_the_former_ones_answered(tmp_path
 
     monkeypatch.setattr(node_runtime, "Asker", asker)
     roots = Roots({SIGNER.key_id: SIGNER.public_key})
-    world = World(Guard(), SystemClock(), SystemDice(), SIGNER.tree, roots)
+    world = NodeEnvironment(Guard(), SystemClock(), SystemDice(), SIGNER.tree, roots)
     runtime = node_runtime.NodeRuntime(world, NodePath(), tmp_path)
     runtime._server = SimpleNamespace(url="nats://127.0.0.1:1")
     for _ in range(3):

@@ -70,12 +70,12 @@ def local(tmp_path, clock, said):
 async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(tmp_path):
     clock, server = MovedClock(), Server()
     here = local(tmp_path, clock, listening(["centre.example"], "", "", ""))
-    reach = here.reach(EMEA)
-    assert reach.urls == ("tls://centre.example:7423",)
-    first = reach.tls.certificate.read_text()
+    leaf_address = here.leaf_address(EMEA)
+    assert leaf_address.urls == ("tls://centre.example:7423",)
+    first = leaf_address.tls.certificate.read_text()
     check_pair(
         first,
-        reach.tls.key.read_text(),
+        leaf_address.tls.key.read_text(),
         here.authorities(),
         ["centre.example"],
         clock.wall_ms,
@@ -86,8 +86,8 @@ async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(
     clock.wall_ms += 2 * DAY_MS
     assert await here.renew_now({EMEA: server}) == [EMEA]
     assert server.reloads == 1
-    assert reach.tls.certificate.read_text() != first
-    assert not renewal_due(reach.tls.certificate.read_text(), clock.wall_ms)
+    assert leaf_address.tls.certificate.read_text() != first
+    assert not renewal_due(leaf_address.tls.certificate.read_text(), clock.wall_ms)
 
 
 @dataclass
@@ -118,7 +118,7 @@ async def test_what_the_user_renews_is_taken_up(tmp_path):
     clock, server = MovedClock(), Server()
     own = Own(tmp_path, clock)
     here = local(tmp_path, clock, own.said())
-    assert here.reach(CENTRE).tls.certificate == own.file
+    assert here.leaf_address(CENTRE).tls.certificate == own.file
     assert await here.renew_now({CENTRE: server}) == []
     own.put("centre.example")
     assert await here.renew_now({CENTRE: server}) == [CENTRE]
@@ -327,11 +327,11 @@ def test_where_it_listens_is_remembered(tmp_path):
 def test_each_relay_here_needs_a_port():
     said = listening(["centre.example:7422", "other.example:65535"], "", "", "")
     with pytest.raises(ListenRefused, match=r"other.*up to 65536; name a lower port"):
-        said.reach(1, EMEA, None)
+        said.leaf_address(1, EMEA, None)
 
 
 def test_behind_a_proxy_each_relay_has_a_path_and_a_port_of_its_own():
     said = listening(["wss://centre.example/leaf"], "", "", "")
-    assert said.reach(0, CENTRE, None).urls == ("wss://centre.example/leaf",)
-    region = said.reach(1, EMEA, None)
+    assert said.leaf_address(0, CENTRE, None).urls == ("wss://centre.example/leaf",)
+    region = said.leaf_address(1, EMEA, None)
     assert (region.urls, region.port) == (("wss://centre.example/leaf/emea",), 8423)

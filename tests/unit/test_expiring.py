@@ -20,7 +20,7 @@ from leafcast.local.credentials.authorities import (
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
 from leafcast.local.credentials.own_certificate import check_files, validity
 from leafcast.local.listening import Listening, keep_listening
-from relay.adapters.server.reach import TlsFiles
+from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request, valid_until
 from relay.adapters.tls.refusals import CertificateUnusable
 from schemas.identity import NodePath, TreeId, random_id

@@ -275,7 +275,7 @@ def _keep(
 def _check_ports(said: Listening, shape: TreeShape) -> None:
     """Refuse a port behind which there is none for each relay that follows."""
     try:
-        said.reach(shape.nodes - shape.destinations - 1, NodePath(), None)
+        said.leaf_address(shape.nodes - shape.destinations - 1, NodePath(), None)
     except ListenRefused as error:
         raise click.BadParameter(str(error), param_hint="--listen") from error
 

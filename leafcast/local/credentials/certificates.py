@@ -17,7 +17,7 @@ from leafcast.local.credentials.own_certificate import (
     renew_in_time,
 )
 from leafcast.local.listening import Listening
-from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
+from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress, TlsFiles
 from relay.adapters.tls.authority import fingerprint, renewal_ms
 from relay.adapters.tls.names import host_form
 from relay.atomic_file import atomic_write
@@ -146,11 +146,11 @@ class LocalListening:
         self._clock = clock
         self._own = OwnCertificate(said) if said.own_files is not None else None
 
-    def reach(self, path: NodePath) -> Reach | None:
+    def leaf_address(self, path: NodePath) -> LeafAddress | None:
         """How servers of its children dial in; None for a node that has none."""
         if path not in self._places:
             return None
-        return self._said.reach(self._places[path], path, self._files(path))
+        return self._said.leaf_address(self._places[path], path, self._files(path))
 
     def authorities(self) -> str:
         """Whom a child is to believe, as PEM text; "" for the authorities of its system."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relay.adapters.server.reach import TlsFiles
+from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.tls.names import host_form
 from relay.atomic_file import atomic_write
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from leafcast.local.listening import Listening
+from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.process import ServerFailed
-from relay.adapters.server.reach import TlsFiles
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.ports import BusBroken, Clock
 from schemas.identity import NodePath

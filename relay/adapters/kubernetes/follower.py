@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
-from relay.adapters.kubernetes.informer import Informer, Surroundings
+from relay.adapters.kubernetes.informer import Informer, InformerContext
 from relay.objects.stored_object import labels_of
 from relay.ports import (
     Change,
@@ -48,10 +48,10 @@ KINDS_ARE_MADE_BY = (
 class Follower:
     """One call of Space.follow."""
 
-    def __init__(self, around: Surroundings, interests: Interests, tell: Tell) -> None:
-        self._around = around
-        self._discovery = around.discovery
-        self._clock = around.clock
+    def __init__(self, context: InformerContext, interests: Interests, tell: Tell) -> None:
+        self._context = context
+        self._discovery = context.discovery
+        self._clock = context.clock
         self._interests = interests
         self._tell_one = tell
         # Informers tell of their own accord, and what they tell is taken one by one.
@@ -64,7 +64,7 @@ class Follower:
         self._marked = asyncio.Event()
         self._progress = 0
         self._signs = [
-            Informer(interest, around, self._note_sign, lambda: None)
+            Informer(interest, context, self._note_sign, lambda: None)
             for interest in KINDS_ARE_MADE_BY
         ]
 
@@ -109,7 +109,7 @@ class Follower:
                 for other in self._informers
                 if other != interest and _kind_of(other) == _kind_of(interest)
             ]
-            held = await self._around.get(event.key) if others else None
+            held = await self._context.get(event.key) if others else None
             if held and any(_takes(other, held) for other in others):
                 event = Change("modified", event.key, held)
         await self._tell(event)
@@ -141,7 +141,7 @@ class Follower:
             task.cancel()
         for interest in fresh - self._informers.keys():
             tell = partial(self._tell_of, interest)
-            informer = Informer(interest, self._around, tell, self._some.set)
+            informer = Informer(interest, self._context, tell, self._some.set)
             task = group.create_task(informer.run(), name=f"space:{interest.resource}")
             self._informers[interest] = (informer, task)
         self._some.set()
@@ -208,7 +208,7 @@ class Follower:
         if not self._quiet(behind, since):
             return False
         try:
-            await self._around.mark()
+            await self._context.mark()
         except SpaceError:
             return False
         return all(informer.watching for informer in behind) and heard == [

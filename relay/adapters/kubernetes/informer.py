@@ -43,7 +43,7 @@ _REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class InformerContext:
     """What all informers of one follower share.
 
     `same_space` raises AnotherSpace, `mark` is a revision of now, `get` reads one object, and
@@ -64,7 +64,7 @@ class Informer:
     """Tells of one interest until cancelled, and notes when it came further or is settled."""
 
     def __init__(
-        self, interest: Interest, around: Surroundings, tell: Tell, note: Callable[[], None]
+        self, interest: Interest, context: InformerContext, tell: Tell, note: Callable[[], None]
     ) -> None:
         self.interest = interest
         self.settled = False
@@ -76,7 +76,7 @@ class Informer:
         """How many came: each says that the server has told everything up to it."""
         self.heard_at = 0.0
         """When it last was told anything, or its watch began."""
-        self._around = around
+        self._context = context
         self._tell = tell
         self._note = note
         self._revision = ""
@@ -86,7 +86,7 @@ class Informer:
 
     async def run(self) -> None:
         """Follow; every failure but AnotherSpace is waited out."""
-        discovery = self._around.discovery
+        discovery = self._context.discovery
         while True:
             moved = discovery.moved
             kind = discovery.resource(self.interest.group, self.interest.resource)
@@ -96,7 +96,7 @@ class Informer:
                 await moved.wait()
                 continue
             try:
-                await self._around.same_space()
+                await self._context.same_space()
                 if not self._revision:
                     await self._list(kind)
                 await self._watch(kind)
@@ -106,7 +106,7 @@ class Informer:
                 await self._failed(error, moved)
 
     def _why_not(self, kind: Kind | None) -> tuple[str, str]:
-        discovery, name = self._around.discovery, _plural(self.interest)
+        discovery, name = self._context.discovery, _plural(self.interest)
         if kind is not None:
             return refusals.NOT_ALLOWED, f"{name} cannot be watched"
         if not discovery.known and discovery.failure:
@@ -118,11 +118,11 @@ class Informer:
         return refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}"'
 
     async def _list(self, kind: Kind) -> None:
-        async with self._around.lists:
+        async with self._context.lists:
             accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
             selector = self._selector()
             objects, self._revision = await list_pages(
-                self._around.api, kind, selector, accept, self.interest.namespace
+                self._context.api, kind, selector, accept, self.interest.namespace
             )
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))
@@ -131,9 +131,9 @@ class Informer:
         self._reached(self._revision)
 
     async def _watch(self, kind: Kind) -> None:
-        around = self._around
-        begun = around.clock.now().seconds
-        seconds = WATCH_SECONDS_MIN * (1 + around.dice.fraction())
+        context = self._context
+        begun = context.clock.now().seconds
+        seconds = WATCH_SECONDS_MIN * (1 + context.dice.fraction())
         query = (
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
@@ -144,15 +144,15 @@ class Informer:
         accept = paths.METADATA if self.interest.metadata_only else paths.JSON
         path = paths.collection_path(kind, self.interest.namespace)
         try:
-            async with around.api.stream(path, query, accept=accept) as events:
-                self.watching, self.heard_at = True, around.clock.now().seconds
+            async with context.api.stream(path, query, accept=accept) as events:
+                self.watching, self.heard_at = True, context.clock.now().seconds
                 self._broken_since = None
                 async for event in events:
                     await self._take(event)
         finally:
             self.watching = False
-            around.api.doubt()
-        if around.clock.now().seconds - begun < SHORT_WATCH_SECONDS:
+            context.api.doubt()
+        if context.clock.now().seconds - begun < SHORT_WATCH_SECONDS:
             await self._wait(PAUSE_SECONDS_MAX)
         else:
             self._pause = PAUSE_SECONDS_MIN
@@ -164,7 +164,7 @@ class Informer:
         else:
             if event.change == "deleted":
                 # So does a server tell it whose store was emptied.
-                self._around.api.doubt()
+                self._context.api.doubt()
             await self._tell(Change(event.change, self._key(event.object), event.object))
         self._reached(event.revision)
         self._pause = PAUSE_SECONDS_MIN
@@ -175,11 +175,11 @@ class Informer:
     def _reached(self, revision: str) -> None:
         self._revision = revision or self._revision
         self.position = number_of(self._revision)
-        self.heard_at = self._around.clock.now().seconds
+        self.heard_at = self._context.clock.now().seconds
         self._note()
 
     async def _failed(self, error: SpaceError, moved: asyncio.Event) -> None:
-        now = self._around.clock.now().seconds
+        now = self._context.clock.now().seconds
         if self._broken_since is None:
             self._broken_since = now
         longest = PAUSE_SECONDS_MAX
@@ -190,7 +190,7 @@ class Informer:
         elif lasting or not self.settled:
             self._revision = ""
             if error.reason in _NOT_SERVED:
-                self._around.discovery.due.set()
+                self._context.discovery.due.set()
             if error.reason in _NOT_SERVED:
                 await self._tell_unserved(*self._why_not(None))
             else:
@@ -203,14 +203,14 @@ class Informer:
 
     async def _wait(self, longest: float, moved: asyncio.Event | None = None) -> None:
         """Pause, each time longer, by chance between half of it and all; less if kinds change."""
-        seconds = self._pause * (0.5 + self._around.dice.fraction() / 2)
+        seconds = self._pause * (0.5 + self._context.dice.fraction() / 2)
         self._pause = min(2 * self._pause, longest)
         if moved is None:
-            await self._around.clock.sleep(seconds)
+            await self._context.clock.sleep(seconds)
             return
         async with asyncio.TaskGroup() as group:
             woken = group.create_task(moved.wait())
-            paused = group.create_task(self._around.clock.sleep(seconds))
+            paused = group.create_task(self._context.clock.sleep(seconds))
             await asyncio.wait((woken, paused), return_when=asyncio.FIRST_COMPLETED)
             woken.cancel()
             paused.cancel()

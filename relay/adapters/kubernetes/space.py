@@ -13,7 +13,7 @@ from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient, Pairs
 from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.follower import Follower
-from relay.adapters.kubernetes.informer import Surroundings, list_pages
+from relay.adapters.kubernetes.informer import InformerContext, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.objects.serving import NO_KIND
@@ -85,7 +85,7 @@ class KubernetesSpace:
         return self._discovery.kinds
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
-        around = Surroundings(
+        around = InformerContext(
             self._api,
             self._discovery,
             self._clock,

@@ -17,6 +17,7 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.server_url import with_authorities
 from relay.adapters.server.admin import ConfigRefused, cut_links, reload_config, system_connection
+from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import (
     AccountSeeds,
     ParentLink,
@@ -25,7 +26,6 @@ from relay.adapters.server.nats_config import (
     loses_key,
     write_config,
 )
-from relay.adapters.server.reach import TlsFiles
 from relay.ports import BusBroken
 from schemas.identity import NodePath
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from relay.adapters.server.leaf_address import LOOPBACK, TlsFiles, is_loopback
 from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
-from relay.adapters.server.reach import LOOPBACK, TlsFiles, is_loopback
 from relay.adapters.server.store_key import is_variable
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath

@@ -16,6 +16,7 @@ from typing import Self
 
 from relay.adapters.server.admin import cut_links, system_connection
 from relay.adapters.server.guard import Guard
+from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress
 from relay.adapters.server.nats_config import (
     AccountSeeds,
     ParentLink,
@@ -33,9 +34,8 @@ from relay.adapters.server.process import (
     ServerProcess,
     server_binary,
 )
-from relay.adapters.server.reach import LOOPBACK, Reach
-from relay.adapters.server.room import is_full
 from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
+from relay.adapters.server.store_space import is_full
 from relay.ports import Clock
 from schemas.identity import NodePath
 
@@ -71,12 +71,12 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
-        reach: Reach | None = None,
+        leaf_address: LeafAddress | None = None,
         entrance: str = "",
         store_key: StoreKey | None = None,
     ) -> None:
         self.path = path
-        self._reach = reach
+        self._leaf_address = leaf_address
         self._entrance = entrance
         self._store_key = store_key
         self._name = parent.server_name if parent is not None else ""
@@ -108,18 +108,22 @@ class EmbeddedServer:
     @property
     def leaf_url(self) -> str:
         """Where children's servers on this machine connect; the same for the life of the folder."""
-        scheme = "nats" if self._reach is None or self._reach.tls is None else "tls"
+        scheme = "nats" if self._leaf_address is None or self._leaf_address.tls is None else "tls"
         return f"{scheme}://{LOOPBACK}:{self._leaf_port}"
 
     @property
     def leaf_urls(self) -> tuple[str, ...]:
         """Where children's servers connect, wherever they are."""
-        return self._reach.urls if self._reach is not None else (self.leaf_url,)
+        return self._leaf_address.urls if self._leaf_address is not None else (self.leaf_url,)
 
     @property
     def _leaf_port(self) -> int:
-        reach = self._reach
-        return reach.port if reach is not None and reach.tls is not None else self._ports.leaf
+        leaf_address = self._leaf_address
+        return (
+            leaf_address.port
+            if leaf_address is not None and leaf_address.tls is not None
+            else self._ports.leaf
+        )
 
     @property
     def pid(self) -> int:
@@ -238,9 +242,9 @@ class EmbeddedServer:
         self._parent = replace(self._parent, seed=seed)
         await self.reload()
 
-    async def listen(self, reach: Reach) -> None:
+    async def listen(self, leaf_address: LeafAddress) -> None:
         """Let children elsewhere in from now on: the server is started anew."""
-        self._reach = reach
+        self._leaf_address = leaf_address
         self._meant += 1
         seen, process = self._starts, await self._up()
         await process.stop()
@@ -277,7 +281,9 @@ class EmbeddedServer:
             if await self._start():
                 keep_ports(self._folder, self._ports)
                 return None
-            if self._reach is not None and (other := await self._stranger_on(self._reach.port)):
+            if self._leaf_address is not None and (
+                other := await self._stranger_on(self._leaf_address.port)
+            ):
                 raise PortTaken(self._ports, self._folder, other)
         raise PortTaken(self._ports, self._folder)
 
@@ -296,8 +302,9 @@ class EmbeddedServer:
 
     async def _stranger(self) -> Holder | None:
         """Another program that listens on one of the ports."""
-        reach = self._reach.port if self._reach is not None else self._leaf_port
-        for port in (self._ports.client, self._leaf_port, reach):
+        own = self._leaf_address
+        outside = own.port if own is not None else self._leaf_port
+        for port in (self._ports.client, self._leaf_port, outside):
             if found := await self._stranger_on(port):
                 return found
         return None
@@ -367,15 +374,15 @@ class EmbeddedServer:
             await self._process.stop()
 
     def _settings(self, children: Mapping[str, str]) -> ServerSettings:
-        reach = self._reach
-        tls = reach.tls if reach is not None else None
+        leaf_address = self._leaf_address
+        tls = leaf_address.tls if leaf_address is not None else None
         return ServerSettings(
             path=self.path,
             port=self._ports.client,
             leaf_host=LOOPBACK if tls is None else EVERYWHERE,
             leaf_port=self._leaf_port,
             tls=tls,
-            websocket_port=reach.port if reach is not None and tls is None else 0,
+            websocket_port=leaf_address.port if leaf_address is not None and tls is None else 0,
             store_dir=self._store_dir,
             nkeys=self._nkeys,
             parent=self._parent,

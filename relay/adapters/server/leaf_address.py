@@ -18,7 +18,7 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LeafAddress:
     """How servers of children elsewhere dial in: the `urls` that they are told.
 
     With `tls` that is a port on all addresses of this machine; else one of 127.0.0.1, of WebSockets
