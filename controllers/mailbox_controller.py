@@ -116,7 +116,7 @@ class MailboxController:
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._queue.worked_off(await self._space.revision())
+        await self._queue.wait_caught_up(await self._space.revision())
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""

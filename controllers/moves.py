@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from controllers.core.inventory.make_before_break import GATHER_SECONDS, HoldIndex, Usual
+from controllers.core.inventory.make_before_break import GATHER_SECONDS, HealthBaseline, HoldIndex
 from controllers.mailbox_controller import MailboxController
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
@@ -14,7 +14,7 @@ from schemas.records import DeltaHead, Record
 
 
 class Moves:
-    """The reconciler of placements that move so, by mail key; what it decides is in `Usual`."""
+    """The reconciler of placements that move so, by mail key; `HealthBaseline` decides."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Moves:
         self._deadline_of = deadline_of
         self._clock = clock
         self._queue: WorkQueue[MailKey] = WorkQueue(clock)
-        self._usual: dict[MailKey, Usual] = {}
+        self._usual: dict[MailKey, HealthBaseline] = {}
 
     def ledger_changed(self, records: Sequence[Record]) -> None:
         """Take records that came into force, or left it."""
@@ -76,7 +76,7 @@ class Moves:
         usual = self._usual.get(key)
         if not held:
             if seen is not None:
-                usual = usual or Usual(seen[0], now.seconds, seen[1])
+                usual = usual or HealthBaseline(seen[0], now.seconds, seen[1])
                 self._usual[key] = usual.seen(*seen, now.seconds, deadline)
             return
         late = [slot for slot, since in held.items() if now.wall_ms >= since + deadline * 1000]
@@ -89,7 +89,7 @@ class Moves:
 
     def _may_end(self, key: MailKey, unwell: int, healthy: int) -> bool:
         """Whether those who keep it may lose it; who they are is looked up where it may matter."""
-        usual = self._usual.get(key, Usual(0, 0.0, 0))
+        usual = self._usual.get(key, HealthBaseline(0, 0.0, 0))
         return unwell <= usual.unwell and usual.allows(unwell, healthy, self._holds.keepers(key))
 
     def _release(self, key: MailKey, slots: Iterable[MailKey]) -> None:

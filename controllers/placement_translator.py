@@ -11,11 +11,11 @@ from dataclasses import replace
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
-from controllers.core.status.keyless import Keyless
+from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
 from controllers.core.translation.translate import Issued
 from controllers.core.workloads.collectors import collectors_among
-from controllers.core.workloads.selection import Reach
+from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
 from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
@@ -50,7 +50,7 @@ LISTED_MIN = 32
 _SECRETS = ("", "secrets")
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
-_EVERYTHING = Reach(None, frozenset(), "", by_labels=False)
+_EVERYTHING = KindScope(None, frozenset(), "", by_labels=False)
 
 
 class PlacementTranslator:
@@ -76,13 +76,13 @@ class PlacementTranslator:
         self._queue = queues.translations
         self._note = note
         issuer.listen(self._ledger_changed)
-        self._keyless = Keyless(issuer.records)
+        self._keyless = UnsealableDestinations(issuer.records)
         issuer.listen(self._keyless.changed)
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
         self._informer: Informer | None = None
-        self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
+        self._reached: tuple[frozenset[KindScope], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
         # By name, which metadata.generation of a placement the ledger says, or refuses.
@@ -218,7 +218,7 @@ class PlacementTranslator:
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._queue.worked_off(await self._space.revision())
+        await self._queue.wait_caught_up(await self._space.revision())
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
@@ -265,7 +265,7 @@ class PlacementTranslator:
             names = self._placements.deleted(change.key)
         else:
             if change.key.group_resource == ROLLOUTS:
-                self.workloads.rollouts.came(change.key.name)
+                self.workloads.rollouts.note_created(change.key.name)
             names = self._placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))
@@ -445,7 +445,7 @@ async def listed_objects(
     return found
 
 
-def interests_of(reaches: Iterable[Reach], kinds: Iterable[Kind]) -> frozenset[Interest]:
+def interests_of(reaches: Iterable[KindScope], kinds: Iterable[Kind]) -> frozenset[Interest]:
     """What to follow of a space that serves these kinds; of some, metadata tells enough."""
     found = set()
     for kind in kinds:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from controllers.centre import Controllers
+from controllers.core.planning.dry_run import CentreState, DryRun, Written, dry_run
 from controllers.core.planning.plan import Plan, plan
-from controllers.core.planning.rehearsal import Rehearsal, Stage, Written, rehearse
 from controllers.core.reading import Reading
 from controllers.core.translation.placements import read_issued
 from controllers.core.translation.translate import Issued
@@ -23,14 +23,14 @@ CONTENT_BYTES_MAX = 128 * 1024 * 1024
 
 async def make_plan(
     controllers: Controllers, workloads: Written, inventory: Written, named: Iterable[ObjectKey]
-) -> tuple[Rehearsal, Plan]:
+) -> tuple[DryRun, Plan]:
     """Rehearse what is written and deleted, beside the centre's work; raises SpaceError, BusBroken.
 
     `workloads` and `inventory` go to the first spaces of either kind.
     """
     ledger = dict(controllers.issuer.records)
     written = [dict(obj) for obj in workloads.values() if obj is not None]
-    stage = Stage(
+    stage = CentreState(
         controllers.translator.placements,
         controllers.mailboxes.registry,
         ledger,
@@ -39,10 +39,10 @@ async def make_plan(
         await _others(controllers, ledger),
     )
     told = frozenset(named)
-    rehearsal = await asyncio.to_thread(rehearse, stage, workloads, inventory, told)
-    contents = _opened(controllers, rehearsal, await _contents(controllers, rehearsal))
-    made = await asyncio.to_thread(plan, rehearsal.before, rehearsal.after, contents, told)
-    return rehearsal, made
+    trial = await asyncio.to_thread(dry_run, stage, workloads, inventory, told)
+    contents = _opened(controllers, trial, await _contents(controllers, trial))
+    made = await asyncio.to_thread(plan, trial.before, trial.after, contents, told)
+    return trial, made
 
 
 async def _others(
@@ -60,30 +60,30 @@ async def _others(
     return found
 
 
-async def _contents(controllers: Controllers, rehearsal: Rehearsal) -> dict[ContentHash, bytes]:
+async def _contents(controllers: Controllers, trial: DryRun) -> dict[ContentHash, bytes]:
     """The content by which differences are told: what matters most, as long as there is room."""
     found: dict[ContentHash, bytes] = {}
     kept: list[Reference] = []
     room = CONTENT_BYTES_MAX
-    for reference in rehearsal.wanted:
+    for reference in trial.wanted:
         room -= reference.size
         if room < 0:
             break
-        value = rehearsal.stored.get(reference.address)
+        value = trial.stored.get(reference.address)
         if value is None:
             kept.append(reference)
             continue
-        parts = {it.address: rehearsal.stored[it.address] for it in parts_of(reference, value)}
+        parts = {it.address: trial.stored[it.address] for it in parts_of(reference, value)}
         found[reference.address] = open_value(reference, value, parts)
     return {**found, **await read_all(controllers.relay, _reading(tuple(kept)))}
 
 
 def _opened(
-    controllers: Controllers, rehearsal: Rehearsal, stored: Mapping[ContentHash, bytes]
+    controllers: Controllers, trial: DryRun, stored: Mapping[ContentHash, bytes]
 ) -> dict[ContentHash, bytes]:
     """The same with what is sealed opened, as far as there are keys."""
     opened, ring = dict(stored), controllers.keys.sealing.ring
-    for state in (rehearsal.before, rehearsal.after):
+    for state in (trial.before, trial.after):
         for key, delivery in state.placements.items():
             for reference in delivery.sealed():
                 value = stored.get(reference.address)

@@ -208,7 +208,7 @@ class RolloutController:
         mine = resolver.selection(placement).keys()
         for other, state in sorted(self._rollouts.states.items()):
             spec = self._rollouts.specs.get(other)
-            if spec is None or other == name or not self._rollouts.older(name, other):
+            if spec is None or other == name or not self._rollouts.yields_to(name, other):
                 continue
             both = mine & resolver.selection(spec.placement.placement).keys()
             if both and is_under_way(state):

@@ -64,7 +64,7 @@ class StatusSummarizer:
         listed = frozenset(names)
         self._hurried |= listed
         self._queue.add(listed)
-        await self._queue.worked_off()
+        await self._queue.wait_caught_up()
 
     async def run(self) -> None:
         """Reconcile until cancelled."""

@@ -127,7 +127,7 @@ class WorkQueue(Generic[T]):
         while self._revision < number_of(revision):
             await self._move()
 
-    async def worked_off(self, revision: str = "") -> None:
+    async def wait_caught_up(self, revision: str = "") -> None:
         """Wait until a space was read to the revision, and what was added by then is done."""
         await self.read(revision)
         last = self._taken + bool(self._items)

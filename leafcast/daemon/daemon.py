@@ -22,10 +22,10 @@ from leafcast.daemon.nodes.admission import Admission, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
 from leafcast.daemon.nodes.certifying import Certifying
 from leafcast.daemon.nodes.expiring import certificates, troubles
-from leafcast.daemon.nodes.handed_out import HandedOutFiles
 from leafcast.daemon.nodes.invited import InvitedNodes
 from leafcast.daemon.nodes.membership import Membership, register_membership
 from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
+from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
@@ -102,7 +102,7 @@ class Daemon:
             centre,
             members.enrolling,
             members.changing,
-            HandedOutFiles(place.folder),
+            TokenFiles(place.folder),
             self._clock,
             dice,
             lambda *said: self._note(NodePath(), Noted(*said)),

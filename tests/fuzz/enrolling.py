@@ -8,10 +8,10 @@ from typing import Any
 
 from nacl.secret import SecretBox
 
-from controllers.core.access.admissions import Admissions, HandedOut, Requested
+from controllers.core.access.admissions import Admissions, IssuedToken, TokenRequest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.expiring import certificates
-from leafcast.daemon.nodes.handed_out import HandedOutFiles, handed_out_text, read_handed_out
+from leafcast.daemon.nodes.token_files import TokenFiles, read_token_file, token_file_text
 from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
@@ -67,14 +67,14 @@ ASK = AskRecord(
     Source(API_ASK, BUNDLE.tree, "", "ask"), 1, "", "", "node", PATH, 9, {"make": "next"}
 )
 SAID = signed(seed_entropy(SEED), BUNDLE.tree, ASK, {"nkey": public_nkey(SEED), "next": ""})
-ONE = HandedOut(
+ONE = IssuedToken(
     TOKEN.public,
     str(PATH),
     BUNDLE.roots,
     7,
     9,
     labels={"a": "b"},
-    requests=(Requested(PATH, "U" * 56, "till", 8),),
+    requests=(TokenRequest(PATH, "U" * 56, "till", 8),),
 )
 
 
@@ -114,10 +114,10 @@ def holders(data: bytes) -> None:
         assert found.grant is None or found.grant.fits(TOKEN)
 
 
-def handed_out(data: bytes) -> None:
+def token_record(data: bytes) -> None:
     with suppress(WireRefused, ValueError, KeyError, TypeError, AttributeError):
-        found = read_handed_out(data)
-        assert read_handed_out(handed_out_text(found).encode()) == found
+        found = read_token_file(data)
+        assert read_token_file(token_file_text(found).encode()) == found
         Admissions([found]).check()
 
 
@@ -125,7 +125,7 @@ def kept(at: Path) -> None:
     place = at / "tokens"
     place.mkdir(exist_ok=True)
     (place / "any.json").write_bytes((at / "token.json").read_bytes())
-    HandedOutFiles(at).read()
+    TokenFiles(at).read()
 
 
 def asked(data: bytes) -> None:
@@ -161,7 +161,7 @@ def wishes(data: bytes) -> None:
                     sure=False,
                     uses=uses,
                 ):
-                    one = HandedOut(b"k" * 32, wish.where, {}, 0, 1, uses=wish.uses)
+                    one = IssuedToken(b"k" * 32, wish.path_pattern, {}, 0, 1, uses=wish.uses)
                     assert one.admits(wish.wanted.path)
 
 
@@ -199,8 +199,8 @@ TARGETS = {
         Form.MSGPACK,
     ),
     "join_holder": Target(holders, lambda: [encode(it) for it in ANSWERS], Form.MSGPACK),
-    "handed_out": Target(handed_out, lambda: [handed_out_text(ONE).encode()], Form.JSON),
-    "handed_out_file": file("token.json", kept, (), handed_out_text(ONE)),
+    "token_record": Target(token_record, lambda: [token_file_text(ONE).encode()], Form.JSON),
+    "token_file": file("token.json", kept, (), token_file_text(ONE)),
     "asked": Target(
         asked,
         lambda: [

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from controllers.core.access.admissions import HandedOut
-from leafcast.daemon.nodes.handed_out import HandedOutFiles
+from controllers.core.access.admissions import IssuedToken
+from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.data_dir import DataDir
 from leafcast.local.backup import (
     PENDING,
@@ -28,7 +28,9 @@ from tests.unit.centre_world import USER, config, config_key
 pytestmark = pytest.mark.nats
 
 
-TOKEN = HandedOut(b"p" * 32, "/late", Roots({KeyId(random_id(b"r" * 16)): b"k" * 32}), 1_000, 9_000)
+TOKEN = IssuedToken(
+    b"p" * 32, "/late", Roots({KeyId(random_id(b"r" * 16)): b"k" * 32}), 1_000, 9_000
+)
 
 
 class Centre:
@@ -73,7 +75,7 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         identity = await old.space.identity()
         before = await old.space.get(config_key("a", "default"))
         authority = load_or_make_authorities(old.place.folder, TreeId("a" * 26), 1_000).signing
-        HandedOutFiles(old.place.folder).keep([TOKEN])
+        TokenFiles(old.place.folder).keep([TOKEN])
         await write_backup(file, old.place, old.server, 1_000)
         assert file.stat().st_mode & 0o077 == 0
         await old.relay.jetstream().publish("own.a", b"later")
@@ -83,7 +85,7 @@ async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(gr
         assert (
             load_or_make_authorities(tmp_path / "new", TreeId("a" * 26), 1_000).signing == authority
         )
-        assert HandedOutFiles(tmp_path / "new").read() == [TOKEN]
+        assert TokenFiles(tmp_path / "new").read() == [TOKEN]
         new = await Centre(grove, tmp_path / "new").start("/other")
         await new.make_ledger(b"another")
         assert await restore_pending(new.place, new.server)
@@ -101,7 +103,7 @@ async def test_a_token_that_was_used_since_the_backup_stays_used(grove, tmp_path
     async with grove:
         centre = await Centre(grove, tmp_path / "tree").start()
         centre.make_keys("a" * 26)
-        files = HandedOutFiles(centre.place.folder)
+        files = TokenFiles(centre.place.folder)
         files.keep([TOKEN])
         await write_backup(file, centre.place, centre.server, 1_000)
     files.keep([used])

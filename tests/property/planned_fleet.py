@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.core.inventory.registry import Registry
+from controllers.core.planning.dry_run import CentreState, DryRun, dry_run
 from controllers.core.planning.plan import Plan, plan
-from controllers.core.planning.rehearsal import Rehearsal, Stage, rehearse
 from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
@@ -138,16 +138,16 @@ class Fleet:
 
     def plan(
         self, changes: Mapping[ObjectKey, Object | None], named: frozenset[ObjectKey] = frozenset()
-    ) -> tuple[Rehearsal, Plan]:
+    ) -> tuple[DryRun, Plan]:
         inventory = {key: obj for key, obj in changes.items() if in_inventory(key)}
         workloads = {key: obj for key, obj in changes.items() if key not in inventory}
-        stage = Stage(
+        stage = CentreState(
             self.placements, self.registry, dict(self.ledger), dict(self.objects), self.inventory
         )
-        rehearsal = rehearse(stage, workloads, inventory, named)
-        values = {**self.store, **rehearsal.stored}
-        contents = {it.address: open_value(it, values[it.address]) for it in rehearsal.wanted}
-        return rehearsal, plan(rehearsal.before, rehearsal.after, contents, named)
+        trial = dry_run(stage, workloads, inventory, named)
+        values = {**self.store, **trial.stored}
+        contents = {it.address: open_value(it, values[it.address]) for it in trial.wanted}
+        return trial, plan(trial.before, trial.after, contents, named)
 
     # What is done.
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controllers.core.access.admissions import KEPT_MS, Admissions, HandedOut
+from controllers.core.access.admissions import KEPT_MS, Admissions, IssuedToken
 from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.roots import Roots
@@ -34,16 +34,16 @@ class Asking(RuleBasedStateMachine):
     def hand_out(self, where, sure, uses):
         many = "*" in where
         self.count += 1
-        one = HandedOut(
+        one = IssuedToken(
             self.count.to_bytes(32, "big"),
             where,
             ROOTS,
             self.now,
             self.now + LIFE_MS,
             uses=uses if many else 1,
-            sure=sure and not many,
+            approved=sure and not many,
         )
-        self.admissions.hand_out(one, self.now)
+        self.admissions.issue(one, self.now)
 
     @rule(data=st.data(), path=NAMES, key=KEYS)
     def ask(self, data, path, key):

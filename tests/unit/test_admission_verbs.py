@@ -12,7 +12,7 @@ from controllers.nodes import NodeRefused
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.admission import Admission
 from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan
-from leafcast.daemon.nodes.handed_out import HandedOutFiles
+from leafcast.daemon.nodes.token_files import TokenFiles
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import BusBroken
@@ -113,7 +113,7 @@ def place():
 def opened(hands, place, tmp_path):
     def open_() -> Admission:
         """The centre's part, as a start finds it."""
-        return Admission(place, place, asyncio.Lock(), HandedOutFiles(tmp_path), hands, hands)
+        return Admission(place, place, asyncio.Lock(), TokenFiles(tmp_path), hands, hands)
 
     return open_
 

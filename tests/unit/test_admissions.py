@@ -6,7 +6,7 @@ from controllers.core.access.admissions import (
     AGAIN_SECONDS_MIN,
     KEPT_MS,
     Admissions,
-    HandedOut,
+    IssuedToken,
     TooManyTokens,
 )
 from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
@@ -18,19 +18,19 @@ NOW, DAY = 1_800_000_000_000, 86_400_000
 STORE = "/region-1/store-7"
 
 
-def handed(where=STORE, number=1, **changes) -> HandedOut:
+def handed(where=STORE, number=1, **changes) -> IssuedToken:
     form = {"made_ms": NOW, "expires_ms": NOW + DAY, **changes}
-    return HandedOut(bytes([number]) * 32, where, ROOTS, **form)
+    return IssuedToken(bytes([number]) * 32, where, ROOTS, **form)
 
 
 def asks(path=STORE, key="A", said="till") -> JoinRequest:
     return JoinRequest(NodePath.parse(path), "U" + key * 55, said)
 
 
-def with_tokens(*ones: HandedOut) -> Admissions:
+def with_tokens(*ones: IssuedToken) -> Admissions:
     admissions = Admissions()
     for one in ones:
-        admissions.hand_out(one, one.made_ms)
+        admissions.issue(one, one.made_ms)
     admissions.check()
     return admissions
 
@@ -96,11 +96,11 @@ def test_a_token_is_for_its_path_alone():
 def test_a_second_token_for_a_path_makes_the_first_void_but_not_who_came_with_it():
     first, second, third = (handed(number=number, made_ms=NOW + number) for number in (1, 2, 3))
     admissions = with_tokens(first)
-    assert admissions.hand_out(second, NOW + 2) == [first.token]
+    assert admissions.issue(second, NOW + 2) == [first.token]
     assert admissions.judge(first.token, asks(), NOW + 3).reason == "the token is void"
     admissions.judge(second.token, asks(), NOW + 3)
     admissions.decide(second.token, NodePath.parse(STORE), GRANTED, NOW + 4)
-    assert admissions.hand_out(third, NOW + 5) == []
+    assert admissions.issue(third, NOW + 5) == []
     assert admissions.judge(second.token, asks(), NOW + 6).state == GRANTED
     admissions.check()
 
@@ -155,7 +155,7 @@ def test_there_is_an_end_to_tokens(monkeypatch):
     monkeypatch.setattr("controllers.core.access.admissions.TOKENS_MAX", 2)
     admissions = with_tokens(handed("/a/b", 1), handed("/a/c", 2))
     with pytest.raises(TooManyTokens):
-        admissions.hand_out(handed("/a/d", 3), NOW)
+        admissions.issue(handed("/a/d", 3), NOW)
 
 
 def test_the_more_wait_the_seldomer_each_asks():

@@ -95,8 +95,8 @@ async def test_work_is_done_when_the_worker_comes_back_for_more():
     queue.add(["a"])
     queue.read_to("7.1234")
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        done = group.create_task(queue.worked_off("7"))
-        late = group.create_task(queue.worked_off("8.1"))
+        done = group.create_task(queue.wait_caught_up("7"))
+        late = group.create_task(queue.wait_caught_up("8.1"))
         assert await queue.take() == {"a"}
         assert not done.done()
         worker = group.create_task(queue.take())
@@ -117,12 +117,12 @@ async def test_what_failed_is_reconciled_again_and_holds_up_nothing_else():
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         worker = group.create_task(queue.work(reconcile))
         queue.add(["a"])
-        await queue.worked_off()
+        await queue.wait_caught_up()
         queue.add(["b"])
-        await queue.worked_off()
+        await queue.wait_caught_up()
         assert seen == [{"a"}, {"b"}]
         while len(seen) < 3:
-            await queue.worked_off()
+            await queue.wait_caught_up()
             await asyncio.sleep(0.05)
         worker.cancel()
     assert seen[2] == {"a"}

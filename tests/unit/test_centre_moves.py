@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.inventory import make_before_break
-from controllers.core.inventory.make_before_break import Usual, holds_in
+from controllers.core.inventory.make_before_break import HealthBaseline, holds_in
 from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
@@ -143,10 +143,10 @@ async def test_a_sync_target_that_leaves_its_location_keeps_it_too(centre):
 
 
 def test_what_lasts_is_taken_for_usual():
-    usual = Usual(3, 100.0, healthy=7)
-    assert usual.seen(2, 8, 101.0, 60.0) == Usual(2, 101.0, healthy=8)
-    assert usual.seen(5, 5, 159.0, 60.0) == Usual(3, 100.0, healthy=5)
-    assert usual.seen(5, 5, 160.0, 60.0) == Usual(5, 160.0, healthy=5)
+    usual = HealthBaseline(3, 100.0, healthy=7)
+    assert usual.seen(2, 8, 101.0, 60.0) == HealthBaseline(2, 101.0, healthy=8)
+    assert usual.seen(5, 5, 159.0, 60.0) == HealthBaseline(3, 100.0, healthy=5)
+    assert usual.seen(5, 5, 160.0, 60.0) == HealthBaseline(5, 160.0, healthy=5)
 
 
 async def test_one_that_was_unwell_and_leaves_makes_no_room_for_another_that_is(centre):

@@ -252,10 +252,10 @@ def test_nothing_of_the_centre_is_touched_by_a_plan(fleet):
 
 
 def test_what_is_wrong_with_a_placement_or_a_target_is_noted(fleet):
-    rehearsal, _ = fleet.plan(placement({"region": "n"}, objectNames=["typo"]))
-    assert any("no object is selected" in note for note in rehearsal.notes)
-    rehearsal, _ = fleet.plan(made(EDGE, "SyncTarget", "lost", spec={}))
-    assert any("has no annotation leafcast.io/path" in note for note in rehearsal.notes)
+    trial, _ = fleet.plan(placement({"region": "n"}, objectNames=["typo"]))
+    assert any("no object is selected" in note for note in trial.notes)
+    trial, _ = fleet.plan(made(EDGE, "SyncTarget", "lost", spec={}))
+    assert any("has no annotation leafcast.io/path" in note for note in trial.notes)
 
 
 def test_of_very_many_rows_the_first_by_path_are_at_hand():

@@ -45,9 +45,9 @@ async def test_what_differs_is_read_from_what_was_sent(centre):
         await controllers.caught_up()
         issued = len(centre.relay.history)
         changes = {config_key("a"): config("a", value="2"), config_key("b"): None}
-        rehearsal, plan = await make_plan(controllers, changes, {}, [])
+        trial, plan = await make_plan(controllers, changes, {}, [])
         assert rows(plan) == {"a": ("update", ("data.key",)), "b": ("delete", ())}
-        assert dict(rehearsal.placements) == {"edgeplacement/shop": "update"}
+        assert dict(trial.placements) == {"edgeplacement/shop": "update"}
         assert len(centre.relay.history) == issued
 
 
@@ -97,6 +97,6 @@ async def test_a_plan_tells_what_all_come_to_and_by_which_waves(centre):
             },
             config_key("a"): config("a", value="2"),
         }
-        rehearsal, plan = await make_plan(controllers, changes, {}, [])
+        trial, plan = await make_plan(controllers, changes, {}, [])
         assert rows(plan) == {"a": ("update", ("data.key",))}
-        assert dict(rehearsal.waves) == {"edgeplacement/shop": (("one", 0), ("rest", 1))}
+        assert dict(trial.waves) == {"edgeplacement/shop": (("one", 0), ("rest", 1))}

@@ -26,7 +26,7 @@ ASKED_A_SECOND = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class TokenRequest:
     """A request of a token: who asked with it first, and what became of that."""
 
     path: NodePath
@@ -39,26 +39,28 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOut:
-    """A token as the centre knows it: `public` is the half of its key that cannot ask.
+class IssuedToken:
+    """A token as the centre knows it."""
 
-    `where` is its path, or with more than one use a pattern of paths. `sure` are tokens whose
-    requests are granted without asking a person. `roots` and `authority` are what it pins.
-    """
-
+    # The half of its key that cannot ask.
     public: bytes
-    where: str
+    # Its path, or with more than one use a pattern of paths.
+    path_pattern: str
+    # The root keys that it pins.
     roots: Roots = field(hash=False)
     made_ms: int
     expires_ms: int
     uses: int = 1
-    sure: bool = False
+    # Whether its requests are granted without asking a person.
+    approved: bool = False
     relay: bool = False
-    again: bool = False
+    # Whether who joins with it takes the place of a node that joined.
+    replaces: bool = False
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # The certificate authority that it pins, PEM.
     authority: bytes = b""
     void_ms: int = 0
-    requests: tuple[Requested, ...] = ()
+    requests: tuple[TokenRequest, ...] = ()
 
     @property
     def token(self) -> str:
@@ -66,7 +68,7 @@ class HandedOut:
 
     @property
     def reusable(self) -> bool:
-        return "*" in self.where
+        return "*" in self.path_pattern
 
     @property
     def waiting(self) -> int:
@@ -75,14 +77,14 @@ class HandedOut:
 
     def admits(self, path: NodePath) -> bool:
         """Whether it is for this path; a star stands for any part of one name."""
-        wanted, names = self.where.split("/")[1:], path.names
+        wanted, names = self.path_pattern.split("/")[1:], path.names
         pairs = zip(wanted, names, strict=False)
         return len(wanted) == len(names) and all(fnmatch.fnmatchcase(n, w) for w, n in pairs)
 
-    def request_at(self, path: NodePath) -> Requested | None:
+    def request_at(self, path: NodePath) -> TokenRequest | None:
         return next((it for it in self.requests if it.path == path), None)
 
-    def with_request(self, request: Requested) -> HandedOut:
+    def with_request(self, request: TokenRequest) -> IssuedToken:
         """The same with this request in the place of the one for the same path."""
         others = tuple(it for it in self.requests if it.path != request.path)
         return replace(self, requests=(*others, request))
@@ -100,7 +102,7 @@ class HandedOut:
             uses_fit
             and len({it.path for it in self.requests}) == len(self.requests) <= self.uses
             and all(self.admits(it.path) for it in self.requests)
-            and not (self.sure and self.reusable)
+            and not (self.approved and self.reusable)
             and all(it.state in (PENDING, GRANTED, DENIED) for it in self.requests)
             and all(bool(it.decided_ms) == (it.state != PENDING) for it in self.requests)
         )
@@ -143,8 +145,8 @@ class TooManyTokens(Exception):
 class Admissions:
     """All tokens of a tree, by id, as far as anything may still come of them or be asked about."""
 
-    def __init__(self, tokens: Iterable[HandedOut] = ()) -> None:
-        self.tokens: dict[str, HandedOut] = {}
+    def __init__(self, tokens: Iterable[IssuedToken] = ()) -> None:
+        self.tokens: dict[str, IssuedToken] = {}
         # How many requests of each token wait to be decided; those of which none does are left out.
         self._waiting: dict[str, int] = {}
         self._waiting_all = 0
@@ -159,13 +161,13 @@ class Admissions:
             days = KEPT_MS // 86_400_000
             raise TooManyTokens(f"{known}; each is kept for {days} days after its end")
 
-    def hand_out(self, one: HandedOut, now_ms: int) -> list[str]:
+    def issue(self, one: IssuedToken, now_ms: int) -> list[str]:
         """Admit a token; the ids of those that it makes void, as they are for the same path.
 
         Raises TooManyTokens.
         """
         self.demand_room(1)
-        before = self._newest.get(one.where)
+        before = self._newest.get(one.path_pattern)
         void = []
         if before is not None and not one.reusable and not self.tokens[before].ended_ms(now_ms):
             self.void(before, now_ms)
@@ -173,11 +175,11 @@ class Admissions:
         self._put(one)
         return void
 
-    def _put(self, one: HandedOut) -> None:
+    def _put(self, one: IssuedToken) -> None:
         self.tokens[one.token] = one
-        newest = self.tokens.get(self._newest.get(one.where, ""))
+        newest = self.tokens.get(self._newest.get(one.path_pattern, ""))
         if newest is None or newest.made_ms <= one.made_ms:
-            self._newest[one.where] = one.token
+            self._newest[one.path_pattern] = one.token
         self._count(one.token, one.waiting)
 
     def _count(self, token: str, waiting: int) -> None:
@@ -190,7 +192,7 @@ class Admissions:
         one, path = self.tokens[token], request.path
         if not one.admits(path):
             return _refused(
-                f"the token is for {one.where}, not {path}", f"ask for a token for {path}"
+                f"the token is for {one.path_pattern}, not {path}", f"ask for a token for {path}"
             )
         known = one.request_at(path)
         if known is not None:
@@ -199,13 +201,14 @@ class Admissions:
             return _refused("the token is void", _another(path))
         if now_ms >= one.expires_ms:
             return _refused(
-                f"the token for {one.where} expired {(now_ms - one.expires_ms) // 1000} s ago",
+                f"the token for {one.path_pattern} expired "
+                f"{(now_ms - one.expires_ms) // 1000} s ago",
                 _another(path),
             )
         if len(one.requests) >= one.uses:
             used = ", ".join(str(it.path) for it in one.requests[:3])
             return _refused(f"the token is used up: {used} came with it", _another(path))
-        asked = Requested(
+        asked = TokenRequest(
             path,
             request.nkey,
             request.said,
@@ -215,7 +218,7 @@ class Admissions:
         self._put(one.with_request(asked))
         return Verdict(PENDING, changed=True)
 
-    def _known(self, one: HandedOut, known: Requested, request: JoinRequest) -> Verdict:
+    def _known(self, one: IssuedToken, known: TokenRequest, request: JoinRequest) -> Verdict:
         path = known.path
         if known.nkey != request.nkey:
             # It is a node only once it was granted.
@@ -234,7 +237,7 @@ class Admissions:
             return _refused("the token is void", _another(path))
         return Verdict(known.state)
 
-    def waiting(self) -> list[tuple[HandedOut, Requested]]:
+    def waiting(self) -> list[tuple[IssuedToken, TokenRequest]]:
         """All requests that are not decided, the oldest first."""
         found = [
             (one, it)
@@ -265,8 +268,8 @@ class Admissions:
         for token in gone:
             one = self.tokens.pop(token)
             self._count(token, 0)
-            if self._newest.get(one.where) == token:
-                del self._newest[one.where]
+            if self._newest.get(one.path_pattern) == token:
+                del self._newest[one.path_pattern]
         return gone
 
     def again_seconds(self) -> int:

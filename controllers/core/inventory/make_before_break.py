@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.reach import Reach
 from schemas import wire
 from schemas.identity import MailKey
 from schemas.records import (
@@ -162,12 +162,12 @@ class HoldIndex:
         if not isinstance(head, DeltaHead):
             return 0
         meant = tuple(each for each in head.alternatives if not _is_hold(each))
-        reach = Reach(self._records.values())
+        reach = SelectedDestinations(self._records.values())
         return reach.count(head.alternatives) - reach.count(meant)
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
+class HealthBaseline:
     """How a placement fares when it does not move.
 
     `unwell` are the destinations that were not healthy at best, and since when that is so; what
@@ -178,10 +178,12 @@ class Usual:
     since_seconds: float
     healthy: int
 
-    def seen(self, unwell: int, healthy: int, now: float, deadline_seconds: float) -> Usual:
+    def seen(
+        self, unwell: int, healthy: int, now: float, deadline_seconds: float
+    ) -> HealthBaseline:
         """The same with what an exact count says now."""
         if unwell <= self.unwell or now - self.since_seconds >= deadline_seconds:
-            return Usual(unwell, now, healthy)
+            return HealthBaseline(unwell, now, healthy)
         return replace(self, healthy=healthy)
 
     def allows(self, unwell: int, healthy: int, keepers: int) -> bool:

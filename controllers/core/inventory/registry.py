@@ -21,9 +21,9 @@ from controllers.core.inventory.properties import (
 )
 from controllers.core.inventory.records import REGISTERED, location_draft, register
 from controllers.core.inventory.where import Inventory
+from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.drafts import Draft, same
 from controllers.core.ledger.moving import left_nodes, node_in
-from controllers.core.ledger.reach import hold_destinations
 from controllers.core.ledger.removal import Held, hold_records
 from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
@@ -85,7 +85,7 @@ class Registry:
         self._unseen: set[ObjectKey] = set()
         self._properties = DestinationProperties(self.errors)
 
-    def rehearsal(
+    def trial(
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
     ) -> Registry:
         """The same of its own, to try a change on; `objects` are all that the space shows now."""

@@ -24,7 +24,7 @@ from controllers.core.planning.verdicts import (
     NONE,
     REMOVALS,
     Action,
-    Crowd,
+    DestinationGroup,
     Judge,
     Place,
     Verdict,
@@ -37,7 +37,7 @@ from schemas.records import Profile
 
 SAMPLE_MAX = 10
 """So many rows of each action are at hand at once."""
-CROWDS_MAX = 4096
+GROUPS_MAX = 4096
 
 
 class Row(NamedTuple):
@@ -147,7 +147,7 @@ class _Survey:
         self._judge = Judge(before, after, self._copies, named)
         self._reasons = Reasons(before, after, self._copies)
         self._audiences = Audiences(before, after)
-        self._crowds: dict[AudienceChange, Crowd] = {}
+        self._groups: dict[AudienceChange, DestinationGroup] = {}
         # Where something is to be told: in the order of paths once all were looked at.
         self._told: list[_Affected] = []
         self._sets: dict[frozenset[Action], frozenset[Action]] = {}
@@ -242,14 +242,14 @@ class _Survey:
         before, after, same_place = meant
         if same_place and before == after and self._judge.is_unchanged(after):
             return ()
-        crowd = self._crowds.get(meant)
-        if crowd is None:
-            if len(self._crowds) >= CROWDS_MAX:
-                self._crowds.clear()
-            crowd = self._crowds[meant] = self._judge.crowd(before, after, same_place=same_place)
-        if not crowd.customizes:
-            return self._judge.verdicts(crowd, None)
-        return self._judge.verdicts(crowd, self._place(pair, meant))
+        group = self._groups.get(meant)
+        if group is None:
+            if len(self._groups) >= GROUPS_MAX:
+                self._groups.clear()
+            group = self._groups[meant] = self._judge.group(before, after, same_place=same_place)
+        if not group.customizes:
+            return self._judge.verdicts(group, None)
+        return self._judge.verdicts(group, self._place(pair, meant))
 
     def _place(self, pair: _Pair, meant: AudienceChange) -> Place:
         were_at, are_at = self._audiences.located(*pair)

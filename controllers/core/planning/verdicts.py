@@ -1,6 +1,6 @@
 """What becomes of each object at a destination: by what is wanted there before, and after.
 
-Destinations for which the same placements are meant are one crowd, judged once for all of which the
+Destinations for which the same placements are meant are one group, judged once for all of which the
 copies are alike.
 """
 
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Crowd:
+class DestinationGroup:
     """Destinations for which the same is meant before and after; what differs is `keys`."""
 
     before: tuple[Delivery, ...]
@@ -83,7 +83,7 @@ class Crowd:
 
 
 class _Side:
-    """What is wanted of a crowd's destinations at one moment."""
+    """What is wanted of a group's destinations at one moment."""
 
     def __init__(self, deliveries: Iterable[Delivery], copies: Mapping[Slot, Copy]) -> None:
         self.copies = copies
@@ -118,7 +118,7 @@ class _Side:
 
 
 class Judge:
-    """Compares two states crowd by crowd."""
+    """Compares two states group by group."""
 
     def __init__(
         self, before: State, after: State, copies: Copies, named: AbstractSet[ObjectKey]
@@ -140,9 +140,9 @@ class Judge:
         """Whether nothing is to be told of these placements where nothing else changes."""
         return self._changed.isdisjoint(placements)
 
-    def crowd(
+    def group(
         self, before: tuple[MailKey, ...], after: tuple[MailKey, ...], *, same_place: bool
-    ) -> Crowd:
+    ) -> DestinationGroup:
         """The destinations for which these placements are meant."""
         were = {key: self._before[key] for key in before}
         are = {key: self._after[key] for key in after}
@@ -164,30 +164,30 @@ class Judge:
         keys |= {
             entry.key for side in sides for key, entry in side if key in active and not same_place
         }
-        crowd = Crowd(
+        group = DestinationGroup(
             (*were.values(),), (*are.values(),), (), (sides[0], sides[1]), frozenset(active)
         )
-        return replace(crowd, keys=tuple(sorted(keys)))
+        return replace(group, keys=tuple(sorted(keys)))
 
-    def verdicts(self, crowd: Crowd, place: Place | None) -> tuple[Verdict, ...]:
-        """What becomes of its objects at one of a crowd's destinations."""
-        sides = [*self._made(crowd, place)]
+    def verdicts(self, group: DestinationGroup, place: Place | None) -> tuple[Verdict, ...]:
+        """What becomes of its objects at one of a group's destinations."""
+        sides = [*self._made(group, place)]
         made = tuple(copy for side in sides for copy in side.values())
-        found = crowd.settled.get(made)
+        found = group.settled.get(made)
         if found is None:
-            if len(crowd.settled) >= SETTLED_MAX:
-                crowd.settled.clear()
-            found = tuple(self._compare(crowd, *sides))
-            crowd.settled[made] = found
+            if len(group.settled) >= SETTLED_MAX:
+                group.settled.clear()
+            found = tuple(self._compare(group, *sides))
+            group.settled[made] = found
         return found
 
     def is_kept(self, verdict: Verdict) -> bool:
         """Whether the copy that is there is kept in step now."""
         return verdict.before is not None and self._in_step(verdict.key, verdict.before)
 
-    def _made(self, crowd: Crowd, place: Place | None) -> Iterator[dict[Slot, Copy]]:
+    def _made(self, group: DestinationGroup, place: Place | None) -> Iterator[dict[Slot, Copy]]:
         sides = (None, None) if place is None else (place.profile_before, place.profile_after)
-        places = zip(crowd.templates, sides, _values(place), strict=True)
+        places = zip(group.templates, sides, _values(place), strict=True)
         for templates, profile, values in places:
             name = "" if profile is None else profile.source.name
             yield {
@@ -195,26 +195,28 @@ class Judge:
             }
 
     def _compare(
-        self, crowd: Crowd, were: Mapping[Slot, Copy], are: Mapping[Slot, Copy]
+        self, group: DestinationGroup, were: Mapping[Slot, Copy], are: Mapping[Slot, Copy]
     ) -> Iterator[Verdict]:
-        before, after = _Side(crowd.before, were), _Side(crowd.after, are)
-        frozen = self._freeze(crowd, before, after)
+        before, after = _Side(group.before, were), _Side(group.after, are)
+        frozen = self._freeze(group, before, after)
         spaces = before.namespaces() ^ after.namespaces()
         implied = {ObjectKey(*NAMESPACES, "", name) for name in spaces}
-        for key in sorted({*crowd.keys, *implied, *frozen}):
+        for key in sorted({*group.keys, *implied, *frozen}):
             verdict = self._judge(key, before.wanted(key), after.wanted(key))
             if verdict.action == NONE:
-                verdict = _over(verdict, frozen.get(key)) or self._kept(crowd, verdict)
+                verdict = _over(verdict, frozen.get(key)) or self._kept(group, verdict)
                 verdict = _still_frozen(verdict, after)
             if verdict.action != NONE:
                 self.concerned |= _placements(verdict)
             if verdict.action != NONE or key in self._named:
                 yield verdict
 
-    def _freeze(self, crowd: Crowd, before: _Side, after: _Side) -> dict[ObjectKey, Verdict]:
+    def _freeze(
+        self, group: DestinationGroup, before: _Side, after: _Side
+    ) -> dict[ObjectKey, Verdict]:
         """Keep what was good of placements that cannot be customized; what that keeps back."""
         told: dict[ObjectKey, Verdict] = {}
-        for delivery in crowd.after:
+        for delivery in group.after:
             failed = after.frozen.get(delivery.key)
             if failed is None:
                 continue
@@ -228,7 +230,7 @@ class Judge:
             if good:
                 del after.frozen[delivery.key]
             news = former is not delivery or before.frozen.get(delivery.key) != failed
-            if delivery.key in crowd.active and news:
+            if delivery.key in group.active and news:
                 told |= _frozen(delivery, kept, failed)
         return told
 
@@ -260,9 +262,9 @@ class Judge:
     def _in_step(self, key: ObjectKey, wanted: DesiredObject) -> bool:
         return not wanted.create_only and not self._copies.is_left_alone(key, wanted.reference)
 
-    def _kept(self, crowd: Crowd, verdict: Verdict) -> Verdict:
+    def _kept(self, group: DestinationGroup, verdict: Verdict) -> Verdict:
         """The verdict on what does not change, if a placement keeps it from that."""
-        for delivery in crowd.after:
+        for delivery in group.after:
             if verdict.key in delivery.faults:
                 return verdict._replace(action=FROZEN, by=delivery.key, failing=verdict.key)
             if verdict.key in delivery.held and verdict.before is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from controllers.core.ledger.reach import Reach
+from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.waves import labels_of
 from schemas.api.rollout_spec import Wave
 from schemas.identity import MailKey
@@ -23,7 +23,7 @@ def members(records: Mapping[MailKey, Record], placement: MailKey, wave: Wave) -
     head = records.get(placement)
     if not isinstance(head, DeltaHead):
         return 0
-    reach = Reach(records.values())
+    reach = SelectedDestinations(records.values())
     among = _among(reach, reach.destinations(head.alternatives), wave)
     share = 100 if wave.percent is None else wave.percent
     return len(among) * share // 100
@@ -36,7 +36,7 @@ def wave_members(
     salt: str,
 ) -> tuple[int, ...]:
     """How many destinations each wave admits: the first that does counts."""
-    reach = Reach(records.values())
+    reach = SelectedDestinations(records.values())
     left = reach.destinations(meant)
     found = []
     for wave in waves:
@@ -48,7 +48,9 @@ def wave_members(
     return tuple(found)
 
 
-def _among(reach: Reach, destinations: frozenset[MailKey], wave: Wave) -> frozenset[MailKey]:
+def _among(
+    reach: SelectedDestinations, destinations: frozenset[MailKey], wave: Wave
+) -> frozenset[MailKey]:
     """Those that the wave's labels take."""
     over, selector = labels_of(wave)
     if selector is None:

@@ -70,7 +70,7 @@ class Rollouts:
             return frozenset()
         return frozenset(it.placement.placement for it in (before, read.spec) if it is not None)
 
-    def came(self, name: str) -> None:
+    def note_created(self, name: str) -> None:
         """Take it that someone made this one just now, unless it was known before."""
         if name not in self.objects:
             self.fresh.add(name)
@@ -99,7 +99,7 @@ class Rollouts:
             name for name, spec in self.specs.items() if spec.placement.placement in wanted
         )
 
-    def older(self, name: str, other: str) -> bool:
+    def yields_to(self, name: str, other: str) -> bool:
         """Whether the other one is older."""
         return self._age(other) < self._age(name)
 
@@ -109,7 +109,7 @@ class Rollouts:
         # Before its first revision there is nothing to be said of it.
         return layers.gates_of(state) if state is not None and state.revision else ()
 
-    def wants(self, placement: str, target: Reference) -> bool:
+    def put_target(self, placement: str, target: Reference) -> bool:
         """Take what a placement wants and the centre keeps; whether that is news."""
         before = self.targets.get(placement)
         self.targets[placement] = target

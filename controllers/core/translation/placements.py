@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.inventory.make_before_break import hold_alternatives
+from controllers.core.ledger.destination_counts import count_destinations
 from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.reach import count_destinations
 from controllers.core.ledger.removal import (
     REMEDY,
     UNREADABLE,
@@ -113,18 +113,18 @@ class Placements:
         self._is_kept = is_kept
         self._keys_of = keys_of
         # What is tried went through all waves.
-        self._is_rehearsal = False
+        self._is_dry_run = False
         resolver = self.workloads.resolver
         self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
 
-    def rehearsal(
+    def trial(
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
     ) -> Placements:
         """The same of its own, to try a change on; `objects` are all that the space shows now."""
         trial = Placements(self.identity, self._issued, ledger, keys_of=self._keys_of)
         trial.listed(objects)
         trial.workloads.inherit(self.workloads)
-        trial._is_rehearsal = True
+        trial._is_dry_run = True
         return trial
 
     # What the space says.
@@ -193,7 +193,7 @@ class Placements:
                 continue
             if said.root is not None and self.workloads.rollouts.of(work.name) is not None:
                 self._targets[work.name] = StoredArm(said.entries, said.kept, said.sealed_under)
-                self.workloads.rollouts.wants(work.name, said.root)
+                self.workloads.rollouts.put_target(work.name, said.root)
             if said.draft is None:
                 continue
             record = next(stored)
@@ -303,7 +303,7 @@ class Placements:
         rollouts = self.workloads.rollouts
         if rollouts.of(name) is None:
             return None
-        if self._is_rehearsal:
+        if self._is_dry_run:
             return Steering(lambda target: (Gate(target),))
         gates = rollouts.gates(name) or (before.gates if before is not None else ())
         return Steering(lambda _target: gates, target=self._targets.get(name))

@@ -67,7 +67,7 @@ STAYS_LABEL = "leafcast.io/stays"
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class KindScope:
     """The kinds that a clause may select: `group` None is any, no resources are all.
 
     `scope` "" is any. `by_labels` says that metadata tells which objects it selects.
@@ -121,7 +121,7 @@ class Clause:
         )
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> KindScope:
         """The kinds of objects that may pass, whatever their names and labels are."""
         within = bool(self.namespaces) and ANY not in self.namespaces
         within |= bool(self.namespace_selectors) and not any(
@@ -129,7 +129,7 @@ class Clause:
         )
         resources = frozenset() if ANY in self.resources else self.resources
         scope = NAMESPACED if within else self.scope
-        return Reach(self.group, resources, scope, bool(self.selectors))
+        return KindScope(self.group, resources, scope, bool(self.selectors))
 
     @property
     def names_kinds(self) -> bool:

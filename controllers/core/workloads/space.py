@@ -16,7 +16,7 @@ from controllers.core.workloads.customizers import CUSTOMIZERS, faults_text, is_
 from controllers.core.workloads.dependencies import Dependencies
 from controllers.core.workloads.missing import Lack, Missing
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
-from controllers.core.workloads.selection import Reach, rules_of
+from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import BindingPolicy, EdgePlacement, parse_wish
@@ -57,9 +57,9 @@ def slices_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
     return frozenset(name for key in keys if (name := placement_with_result(key)) is not None)
 
 
-def reaches_among(objects: Iterable[Object]) -> frozenset[Reach]:
+def reaches_among(objects: Iterable[Object]) -> frozenset[KindScope]:
     """What kinds of objects the placements among these may select."""
-    found: set[Reach] = set()
+    found: set[KindScope] = set()
     for obj in objects:
         try:
             parsed = parse_wish(obj)

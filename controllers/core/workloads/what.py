@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.workloads.customizers import Customizers
-from controllers.core.workloads.selection import ANY, Reach, Rules, never_selected
+from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 
@@ -46,7 +46,7 @@ class WhatResolver:
         self._kinds: dict[Kind, Counter[str]] = defaultdict(Counter)  # how many each one selects
         self._crds: dict[Kind, ObjectKey] = {}
         self._of_kind: dict[Kind, set[ObjectKey]] = defaultdict(set)
-        self._reaches: Counter[Reach] = Counter()  # of all clauses: most are of a few forms
+        self._reaches: Counter[KindScope] = Counter()  # of all clauses: most are of a few forms
         self._kept: set[ObjectKey] = set()  # objects that no placement can select
         self._create_only: set[str] = set()  # placements that say it of some object
 
@@ -136,7 +136,7 @@ class WhatResolver:
         return frozenset(self._of_kind)
 
     @property
-    def reaches(self) -> frozenset[Reach]:
+    def reaches(self) -> frozenset[KindScope]:
         """What kinds of objects the placements may select, in all the forms that they say it."""
         return frozenset(self._reaches)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from controllers.core.access.admissions import (
     Admissions,
-    HandedOut,
-    Requested,
+    IssuedToken,
+    TokenRequest,
     TooManyTokens,
     Verdict,
 )
@@ -30,7 +30,7 @@ from leafcast.daemon.nodes.enrolment import (
     Wanted,
     key_taken,
 )
-from leafcast.daemon.nodes.handed_out import HandedOutFiles
+from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.daemon.nodes.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
 from leafcast.local.certificate_lists import overlap
@@ -79,7 +79,7 @@ class Admission:
         tree: Tree,
         enrolling: Enrolment,
         changing: asyncio.Lock,
-        files: HandedOutFiles,
+        files: TokenFiles,
         clock: Clock,
         dice: Dice,
         note: Callable[[str, str, str], None] = lambda *_: None,
@@ -111,7 +111,7 @@ class Admission:
             self._to_grant.clear()
             began = self._clock.now().seconds
             try:
-                await self._grant_sure()
+                await self._grant_approved()
                 took = self._clock.now().seconds - began
                 gather = min(max(GATHER_SECONDS, 2 * took), GATHER_SECONDS_MAX)
             except* (ApiError, NodeRefused, BusBroken, SpaceError, OSError) as broken:
@@ -141,14 +141,14 @@ class Admission:
         return seal_answer(one.public, answer, self._dice.entropy(24))
 
     async def _answer(
-        self, one: HandedOut, request: SignedRequest, asked: JoinRequest
+        self, one: IssuedToken, request: SignedRequest, asked: JoinRequest
     ) -> JoinAnswer:
         if not request.holds(self._tree.tree_id(), asked.nkey):
             reason = "it does not show that it has the key with which it asks"
             remedy = "join with this version of leafcast"
             return JoinAnswer(REFUSED, request.digest, reason, remedy)
         verdict = self._judged(one, asked)
-        if verdict.state == PENDING and one.sure:
+        if verdict.state == PENDING and one.approved:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SURE_SECONDS):
                     await self._granted.wait()
@@ -162,7 +162,7 @@ class Admission:
         again = self._admissions.again_seconds() if state == PENDING else 0
         return JoinAnswer(state, request.digest, verdict.reason, verdict.remedy, again, grant)
 
-    def _judged(self, one: HandedOut, asked: JoinRequest) -> Verdict:
+    def _judged(self, one: IssuedToken, asked: JoinRequest) -> Verdict:
         """The verdict, written down if it is news; raises OSError."""
         try:
             check_public_nkey(asked.nkey, str(asked.path))
@@ -173,14 +173,14 @@ class Admission:
             return verdict
         now = self._admissions.tokens[one.token]
         self._files.keep([now])
-        if now.sure:
+        if now.approved:
             self._to_grant.set()
         else:
             said = f"{asked.path} asks to be let in: leafcast node approve {asked.path}"
             self._note("JoinRequested", str(asked.path), said)
         return verdict
 
-    async def _grant(self, one: HandedOut, asked: JoinRequest) -> Grant | None:
+    async def _grant(self, one: IssuedToken, asked: JoinRequest) -> Grant | None:
         """What the node needs; None if it was let in, and was removed or replaced since."""
         path = asked.path
         if not self._enrolling.has_key(path, asked.nkey):
@@ -231,27 +231,27 @@ class Admission:
             made = [self._token(plan, wish, valid_seconds) for wish in wishes]
             return {"faults": [], "added": self._handed_out(plan, wishes, made)}
 
-    def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
+    def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, IssuedToken]:
         tree, roots, now = self._tree.tree_id(), self._tree.roots(), self._clock.now().wall_ms
         authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
         pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)
-        return token, HandedOut(
+        return token, IssuedToken(
             public=token.public,
-            where=wish.where,
+            path_pattern=wish.path_pattern,
             roots=roots,
             authority=authority,
             made_ms=now,
             expires_ms=now + valid_seconds * 1000,
             uses=wish.uses,
-            sure=wish.sure,
+            approved=wish.approved,
             relay=wish.wanted.relay,
-            again=wish.wanted.again and wish.path is not None,
+            replaces=wish.wanted.again and wish.path is not None,
             labels=dict(wish.wanted.labels),
         )
 
     def _handed_out(
-        self, plan: Plan, wishes: Sequence[TokenWish], made: Sequence[tuple[Token, HandedOut]]
+        self, plan: Plan, wishes: Sequence[TokenWish], made: Sequence[tuple[Token, IssuedToken]]
     ) -> list[Json]:
         now, found, void = self._clock.now().wall_ms, [], []
         self._files.forget(self._admissions.forget_old(now))
@@ -260,10 +260,10 @@ class Admission:
         except TooManyTokens as error:
             raise ApiError("TooMany", str(error), "ask fewer at a time") from error
         for wish, (token, one) in zip(wishes, made, strict=True):
-            old = self._admissions.hand_out(one, now)
+            old = self._admissions.issue(one, now)
             void += old
             url = ",".join(plan.parents[wish.wanted.path.parent]["leafUrls"])
-            form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
+            form = {"path": wish.path_pattern, "token": token.text, "id": one.token, "url": url}
             found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
         self._files.keep([one for _, one in made])
         self._files.keep([self._admissions.tokens[token] for token in void])
@@ -281,11 +281,11 @@ class Admission:
             "tokens": [
                 {
                     "id": one.token,
-                    "path": one.where,
+                    "path": one.path_pattern,
                     "state": one.state(now),
                     "uses": one.uses,
                     "used": len(one.requests),
-                    "approved": one.sure,
+                    "approved": one.approved,
                     "relay": one.relay,
                     "madeMs": one.made_ms,
                     "untilMs": one.expires_ms,
@@ -299,12 +299,12 @@ class Admission:
         now = self._clock.now().wall_ms
         return [
             Expiry(
-                f"the token for {one.where}",
+                f"the token for {one.path_pattern}",
                 one.made_ms,
                 one.expires_ms,
                 "nobody joined with it yet, and nobody can afterwards",
-                f"join with it, make another with leafcast node add {one.where}, or leafcast node "
-                f"deny {one.token}",
+                f"join with it, make another with leafcast node add {one.path_pattern}, or "
+                f"leafcast node deny {one.token}",
                 needed=False,
             )
             for one in self._admissions.tokens.values()
@@ -331,7 +331,7 @@ class Admission:
             found = [(what, self._named(what)) for what in paths]
             for what, ones in found:
                 for one in ones:
-                    whole = what in (one.token, one.where)
+                    whole = what in (one.token, one.path_pattern)
                     for request in [it for it in one.requests if it.state == PENDING]:
                         if whole or what == str(request.path):
                             self._admissions.decide(one.token, request.path, DENIED, now)
@@ -359,9 +359,9 @@ class Admission:
             for one in found:
                 self._admissions.void(one.token, now)
             self._files.keep([self._admissions.tokens[one.token] for one in found])
-        return sorted(one.where for one in found)
+        return sorted(one.path_pattern for one in found)
 
-    def _named(self, what: str) -> list[HandedOut]:
+    def _named(self, what: str) -> list[IssuedToken]:
         """The tokens that a path or an id means, of which something may still come."""
         now = self._clock.now().wall_ms
         found = [
@@ -369,7 +369,7 @@ class Admission:
             for one in self._admissions.tokens.values()
             if not one.ended_ms(now)
             and (
-                what in (one.token, one.where)
+                what in (one.token, one.path_pattern)
                 or any(str(it.path) == what and it.state == PENDING for it in one.requests)
             )
         ]
@@ -378,7 +378,7 @@ class Admission:
             raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
         return found
 
-    def _chosen(self, paths: Sequence[str]) -> list[tuple[HandedOut, Requested]]:
+    def _chosen(self, paths: Sequence[str]) -> list[tuple[IssuedToken, TokenRequest]]:
         waiting = self._admissions.waiting()
         chosen = []
         for path in dict.fromkeys(paths):
@@ -391,7 +391,7 @@ class Admission:
         return chosen
 
     async def _let_in(
-        self, chosen: Sequence[tuple[HandedOut, Requested]], *, partly: bool
+        self, chosen: Sequence[tuple[IssuedToken, TokenRequest]], *, partly: bool
     ) -> tuple[list[NodePath], list[Json]]:
         """Let in those that can be, or none. Whatever a former try came to is done again."""
         plan, done = await self._planned(chosen), list(chosen)
@@ -413,7 +413,7 @@ class Admission:
         granted.set()
         return [request.path for _, request in done], told
 
-    async def _planned(self, chosen: Sequence[tuple[HandedOut, Requested]]) -> Plan:
+    async def _planned(self, chosen: Sequence[tuple[IssuedToken, TokenRequest]]) -> Plan:
         """What letting them in comes to; one that is in already takes its own place."""
         plan = await self._enrolling.plan(
             [
@@ -421,7 +421,7 @@ class Admission:
                     it.path,
                     one.labels,
                     relay=one.relay,
-                    again=one.again or self._enrolling.has_key(it.path, it.nkey),
+                    again=one.replaces or self._enrolling.has_key(it.path, it.nkey),
                 )
                 for one, it in chosen
             ]
@@ -433,12 +433,12 @@ class Admission:
         plan.faults += _conflicts([it.path for _, it in chosen])
         return plan
 
-    async def _grant_sure(self) -> None:
+    async def _grant_approved(self) -> None:
         passed: set[str] = set()
 
-        def left() -> list[tuple[HandedOut, Requested]]:
+        def left() -> list[tuple[IssuedToken, TokenRequest]]:
             waiting = self._admissions.waiting()
-            return [it for it in waiting if it[0].sure and str(it[1].path) not in passed]
+            return [it for it in waiting if it[0].approved and str(it[1].path) not in passed]
 
         while sure := left()[:GRANTED_AT_ONCE]:
             async with self._changing:
@@ -458,7 +458,7 @@ def register_admission(api: Api, admission: Admission) -> None:
     api.register("node-deny", admission.deny)
 
 
-def _request_form(one: HandedOut, request: Requested) -> Json:
+def _request_form(one: IssuedToken, request: TokenRequest) -> Json:
     return {
         "path": str(request.path),
         "said": request.said,

@@ -19,17 +19,19 @@ STAND_IN = "0"
 
 @dataclass(frozen=True, slots=True)
 class TokenWish:
-    """A token to be: `where` is its path, or its pattern, and then `wanted` is any node of it."""
+    """A token to be."""
 
-    where: str
+    # Its path, or with more than one use a pattern of paths.
+    path_pattern: str
+    # The node that it is for; of a pattern any one.
     wanted: Wanted
     uses: int
-    sure: bool
+    approved: bool
 
     @property
     def path(self) -> NodePath | None:
         """The one path that it is for."""
-        return None if "*" in self.where else self.wanted.path
+        return None if "*" in self.path_pattern else self.wanted.path
 
 
 def read_wishes(
@@ -43,7 +45,13 @@ def read_wishes(
 
 
 def _wish(
-    where: str, labels: Mapping[str, str], *, relay: bool, replace: bool, sure: bool, uses: int
+    where: str,
+    labels: Mapping[str, str],
+    *,
+    relay: bool,
+    replace: bool,
+    sure: bool,
+    uses: int,
 ) -> TokenWish:
     above, _, last = where.rpartition("/")
     pattern = "*" in where

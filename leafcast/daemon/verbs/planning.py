@@ -13,8 +13,8 @@ from itertools import count, islice
 from typing import Any
 
 from controllers.centre import Controllers
+from controllers.core.planning.dry_run import DryRun
 from controllers.core.planning.plan import Plan, Row
-from controllers.core.planning.rehearsal import Rehearsal
 from controllers.planning import make_plan
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.plan_changes import (
@@ -79,9 +79,9 @@ class PlanVerbs:
             await _caught_up(controllers)
             workloads, inventory, named = _change("".join(planning.parts))
             planning.parts.clear()
-            rehearsal, made = await make_plan(controllers, workloads, inventory, named)
+            trial, made = await make_plan(controllers, workloads, inventory, named)
             planning.plan, planning.rows = made, made.rows()
-            return _summary(rehearsal, made)
+            return _summary(trial, made)
 
     async def rows(self, plan: int) -> dict[str, Any]:
         """The next rows; none if there are no more."""
@@ -151,16 +151,16 @@ def _change(text: str) -> tuple[Written, Written, list[ObjectKey]]:
         raise ApiError("Invalid", f"it is no change: {error}", "use `leafcast plan`") from error
 
 
-def _summary(rehearsal: Rehearsal, made: Plan) -> dict[str, Any]:
+def _summary(trial: DryRun, made: Plan) -> dict[str, Any]:
     return {
         "placements": made.placements,
         "destinations": made.destinations,
         "counts": dict(made.counts),
-        "touched": dict(rehearsal.placements),
-        "notes": list(rehearsal.notes),
+        "touched": dict(trial.placements),
+        "notes": list(trial.notes),
         "waves": {
             name: [{"name": wave, "members": members} for wave, members in waves]
-            for name, waves in rehearsal.waves.items()
+            for name, waves in trial.waves.items()
         },
         "rows": [_row_form(row) for row in made.sample],
     }

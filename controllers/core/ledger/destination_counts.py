@@ -22,7 +22,7 @@ _ASKED = MailKey("")
 
 def count_destinations(records: Iterable[Record], alternatives: Iterable[Alternative]) -> int:
     """How many destinations in force these alternatives select."""
-    return Reach(records).count(tuple(alternatives))
+    return SelectedDestinations(records).count(tuple(alternatives))
 
 
 def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey]) -> Held[MailKey]:
@@ -40,8 +40,8 @@ def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey])
     few = len(lost) <= removals_max(0)
     if few and not left:
         return Held(frozenset())
-    whole = Reach(records)
-    still = Reach(record for record in records if record.source.key not in unseen)
+    whole = SelectedDestinations(records)
+    still = SelectedDestinations(record for record in records if record.source.key not in unseen)
     held: set[MailKey] = set()
     reason = ""
     for alternatives, name in _placements(records).items():
@@ -69,7 +69,7 @@ def _placements(records: Iterable[Record]) -> Mapping[_Alternatives, str]:
     }
 
 
-class Reach:
+class SelectedDestinations:
     """Whom one list of alternatives after the other selects of an inventory."""
 
     def __init__(self, records: Iterable[Record]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from controllers.core.access.admissions import HandedOut, Requested
+from controllers.core.access.admissions import IssuedToken, TokenRequest
 from leafcast.pinned_roots import roots_form, roots_from
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
@@ -25,27 +25,27 @@ FOLDER = "tokens"
 log = logging.getLogger("leafcast")
 
 
-class HandedOutFiles:
+class TokenFiles:
     """The files of all tokens below a data directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / FOLDER
 
-    def read(self) -> list[HandedOut]:
+    def read(self) -> list[IssuedToken]:
         """All that can be read; a damaged file is told in the log, and its token is as unknown."""
         found = []
         for file in sorted(self._folder.glob("*.json")):
             try:
-                found.append(read_handed_out(file.read_bytes()))
+                found.append(read_token_file(file.read_bytes()))
             except (OSError, WireRefused, ValueError, KeyError, TypeError, AttributeError) as error:
                 log.warning("%s is damaged, so its token is void: %r", file, error)
         return found
 
-    def keep(self, ones: Iterable[HandedOut]) -> None:
+    def keep(self, ones: Iterable[IssuedToken]) -> None:
         """Write these down; raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for one in ones:
-            atomic_write(self._file(one.token), handed_out_text(one))
+            atomic_write(self._file(one.token), token_file_text(one))
 
     def forget(self, tokens: Iterable[str]) -> None:
         for token in tokens:
@@ -55,21 +55,21 @@ class HandedOutFiles:
         return self._folder / f"{token}.json"
 
 
-def read_handed_out(data: bytes) -> HandedOut:
+def read_token_file(data: bytes) -> IssuedToken:
     """What a file says; raises WireRefused, ValueError, KeyError, TypeError or AttributeError."""
     form: dict[str, Any] = from_json(data)
     if form["format"] != FORMAT:
         raise ValueError(f"it has format {form['format']!r}, and this program reads {FORMAT}")
-    found = HandedOut(
+    found = IssuedToken(
         public=_bytes(form["public"], 32),
-        where=str(form["where"]),
+        path_pattern=str(form["where"]),
         roots=roots_from(form),
         made_ms=int(form["made_ms"]),
         expires_ms=int(form["expires_ms"]),
         uses=int(form["uses"]),
-        sure=bool(form["sure"]),
+        approved=bool(form["sure"]),
         relay=bool(form["relay"]),
-        again=bool(form["again"]),
+        replaces=bool(form["again"]),
         labels={str(key): str(value) for key, value in form["labels"].items()},
         authority=_bytes(form["authority"]),
         void_ms=int(form["void_ms"]),
@@ -80,8 +80,8 @@ def read_handed_out(data: bytes) -> HandedOut:
     return found
 
 
-def _requested(form: dict[str, Any]) -> Requested:
-    return Requested(
+def _requested(form: dict[str, Any]) -> TokenRequest:
+    return TokenRequest(
         NodePath.parse(form["path"]),
         str(form["nkey"]),
         str(form["said"]),
@@ -92,19 +92,19 @@ def _requested(form: dict[str, Any]) -> Requested:
     )
 
 
-def handed_out_text(one: HandedOut) -> str:
+def token_file_text(one: IssuedToken) -> str:
     """What a file says of it."""
     form = {
         "format": FORMAT,
         "public": _text(one.public),
-        "where": one.where,
+        "where": one.path_pattern,
         **roots_form(one.roots),
         "made_ms": one.made_ms,
         "expires_ms": one.expires_ms,
         "uses": one.uses,
-        "sure": one.sure,
+        "sure": one.approved,
         "relay": one.relay,
-        "again": one.again,
+        "again": one.replaces,
         "labels": dict(one.labels),
         "authority": _text(one.authority),
         "void_ms": one.void_ms,

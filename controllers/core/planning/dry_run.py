@@ -35,7 +35,7 @@ Written = Mapping[ObjectKey, Object | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class CentreState:
     """What the centre knows now: of the first workload space and inventory, and of all others.
 
     `objects` and `inventory` are all that their spaces show; nothing of the latter if the change
@@ -52,7 +52,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class DryRun:
     """Both states; what is to be known of content, first what matters most; and what else to say.
 
     `stored` are values of blobs that are not kept yet. `placements` say by title what becomes of
@@ -69,18 +69,18 @@ class Rehearsal:
     waves: Mapping[str, tuple[tuple[str, int], ...]]
 
 
-def rehearse(
-    stage: Stage,
+def dry_run(
+    stage: CentreState,
     workloads: Written,
     inventory: Written,
     named: AbstractSet[ObjectKey] = frozenset(),
-) -> Rehearsal:
+) -> DryRun:
     """Try what is written and deleted, in this order, on a centre's copy of its own.
 
     Of `named` objects the content is wanted also if they stay as they are.
     """
     before = _state(stage)
-    trial = stage.placements.rehearsal(stage.objects, stage.ledger)
+    trial = stage.placements.trial(stage.objects, stage.ledger)
     touched: set[str] = set()
     for key, obj in workloads.items():
         touched |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
@@ -103,7 +103,7 @@ def rehearse(
         new=frozenset(workloads.keys() - there),
     )
     after, notes = _with_inventory(stage, inventory, after)
-    return Rehearsal(
+    return DryRun(
         before,
         after,
         tuple(dict.fromkeys(_references(before, after, named))),
@@ -229,7 +229,7 @@ class _Change:
         return found
 
 
-def _state(stage: Stage) -> State:
+def _state(stage: CentreState) -> State:
     """What the ledger says now."""
     ours = {
         issued.head.source.key: _delivered(issued)
@@ -251,11 +251,13 @@ def _delivered(issued: Issued) -> Delivery:
     return Delivery(name, head.source.key, head.alternatives, entries)
 
 
-def _with_inventory(stage: Stage, written: Written, state: State) -> tuple[State, tuple[str, ...]]:
+def _with_inventory(
+    stage: CentreState, written: Written, state: State
+) -> tuple[State, tuple[str, ...]]:
     """The state with what becomes of destinations and Locations, and what is wrong with them."""
     if not written:
         return state, ()
-    trial = stage.registry.rehearsal(stage.inventory, stage.ledger)
+    trial = stage.registry.trial(stage.inventory, stage.ledger)
     looked_at: frozenset[ObjectKey] = frozenset()
     for key, obj in written.items():
         looked_at |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))

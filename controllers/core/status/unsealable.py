@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from controllers.core.ledger.reach import Reach
+from controllers.core.ledger.destination_counts import SelectedDestinations
 from schemas.identity import MailKey
 from schemas.records import Alternative, LocationRecord, Profile, Record
 
 
-class Keyless:
+class UnsealableDestinations:
     """Those of a tree that seals; a change costs what changed."""
 
     def __init__(self, records: Mapping[MailKey, Record]) -> None:
@@ -35,6 +35,6 @@ class Keyless:
         """The names of those that these select, in order."""
         if not self._profiles:
             return ()
-        found = Reach([*self._profiles.values(), *self._locations.values()])
+        found = SelectedDestinations([*self._profiles.values(), *self._locations.values()])
         chosen = found.destinations(alternatives)
         return tuple(sorted(self._profiles[key].source.name for key in chosen))

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.inventory.registry import LOCATIONS, Registry
-from controllers.core.ledger.reach import count_destinations, hold_destinations
+from controllers.core.ledger.destination_counts import count_destinations, hold_destinations
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import Issued
 from schemas.identity import NodePath, destination_id
