@@ -50,18 +50,16 @@ class Contested(Refused):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as it lies in a space: without its resourceVersion, which is where it lies.
-
-    `said` holds the fields each manager said last, `born` the revision it was created at (0: this
-    one).
-    """
+    """An object as it lies in a space: without its resourceVersion, which is where it lies."""
 
     object: Object
-    said: Mapping[str, Object] = field(default_factory=dict)
-    born: int = 0
+    # The fields that each manager applied last.
+    applied_fields: Mapping[str, Object] = field(default_factory=dict)
+    # The revision at which it was created; 0 is this one.
+    created_at: int = 0
 
 
-class Births:
+class CreationTracker:
     """Tells one watcher which change is the first it can have seen of an object."""
 
     def __init__(self, since: int) -> None:
@@ -69,7 +67,7 @@ class Births:
         self._seen: set[ObjectKey] = set()
 
     def change(self, key: ObjectKey, held: StoredObject) -> Literal["added", "modified"]:
-        if 0 < held.born <= self._since or key in self._seen:
+        if 0 < held.created_at <= self._since or key in self._seen:
             return "modified"
         self._seen.add(key)
         return "added"
@@ -103,17 +101,21 @@ def _contested(
         wanted.pop(name, None)
     found = {}
     for _, fields in changed_fields(held.object, wanted):
-        others = [who for who, said in held.said.items() if who != manager and says(said, fields)]
+        others = [
+            who
+            for who, said in held.applied_fields.items()
+            if who != manager and says(said, fields)
+        ]
         if others:
             found[fields] = others
     return found
 
 
 def _without(
-    said: Mapping[str, Object], taken: Mapping[tuple[str, ...], list[str]]
+    applied_fields: Mapping[str, Object], taken: Mapping[tuple[str, ...], list[str]]
 ) -> dict[str, Object]:
     """What managers said, less what was taken from them: it is not theirs to take out any more."""
-    left = dict(said)
+    left = dict(applied_fields)
     for fields, others in taken.items():
         for who in others:
             left[who] = withdrawn(left[who], fields)
@@ -164,14 +166,14 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     contested = _contested(held, wish, manager)
     if contested and not force:
         raise Contested(key, {".".join(path): who[0] for path, who in contested.items()})
-    others = _without(held.said, contested)
-    merged = merge_applied(held.object, held.said.get(manager, {}), wish)
+    others = _without(held.applied_fields, contested)
+    merged = merge_applied(held.object, held.applied_fields.get(manager, {}), wish)
     merged = _canonical(key, whole(key, _named(merged, key, held.object)))
-    if same(merged, held.object) and same(said, held.said.get(manager)):
+    if same(merged, held.object) and same(said, held.applied_fields.get(manager)):
         return held
     if not same(_spec(merged), _spec(held.object)):
         merged["metadata"]["generation"] = held.object["metadata"].get("generation", 0) + 1
-    return StoredObject(merged, {**others, manager: said}, held.born or revision)
+    return StoredObject(merged, {**others, manager: said}, held.created_at or revision)
 
 
 def with_status(
@@ -184,7 +186,7 @@ def with_status(
         return held
     changed = dict(sorted({**held.object, **said}.items()))
     check_size(key, len(codec.pack(changed)), OBJECT_MAX_BYTES)
-    return replace(held, object=changed, born=held.born or revision)
+    return replace(held, object=changed, created_at=held.created_at or revision)
 
 
 def at_revision(held: StoredObject, revision: int) -> Object:
@@ -200,7 +202,7 @@ def at_revision(held: StoredObject, revision: int) -> Object:
 
 def encode(held: StoredObject) -> bytes:
     """Bytes of the object and of what its managers said."""
-    return codec.pack([1, held.object, dict(held.said), held.born])
+    return codec.pack([1, held.object, dict(held.applied_fields), held.created_at])
 
 
 def decode(data: bytes) -> StoredObject:

@@ -27,7 +27,7 @@ from relay.objects.serving import (
     needs_namespace,
     no_namespace,
 )
-from relay.objects.stored_object import Births, Refused, StoredObject
+from relay.objects.stored_object import CreationTracker, Refused, StoredObject
 from relay.ports import (
     Change,
     Clock,
@@ -138,7 +138,7 @@ class EmbeddedSpace:
 
     async def watch(self, since: str) -> AsyncGenerator[Change, None]:
         position, seen_ms = await self._resume(since)
-        births = Births(position)
+        births = CreationTracker(position)
         while True:
             await self._check_known(position, seen_ms)
             pattern = f"{_OBJECTS}.>"
@@ -330,7 +330,7 @@ class EmbeddedSpace:
         return Conflict(rules.CONFLICT, said)
 
 
-def _change(entry: Entry, births: Births, revision: str) -> Change:
+def _change(entry: Entry, births: CreationTracker, revision: str) -> Change:
     key, stored = key_from(entry.key), _decoded(entry)
     shown = rules.at_revision(stored, entry.revision)
     if entry.deleted:

@@ -14,7 +14,7 @@ from relay.objects.serving import (
     needs_namespace,
     no_namespace,
 )
-from relay.objects.stored_object import Births, StoredObject
+from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import (
     Change,
     Clock,
@@ -201,7 +201,7 @@ class _Watcher:
 
     def __init__(self, position: int) -> None:
         self.position = position
-        self._births = Births(position)
+        self._creations = CreationTracker(position)
         self._news: dict[ObjectKey, _Entry] = {}
         self._some = asyncio.Event()
 
@@ -218,6 +218,6 @@ class _Watcher:
         entry = self._news.pop(key)
         shown = rules.at_revision(entry.stored, entry.revision)
         if entry.deleted_at is not None:
-            self._births.deleted(key)
+            self._creations.deleted(key)
             return Change("deleted", key, shown, str(entry.revision))
-        return Change(self._births.change(key, entry.stored), key, shown, str(entry.revision))
+        return Change(self._creations.change(key, entry.stored), key, shown, str(entry.revision))
