@@ -25,7 +25,7 @@ _MARK_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class RequestOutcome:
     """What became of a request: `Done`, `Refused` or `Ignored`, and why."""
 
     outcome: str
@@ -46,7 +46,7 @@ async def rollout_named(session: Session, name: str) -> Object:
     raise CallFailed(_VERB, "NotFound", f'rollouts.{GROUP} "{name}" not found', remedy)
 
 
-async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> Handled:
+async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> RequestOutcome:
     """Write a request on the Rollout, and wait until the centre handled it; raises CallFailed."""
     obj = await rollout_named(session, name)
     metadata = obj["metadata"]
@@ -54,7 +54,7 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
     number = random_id(SystemDice().entropy(16))
     said = {"id": number, "action": action, "user": _user(), **arguments}
     key = _key(str(metadata["name"]))
-    handled: asyncio.Future[Handled] = asyncio.get_running_loop().create_future()
+    handled: asyncio.Future[RequestOutcome] = asyncio.get_running_loop().create_future()
 
     async def tell(event: SpaceEvent) -> None:
         now = event.objects.get(key) if isinstance(event, Listed) else None
@@ -105,11 +105,11 @@ def _refuse_a_second(obj: Object) -> None:
         raise CallFailed(_VERB, "Conflict", message, "try again in a moment")
 
 
-def _outcome(obj: Object | None, number: str) -> Handled | None:
+def _outcome(obj: Object | None, number: str) -> RequestOutcome | None:
     request = ((obj or {}).get("status") or {}).get("request") or {}
     if request.get("id") != number:
         return None
-    return Handled(str(request.get("outcome", "")), str(request.get("message", "")))
+    return RequestOutcome(str(request.get("outcome", "")), str(request.get("message", "")))
 
 
 def _user() -> str:

@@ -79,7 +79,7 @@ class Condition(NamedTuple):
 
 
 @dataclass(slots=True)
-class Happening:
+class LoggedEvent:
     """One event: `sequence` is new each time it happens again; times are ms since 1970."""
 
     sequence: int
@@ -104,7 +104,7 @@ class EventLog:
         self.run, self.began_ms = run, began_ms
         self._most = most
         self._sequence = 0
-        self._found: OrderedDict[tuple[str, str, str, str], Happening] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str, str, str], LoggedEvent] = OrderedDict()
 
     def add(
         self,
@@ -121,7 +121,7 @@ class EventLog:
         key = (reason, node, about, message)
         held = self._found.pop(key, None)
         if held is None:
-            held = Happening(0, now_ms, now_ms, 0, kind, reason, node, about, message)
+            held = LoggedEvent(0, now_ms, now_ms, 0, kind, reason, node, about, message)
         held.sequence, held.last_ms, held.count = self._sequence, now_ms, held.count + 1
         self._found[key] = held
         if len(self._found) > self._most:

@@ -318,7 +318,7 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
 _TABLES: Mapping[tuple[str, str], tuple[Column, ...]] = {**_WORKLOADS, **_OTHERS, **_OWN}
 
 
-def pretends(group: str, resource: str, obj: Fields) -> bool:
+def runs_nothing_here(group: str, resource: str, obj: Fields) -> bool:
     """Whether it would run if a cluster held it, and nothing tells whether one does."""
     return (group, resource) in _WORKLOADS and not cell.is_reported(obj)
 

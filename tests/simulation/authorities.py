@@ -13,12 +13,12 @@ from random import Random
 
 from leafcast.daemon.nodes.authority_steps import (
     DONE,
-    End,
+    DistributeAuthorities,
+    FinishChange,
     Lacking,
-    Renew,
+    RenewCertificates,
     Step,
-    Switch,
-    Tell,
+    SwitchAuthority,
     change_steps,
 )
 from leafcast.local.certificate_lists import END, overlap
@@ -106,14 +106,14 @@ class AuthorityTree:
 
     def _carry_out(self, step: Step, *, force: bool, faults: bool) -> Lacking:
         match step:
-            case Tell(authorities):
+            case DistributeAuthorities(authorities):
                 return self._tell(authorities, force=force, faults=faults)
-            case Switch():
+            case SwitchAuthority():
                 signing = Authority(self.now.coming, "")
                 self.now = Authorities(signing, former=self.now.signing.certificate)
-            case Renew(_, signing):
+            case RenewCertificates(_, signing):
                 return self._renew(signing, force=force, faults=faults)
-            case End():
+            case FinishChange():
                 self.now = Authorities(self.now.signing)
         return {}
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leafcast.daemon.nodes.authority_steps import Lacking, Renew, Step, Tell
+from leafcast.daemon.nodes.authority_steps import (
+    DistributeAuthorities,
+    Lacking,
+    RenewCertificates,
+    Step,
+)
 from leafcast.local.certificate_lists import END
 from leafcast.local.credentials.authorities import Authorities
 from tests.simulation.authorities import Decide, Steps, honest
@@ -40,19 +45,21 @@ def _altered(
 
 
 def _of_both(step: Step) -> bool:
-    return isinstance(step, Tell) and step.authorities.count(END) > 1
+    return isinstance(step, DistributeAuthorities) and step.authorities.count(END) > 1
 
 
 def _new_one_alone(found: Authorities, step: Step) -> Step:
     """All are told to believe the new authority alone, while servers show the former one."""
-    return Tell(found.coming) if _of_both(step) else step
+    return DistributeAuthorities(found.coming) if _of_both(step) else step
 
 
 PLANTED: dict[str, Decide] = {
     "the new one signs before all believe it": _altered(lambda step: not _of_both(step)),
-    "the former one is left while servers show it": _altered(lambda it: not isinstance(it, Renew)),
+    "the former one is left while servers show it": _altered(
+        lambda it: not isinstance(it, RenewCertificates)
+    ),
     "it ends while some believe the former one": _altered(
-        lambda step: not isinstance(step, Tell) or _of_both(step)
+        lambda step: not isinstance(step, DistributeAuthorities) or _of_both(step)
     ),
     "the new one is believed alone at once": _altered(alter=_new_one_alone),
 }

@@ -15,7 +15,7 @@ from leafcast.cli.apply.batch import judge, make
 from leafcast.cli.commands.apply import apply, apply_all
 from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
-from leafcast.cli.commands.get import NOT_HERE, Asked, show
+from leafcast.cli.commands.get import NOT_HERE, GetRequest, show
 from leafcast.cli.commands.wait import last_state, wait
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.data_dir import DataDir
@@ -99,7 +99,7 @@ async def applied(session, *texts, namespace=None, **how):
 
 
 def asked(*arguments, namespace="default", format_="table", **how):
-    return Asked(arguments, namespace, how.pop("selector", None), format_, TableStyle(), **how)
+    return GetRequest(arguments, namespace, how.pop("selector", None), format_, TableStyle(), **how)
 
 
 async def test_each_object_is_told_what_came_of_it(session, capsys):

@@ -43,7 +43,7 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class ObjectToDelete:
     """An object to be deleted, which is this one and no later namesake."""
 
     kind: ResourceKind
@@ -113,10 +113,10 @@ async def delete_all(session: Session, request: Request) -> int:
 
     Raises SpaceError if the space refuses one: then what others lean on stays.
     """
-    found, missing = await doomed_by(session, request)
+    found, missing = await objects_to_delete(session, request)
     if request.dry:
-        for doomed in found:
-            click.echo(f"{_told(doomed)} (dry run)")
+        for target in found:
+            click.echo(f"{_told(target)} (dry run)")
     elif found:
         async with held_together(session) as go_on:
             for _, alike in groupby(found, key=_late_first):
@@ -126,14 +126,14 @@ async def delete_all(session: Session, request: Request) -> int:
     return missing
 
 
-async def doomed_by(session: Session, request: Request) -> tuple[list[Doomed], int]:
+async def objects_to_delete(session: Session, request: Request) -> tuple[list[ObjectToDelete], int]:
     """What goes, in the order in which it does, and how many that are named are not there."""
     found, missing = await _found(session, request)
     return [*await _inside(session, found), *found], missing
 
 
 async def _delete_at_once(
-    session: Session, alike: Sequence[Doomed], between: Callable[[], Awaitable[None]]
+    session: Session, alike: Sequence[ObjectToDelete], between: Callable[[], Awaitable[None]]
 ) -> None:
     """Delete objects of which none leans on another; each is told of, in their order.
 
@@ -142,44 +142,46 @@ async def _delete_at_once(
     limit = asyncio.Semaphore(AT_ONCE)
     refused: list[SpaceError] = []
 
-    async def is_gone(doomed: Doomed) -> bool:
+    async def is_gone(target: ObjectToDelete) -> bool:
         async with limit:
             if refused:
                 return False
             await between()
-            space, uid = session.space_for(doomed.key), doomed.object["metadata"]["uid"]
+            space, uid = session.space_for(target.key), target.object["metadata"]["uid"]
             try:
-                await space.delete(doomed.key, uid)
+                await space.delete(target.key, uid)
             except SpaceError as error:
                 refused.append(error)
                 return False
             return True
 
     async with asyncio.TaskGroup() as group:
-        deletions = [(doomed, group.create_task(is_gone(doomed))) for doomed in alike]
-        for doomed, gone in deletions:
+        deletions = [(target, group.create_task(is_gone(target))) for target in alike]
+        for target, gone in deletions:
             if await gone:
-                click.echo(_told(doomed))
+                click.echo(_told(target))
     if refused:
         raise refused[0]
 
 
-def _told(doomed: Doomed) -> str:
-    return f"{doomed.kind.quoted(doomed.key.name)} deleted"
+def _told(target: ObjectToDelete) -> str:
+    return f"{target.kind.quoted(target.key.name)} deleted"
 
 
-async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]:
+async def _found(session: Session, request: Request) -> tuple[list[ObjectToDelete], int]:
     """The objects meant, what leans on others first, and how many are not there."""
     reader = CentreReader(session)
-    found: list[Doomed] = []
+    found: list[ObjectToDelete] = []
     missing = 0
     for meant, namespace in await _meant(session, request):
         if not meant.names:
             listed = await reader.all_of(meant.kind, namespace, request.selector)
-            found += [Doomed(meant.kind, obj) for obj in listed]
+            found += [ObjectToDelete(meant.kind, obj) for obj in listed]
         for name in meant.names:
             try:
-                found.append(Doomed(meant.kind, await reader.get(meant.kind, namespace, name)))
+                found.append(
+                    ObjectToDelete(meant.kind, await reader.get(meant.kind, namespace, name))
+                )
             except NotFound as error:
                 missing += 1
                 if not request.ignore_not_found:
@@ -206,26 +208,26 @@ async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelecti
     return [(one, where) for one in meant]
 
 
-async def _inside(session: Session, found: Iterable[Doomed]) -> list[Doomed]:
+async def _inside(session: Session, found: Iterable[ObjectToDelete]) -> list[ObjectToDelete]:
     """What the Namespaces among them hold, or definitions define, and is not among them itself."""
     listed = list(found)
-    known = {doomed.object["metadata"]["uid"] for doomed in listed}
-    inside: list[Doomed] = []
-    for doomed in listed:
-        if held := await _held(session.workloads, doomed):
+    known = {target.object["metadata"]["uid"] for target in listed}
+    inside: list[ObjectToDelete] = []
+    for target in listed:
+        if held := await _held(session.workloads, target):
             kinds = await with_kinds(session, lambda kinds: kinds)
             inside += _fresh(kinds, held, known)
             known |= {obj["metadata"]["uid"] for obj in held}
     return sorted(inside, key=_late_first)
 
 
-async def _held(space: Space, doomed: Doomed) -> Sequence[Object]:
+async def _held(space: Space, target: ObjectToDelete) -> Sequence[Object]:
     """What goes with an object; of a kind that is not served there is nothing."""
-    if doomed.kind.group_resource == NAMESPACES:
-        return (await space.list(namespace=doomed.key.name)).objects
-    if doomed.kind.group_resource != DEFINITIONS:
+    if target.kind.group_resource == NAMESPACES:
+        return (await space.list(namespace=target.key.name)).objects
+    if target.kind.group_resource != DEFINITIONS:
         return ()
-    resource, _, group = doomed.key.name.partition(".")
+    resource, _, group = target.key.name.partition(".")
     try:
         return (await space.list(group, resource)).objects
     except SpaceError as error:
@@ -234,10 +236,12 @@ async def _held(space: Space, doomed: Doomed) -> Sequence[Object]:
         return ()
 
 
-def _fresh(kinds: ResourceKinds, objects: Iterable[Object], known: set[str]) -> list[Doomed]:
+def _fresh(
+    kinds: ResourceKinds, objects: Iterable[Object], known: set[str]
+) -> list[ObjectToDelete]:
     fresh = [obj for obj in objects if obj["metadata"]["uid"] not in known]
-    return [Doomed(kinds.of(obj), obj) for obj in fresh]
+    return [ObjectToDelete(kinds.of(obj), obj) for obj in fresh]
 
 
-def _late_first(doomed: Doomed) -> int:
-    return -apply_order(doomed.kind.group, doomed.kind.resource)
+def _late_first(target: ObjectToDelete) -> int:
+    return -apply_order(target.kind.group, target.kind.resource)

@@ -41,7 +41,7 @@ from leafcast.show.object_output import (
     table_lines,
     yaml_text,
 )
-from leafcast.show.object_tables import pretends
+from leafcast.show.object_tables import runs_nothing_here
 from leafcast.show.sanitize import sanitize
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
 from schemas.content.manifests import LoadedObject
@@ -55,7 +55,7 @@ _NOT_HERE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GetRequest:
     """What a `get` asks for; `namespace` "" is all of them, None that none was named."""
 
     arguments: tuple[str, ...]
@@ -139,7 +139,7 @@ def get(  # noqa: PLR0913 - click passes options by name
     where = "" if all_namespaces else namespace
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
-        asked = Asked(
+        asked = GetRequest(
             objects, where, selector, output, style, at, watch, ignore_not_found, loaded, all_edges
         )
         missing = in_session(data_dir, lambda session: show(session, asked))
@@ -147,7 +147,7 @@ def get(  # noqa: PLR0913 - click passes options by name
         raise click.exceptions.Exit(1)
 
 
-async def show(session: Session, asked: Asked) -> int:
+async def show(session: Session, asked: GetRequest) -> int:
     """Print what is asked for; how many named objects are not there."""
     meant = await _meant(session, asked)
     if asked.all_edges:
@@ -166,7 +166,7 @@ async def show(session: Session, asked: Asked) -> int:
     return missing
 
 
-async def _meant(session: Session, asked: Asked) -> list[tuple[ObjectSelection, str]]:
+async def _meant(session: Session, asked: GetRequest) -> list[tuple[ObjectSelection, str]]:
     """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
     if asked.loaded:
         return await meant_by(session, asked.loaded, asked.namespace)
@@ -185,7 +185,7 @@ async def _meant(session: Session, asked: Asked) -> list[tuple[ObjectSelection, 
 
 
 async def _read(
-    session: Session, asked: Asked, meant: Sequence[tuple[ObjectSelection, str]]
+    session: Session, asked: GetRequest, meant: Sequence[tuple[ObjectSelection, str]]
 ) -> tuple[list[Group], int]:
     """The objects found, kinds without any left out; what is not there is told on stderr."""
     reader = reader_of(session, asked.at)
@@ -208,7 +208,7 @@ async def _read(
     return [Group(kind, listed) for kind, listed in found.items() if listed], missing
 
 
-def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: bool) -> None:
+def _print(session: Session, asked: GetRequest, groups: Sequence[Group], *, single: bool) -> None:
     objects = [obj for group in groups for obj in group.objects]
     if asked.format in ("yaml", "json"):
         if objects or not single:
@@ -222,10 +222,10 @@ def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: b
             click.echo(sanitize(line))
 
 
-def _tell_where_it_runs(asked: Asked, groups: Sequence[Group]) -> None:
+def _tell_where_it_runs(asked: GetRequest, groups: Sequence[Group]) -> None:
     """One line if the table shows what lies still here, and would run elsewhere."""
     still = any(
-        pretends(group.kind.group, group.kind.resource, obj)
+        runs_nothing_here(group.kind.group, group.kind.resource, obj)
         for group in groups
         for obj in group.objects
     )
@@ -237,14 +237,14 @@ def _is_single(meant: Sequence[tuple[ObjectSelection, str]]) -> bool:
     return len(meant) == 1 and len(meant[0][0].names) == 1
 
 
-def _nothing(asked: Asked, meant: Sequence[tuple[ObjectSelection, str]]) -> str:
+def _nothing(asked: GetRequest, meant: Sequence[tuple[ObjectSelection, str]]) -> str:
     if asked.where and any(one.kind.namespaced for one, _ in meant):
         return f"No resources found in {asked.where} namespace."
     return "No resources found"
 
 
 async def _watch(
-    session: Session, asked: Asked, one: ObjectSelection, groups: Sequence[Group]
+    session: Session, asked: GetRequest, one: ObjectSelection, groups: Sequence[Group]
 ) -> None:
     """Show the objects, then each change, until a signal."""
     rows = Rows(one.kind, asked.style)
@@ -266,7 +266,7 @@ class _Watch:
     """Prints what is new of the objects that are asked for; `versions` were shown, by uid."""
 
     session: Session
-    asked: Asked
+    asked: GetRequest
     rows: Rows
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -299,7 +299,7 @@ def _version(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"].get("resourceVersion"))
 
 
-def _concerns(asked: Asked, one: ObjectSelection, obj: Object) -> bool:
+def _concerns(asked: GetRequest, one: ObjectSelection, obj: Object) -> bool:
     metadata = obj["metadata"]
     return (
         (not one.kind.namespaced or asked.where in ("", metadata.get("namespace")))
@@ -308,7 +308,7 @@ def _concerns(asked: Asked, one: ObjectSelection, obj: Object) -> bool:
     )
 
 
-def _print_change(asked: Asked, rows: Rows, obj: Mapping[str, Any], now_ms: int) -> None:
+def _print_change(asked: GetRequest, rows: Rows, obj: Mapping[str, Any], now_ms: int) -> None:
     match asked.format:
         case "yaml":
             click.echo(f"---\n{yaml_text(obj)}", nl=False)

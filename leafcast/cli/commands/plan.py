@@ -15,7 +15,7 @@ from leafcast.ask.plans import PlannedChange, planned
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import judge
 from leafcast.cli.apply.warnings import warnings
-from leafcast.cli.commands.delete import Request, doomed_by
+from leafcast.cli.commands.delete import Request, objects_to_delete
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import files_options, load_files, namespace_option
@@ -100,9 +100,9 @@ async def _deletion(
 ) -> _Intent:
     """What `delete` would delete; raises BadManifests with all that is wrong."""
     request = Request(loaded=tuple(loaded), namespace=namespace)
-    doomed, _ = await doomed_by(session, request)
-    verbs = {one.kind.title(one.key.name): "deleted" for one in doomed}
-    return _Intent({one.key: None for one in doomed}, (), verbs)
+    targets, _ = await objects_to_delete(session, request)
+    verbs = {one.kind.title(one.key.name): "deleted" for one in targets}
+    return _Intent({one.key: None for one in targets}, (), verbs)
 
 
 @dataclass(slots=True)

@@ -62,7 +62,7 @@ def status(
     DELIVERED counts the destinations that hold what they should, WORKING those where it is healthy.
     Counts are exact unless they say "at least": then not all nodes have answered yet.
     """
-    asked = Asked(**said)
+    asked = StatusRequest(**said)
     asked.check()
     try:
         placement = placements_named([asked.placement])[0] if asked.placement else ""
@@ -84,7 +84,7 @@ def status(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StatusRequest:
     """What a user wants to see."""
 
     placement: str

@@ -18,11 +18,11 @@ from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import ask_all_signed
 from leafcast.daemon.nodes.authority_steps import (
     DONE,
-    End,
+    DistributeAuthorities,
+    FinishChange,
     Lacking,
-    Renew,
-    Switch,
-    Tell,
+    RenewCertificates,
+    SwitchAuthority,
     change_steps,
 )
 from leafcast.daemon.nodes.certifying import Certifying
@@ -120,15 +120,15 @@ class AuthorityChange:
             step = next(steps)
             while True:
                 match step:
-                    case Tell(authorities):
+                    case DistributeAuthorities(authorities):
                         lacking = await self._tell(authorities)
-                    case Switch():
+                    case SwitchAuthority():
                         switch(self._folder)
                         log.info("another certificate authority signs from now on")
-                    case Renew(former, signing):
+                    case RenewCertificates(former, signing):
                         void = await self._leave(former, signing)
                         lacking = await self._renew(signing)
-                    case End():
+                    case FinishChange():
                         end_change(self._folder)
                         log.info("no node believes the former certificate authority any more")
                 step = steps.send(lacking)

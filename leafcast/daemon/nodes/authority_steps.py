@@ -20,19 +20,19 @@ Lacking = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class DistributeAuthorities:
     """Have all nodes believe these, and no others; it lacks who may come back without it."""
 
     authorities: str
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class SwitchAuthority:
     """From now on the one that was to come signs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Renew:
+class RenewCertificates:
     """Have all servers show certificates of who signs now; it lacks whose do not."""
 
     former: str
@@ -40,11 +40,11 @@ class Renew:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class FinishChange:
     """Nobody has to believe the former one any more."""
 
 
-Step = Tell | Switch | Renew | End
+Step = DistributeAuthorities | SwitchAuthority | RenewCertificates | FinishChange
 
 
 def change_steps(
@@ -57,18 +57,18 @@ def change_steps(
     """
     signing, former = found.signing.certificate, found.former
     if found.coming:
-        lacking = yield Tell(found.believed)
+        lacking = yield DistributeAuthorities(found.believed)
         if lacking and not force:
             return TOLD, lacking
-        yield Switch()
+        yield SwitchAuthority()
         signing, former = found.coming, signing
     if not former:
         return DONE, {}
-    lacking = yield Renew(former, signing)
+    lacking = yield RenewCertificates(former, signing)
     if lacking and not force:
         return RENEWED, lacking
-    lacking = yield Tell(signing)
+    lacking = yield DistributeAuthorities(signing)
     if lacking and not force:
         return LEFT, lacking
-    yield End()
+    yield FinishChange()
     return DONE, {}
