@@ -37,15 +37,13 @@ PLAIN_WORDS = frozenset({"", UNKNOWN_TOKEN, NO_WAY_UP, UNREADABLE})
 
 
 class JoinRequest(WireRecord, frozen=True):
-    """Who wants to be the node at a path; all of it is public, the private halves never travel.
-
-    `certificate_request` is a PKCS#10 request (DER), or empty. `said` is what the machine calls
-    itself, for people.
-    """
+    """Who wants to be the node at a path; all of it is public, the private halves never travel."""
 
     path: NodePath
     nkey: str
+    # What the machine calls itself, for people.
     said: str = ""
+    # A PKCS#10 request (DER), or empty.
     certificate_request: bytes = b""
 
     def __post_init__(self) -> None:
@@ -94,20 +92,18 @@ class SignedRequest(WireRecord, frozen=True):
 
 
 class Grant(WireRecord, frozen=True):
-    """What a node needs besides its own keys to be the one at a path.
-
-    `roots` and `authority` (PEM, "" without TLS) are those that the token pins; `certificate` is
-    what became of the certificate request (PEM), empty if there was none.
-    """
+    """What a node needs besides its own keys to be the one at a path."""
 
     tree: TreeId
     path: NodePath
     relay: bool
     parents: tuple[str, ...]
+    # Those that the token pins, and PEM, "" without TLS.
     roots: Roots
     authority: bytes
     labels: Mapping[str, str]
     former: tuple[NodePath, ...] = ()
+    # What became of the certificate request (PEM); empty if there was none.
     certificate: bytes = b""
 
     def __post_init__(self) -> None:

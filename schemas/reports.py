@@ -138,12 +138,7 @@ class ReportPart(WireRecord, frozen=True):
 
 
 class Done(WireRecord, frozen=True):
-    """What a syncer applied: kept in its own DONE stream, and the only licence to prune.
-
-    `held` and `fields` are the digest and the marks of the fields that it held in the object then.
-    One that is `left` was there before and stays as it was; one that is to `stay` is not deleted
-    when it is wanted no more.
-    """
+    """What a syncer applied: kept in its own DONE stream, and the only licence to prune."""
 
     key: ObjectKey
     uid: str
@@ -151,9 +146,12 @@ class Done(WireRecord, frozen=True):
     placements: tuple[str, ...]
     made: bool
     order: Natural
+    # The digest and the marks of the fields that it held in the object then.
     held: str = ""
     fields: bytes = b""
+    # Whether it was there before, and stays as it was.
     left: bool = False
+    # Whether it is not deleted when it is wanted no more.
     stay: bool = False
 
 

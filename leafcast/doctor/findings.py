@@ -16,57 +16,57 @@ RANK: dict[State, int] = {"ok": 0, "failure": 1, "warning": 2}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding; `cause` and `remedy` are there unless it is ok.
-
-    `about` is the path of the node or the placement (`edgeplacement/NAME`) that it is about, ""
-    if it is about several or this machine.
-    """
+    """One finding."""
 
     group: str
     state: State
     said: str
+    # Why, and what to do; empty if it is ok.
     cause: str = ""
     remedy: str = ""
+    # The path of the node, or the placement (`edgeplacement/NAME`), that it is about; "" if it is
+    # about several, or this machine.
     about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """One node: what its parent says of it, and what it says itself, if it `answers`.
-
-    `here` are those that the asked program runs itself. `refusal` is why it does not answer, if it
-    should; `refusal_reason` is the same in a word, `heard_ms` when it was heard of last, 0 if that
-    is not why. `starts` is how often its server was started in this run of ours, None where someone
-    else runs it, and `server_up_ms` for how long that has run. `clock_ms` is how much its clock is
-    ahead of ours. `snapshot_age_ms` is how old the snapshot is that it reached, None without.
-    `refused` is how much of what it said its parent did not take, `disbelieved` how much of what
-    its parent sent it did not take itself. `contested` is how often of late two runs of it were up
-    at a time, by its parent, `removals` how often its store was removed while it ran.
-    """
+    """One node: what its parent says of it, and what it says itself, if it answers."""
 
     path: str
     role: str
     state: str
+    # Whether the asked program runs it itself.
     here: bool = False
     since_ms: int | None = None
     destinations: int = 0
     lag: int = 0
     answers: bool = False
+    # Why it does not answer, if it should, and the same in a word.
     refusal: str = ""
     refusal_reason: str = ""
+    # When it was heard of last; 0 if that is not why.
     heard_ms: int = 0
+    # How often its server was started in this run of ours; None where someone else runs it.
     starts: int | None = None
+    # For how long its server has run.
     server_up_ms: int = 0
     free_bytes: int | None = None
     store_bytes: int | None = None
+    # How much its clock is ahead of ours.
     clock_ms: int = 0
+    # How old the snapshot is that it reached; None without.
     snapshot_age_ms: int | None = None
     withheld: int = 0
     # Records in force of terms that the centre does not know.
     orphaned: int = 0
+    # How much of what it said its parent did not take.
     refused: int = 0
+    # How much of what its parent sent it did not take itself.
     disbelieved: int = 0
+    # How often of late two runs of it were up at a time, by its parent.
     contested: int = 0
+    # How often its store was removed while it ran.
     removals: int = 0
 
 
@@ -83,17 +83,16 @@ class StuckFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
-    """One placement as the centre counts it; `problem` is why it cannot be issued as it is.
-
-    `lack` is what it names and is not there.
-    """
+    """One placement as the centre counts it."""
 
     name: str
     destinations: int
     unreachable: int
     complete: bool
+    # Why it cannot be issued as it is.
     problem: str = ""
     held: str = ""
+    # What it names and is not there.
     lack: str = ""
     undenatured: str = ""
     """What of it acts on the hub itself, and what to do."""
@@ -103,16 +102,15 @@ class PlacementFacts:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """What waits at the centre.
+    """What waits at the centre."""
 
-    `lost_spaces` says what spaces said that are gone, by their ids, `lost` what the ledger lost,
-    `held` why removals of SyncTargets and Locations in force wait, and `wrong` what is wrong with
-    one of them, by `synctarget/NAME` or `location/NAME`.
-    """
-
+    # By its id, what a space said that is gone.
     lost_spaces: Mapping[str, str] = field(default_factory=dict)
+    # What the ledger lost.
     lost: str = ""
+    # Why removals of SyncTargets and Locations in force wait.
     held: Mapping[str, str] = field(default_factory=dict)
+    # What is wrong with one of them, by `synctarget/NAME` or `location/NAME`.
     wrong: Mapping[str, str] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
     """Why nothing reaches a SyncTarget, by name."""
@@ -137,18 +135,18 @@ class SpaceFact:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Something that is good for a time: a token, a certificate, a key.
-
-    `cause` says what ends with it, `remedy` how to have another. `needed` is whether the tree lacks
-    something once it expired. `about` is as in Check.
-    """
+    """Something that is good for a time: a token, a certificate, a key."""
 
     what: str
     since_ms: int
     until_ms: int
+    # What ends with it.
     cause: str
+    # How to have another.
     remedy: str
+    # Whether the tree lacks something once it expired.
     needed: bool = True
+    # As in `Check`.
     about: str = ""
 
 
@@ -164,26 +162,27 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that was gathered at `now_ms`; `not_running` says why no tree answers, "" if one does.
+    """All that was gathered."""
 
-    `hangs` is whether a process has the data directory nevertheless. `ahead_ms` is how far the
-    newest generation is ahead of the centre's clock. `spaces` are those on API servers. Content is
-    `sealed`, or relays read it.
-    """
-
+    # When.
     now_ms: int
     folder: str
     free_bytes: int
+    # Why no tree answers; "" if one does.
     not_running: str = ""
+    # Whether a process has the data directory nevertheless.
     hangs: bool = False
+    # How far the newest generation is ahead of the centre's clock.
     ahead_ms: int = 0
     nodes: Sequence[NodeFacts] = ()
     placements: Sequence[PlacementFacts] = ()
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
+    # Those on API servers.
     spaces: Sequence[SpaceFact] = ()
     expiries: Sequence[Expiry] = ()
     # Of certificates, beside their ends.
     troubles: Sequence[Trouble] = ()
+    # Whether content is; else relays read it.
     sealed: bool = True
 
 

@@ -39,19 +39,18 @@ IN_POD = "KUBERNETES_SERVICE_HOST"
 
 @dataclass(frozen=True, slots=True)
 class JoinedFolder:
-    """A folder in use by one joined node; `home` tells it from any other.
-
-    `admitted` says that the tree let the node in once, so that it goes on without its parent.
-    `former` are the paths at which it hung before, the latest last; of those in `arriving` there
-    is still something under the old path.
-    """
+    """A folder in use by one joined node."""
 
     folder: Path
     tree: TreeId
     path: NodePath
+    # Tells it from any other folder.
     home: str
+    # Whether the tree let the node in once, so that it goes on without its parent.
     admitted: bool = False
+    # The paths at which it hung before, the latest last.
     former: tuple[NodePath, ...] = ()
+    # Those of them under which something lies still.
     arriving: tuple[NodePath, ...] = ()
 
     @property

@@ -36,15 +36,15 @@ class ListenRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """`urls` are of the centre, or of the one relay that joined; all tls, or all wss.
+    """Where a node listens for children elsewhere."""
 
-    Behind a proxy (wss) its certificate is the proxy's affair. `certificate` and `key` are files of
-    the user's own, `authorities` those who signed what children are shown; "" without.
-    """
-
+    # Of the centre, or of the one relay that joined; all tls, or all wss: then a proxy has the
+    # certificate.
     urls: tuple[str, ...]
+    # Files of the user's own; "" without.
     certificate: str = ""
     key: str = ""
+    # A file with those who signed what children are shown; "" without.
     authorities: str = ""
 
     @property

@@ -109,29 +109,29 @@ _EdgeCluster = Annotated[
 
 
 class RunConfig(_Form):
-    """`roots` maps ids of root keys to public keys in hex; `parent` is the parent's leaf URL.
-
-    `parent_authorities` is a file with those who may have signed the parent's certificate. As many
-    as `roots_threshold` of the roots sign keys; `keys_since` is the oldest generation that such a
-    record may have.
-
-    `home` tells this node from another one with the same credentials. A centre has spaces of
-    `workloads` and of `inventory`, an edge a `cluster`.
-    """
+    """What a node runs by: the file that `leafcast run` reads."""
 
     path: str
     tree: str
+    # Public keys in hex, by the ids of root keys.
     roots: dict[str, str]
+    # So many of the roots sign keys.
     roots_threshold: int = 1
     roots_version: int = 1
+    # The oldest generation that a record of keys may have.
     keys_since: int = 0
+    # Tells this node from another one with the same credentials.
     home: str = ""
+    # The parent's leaf URL.
     parent: str | None = None
+    # A file with those who may have signed the parent's certificate.
     parent_authorities: Path | None = None
     edge: bool = False
+    # The spaces of a centre.
     workloads: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
     inventory: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
     allow_live_cluster: bool = False
+    # That of an edge.
     cluster: _EdgeCluster = SIMULATED
     health: HealthForm | None = None
     server: ServerForm = Field()

@@ -32,11 +32,7 @@ class StoreOwn(Value, frozen=True):
 
 
 class WriteMail(Value, frozen=True):
-    """Put a message into a child's mailbox; answered by `MailWritten`.
-
-    `expected` is the sequence of the slot's last message (0: none): another writer is noticed.
-    `carried` are small blobs that go along, by address.
-    """
+    """Put a message into a child's mailbox; answered by `MailWritten`."""
 
     child: str
     key: MailKey
@@ -45,8 +41,10 @@ class WriteMail(Value, frozen=True):
     payload_hash: bytes
     has_body: bool
     trace: str
+    # The sequence of the slot's last message (0: none): another writer is noticed.
     expected: int
     hops: tuple[int, ...] = ()
+    # Small blobs that go along, by address.
     carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 

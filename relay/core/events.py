@@ -14,9 +14,11 @@ from schemas.values import Value
 
 
 class Instant(NamedTuple):
-    """A reading of the node's clocks: `seconds` only ever grows, `wall_ms` is since 1970."""
+    """A reading of the node's clocks."""
 
+    # Only ever grows.
     seconds: float
+    # Since 1970.
     wall_ms: int
 
 
@@ -57,18 +59,17 @@ class Remembered(Value, frozen=True):
 
 
 class MailArrived(Value, frozen=True):
-    """A message of the node's mailbox; `pending` more are on their way, by its metadata.
-
-    `reading` numbers the bus's resets: what an earlier reading delivered is passed over. `carried`
-    are small blobs that came along, by address, not checked yet.
-    """
+    """A message of the node's mailbox."""
 
     sequence: int
     key: MailKey
     data: bytes
+    # How many more are on their way, by its metadata.
     pending: int
+    # Numbers the bus's resets: what an earlier reading delivered is passed over.
     reading: int = 0
     hops: tuple[int, ...] = ()
+    # Small blobs that came along, by address, not checked yet.
     carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
@@ -85,17 +86,16 @@ class LinkChanged(Value, frozen=True):
 
 
 class BlobArrived(Value, frozen=True):
-    """The answer to `LoadBlob`: the stored value, or None if there is none to be had now.
-
-    `local` says that it came out of the node's own store; `parts` holds the part values of a value
-    that is a list of parts, by address. If there is none, `unheard` says that nobody said so: the
-    parent did not answer, and may well have it.
-    """
+    """The answer to `LoadBlob`."""
 
     reference: Reference
+    # As it is stored; None if there is none to be had now.
     value: bytes | None
+    # Whether it came out of the node's own store.
     local: bool
+    # By address the part values of a value that is a list of parts.
     parts: tuple[tuple[ContentHash, bytes], ...] = ()
+    # Whether nobody said that there is none: the parent did not answer, and may well have it.
     unheard: bool = False
 
 
@@ -117,14 +117,13 @@ class HelloArrived(Value, frozen=True):
 
 
 class Issued(Value, frozen=True):
-    """At the centre: a record that is in the ledger already, to be sent where it is meant.
-
-    `blobs` are kept since the record before; `carried` are the small ones of them.
-    """
+    """At the centre: a record that is in the ledger already, to be sent where it is meant."""
 
     data: bytes
     hops: tuple[int, ...] = ()
+    # Kept since the record before.
     blobs: frozenset[ContentHash] = frozenset()
+    # The small ones of them.
     carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
@@ -160,21 +159,21 @@ KEPT = "kept: "
 
 
 class ObjectObserved(Value, frozen=True):
-    """The syncer's last word on one object.
-
-    `address` is the content applied ("" if none is), `error` why the wanted one could not be;
-    `reason` says in a few words why the health is what it is; `status` are the canonical bytes of
-    the object's status; `waits` names what has to be healthy, or gone, before anything is done to
-    it. Gone objects have `present` false.
-    """
+    """The syncer's last word on one object."""
 
     key: ObjectKey
+    # False of one that is gone.
     present: bool
+    # The content applied; empty if none is.
     address: str
+    # Why the wanted content could not be applied.
     error: str
     health: Health
+    # The canonical bytes of the object's status.
     status: bytes | None
+    # Why the health is what it is, in a few words.
     reason: str = ""
+    # What has to be healthy, or gone, before anything is done to it.
     waits: str = ""
 
 
@@ -198,14 +197,13 @@ class UnservedKind(Value, frozen=True):
 
 
 class UpsyncObserved(Value, frozen=True):
-    """How the copies at the parent stand to the space.
+    """How the copies at the parent stand to the space."""
 
-    `stated` says that all were said in this run; then they are as the space was at the monotonic
-    second `behind_since`, or as it is now (None). Of many faults the first few.
-    """
-
+    # Whether all were said in this run.
     stated: bool = False
+    # The monotonic second of which they are then; None: as the space is now.
     behind_since: float | None = None
+    # Of many the first few.
     faults: tuple[UpsyncFault, ...] = ()
     unserved: tuple[UnservedKind, ...] = ()
 

@@ -37,16 +37,15 @@ class PolicyUnknown(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What an object's annotations ask of whoever applies it.
+    """What an object's annotations ask of whoever applies it."""
 
-    `existing` is for an object that is there and not ours; `force` takes fields that others own;
-    `recreate` replaces an object whose fields cannot be changed; without `overwrite` it is made
-    once, then left to its cluster, and stays there.
-    """
-
+    # What becomes of an object that is there and not ours.
     existing: str = ADOPT
+    # Whether fields are taken that others own.
     force: bool = False
+    # Whether an object is replaced whose fields cannot be changed.
     recreate: bool = False
+    # If not, it is made once, then left to its cluster, and stays there.
     overwrite: bool = True
 
 

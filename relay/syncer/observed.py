@@ -23,19 +23,18 @@ _LEFT_OUT = " … "
 
 
 class ObservedState(Value, frozen=True):
-    """An object as last seen: whose it is, what we hold in it, how it does.
-
-    `held` is a digest of the fields that we applied, if the object is `managed`: if it says who
-    holds what. Else it is one of all but the status. `ending` says that it is being deleted.
-    """
+    """An object as last seen: whose it is, what we hold in it, how it does."""
 
     uid: str
     revision: str
+    # A digest of the fields that we applied if it is managed, else of all but the status.
     held: str
+    # Whether it says who holds what.
     managed: bool
     health: Health
     reason: str
     status: bytes | None
+    # Whether it is being deleted.
     ending: bool
 
 

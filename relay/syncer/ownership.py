@@ -27,13 +27,11 @@ _MARK = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What a manager holds in an object: a `digest` of its fields and their values.
+    """What a manager holds in an object; all is empty if that is nothing."""
 
-    `fields` has four bytes for each field: enough to know one again. Both are empty if it holds
-    nothing.
-    """
-
+    # Of its fields and their values.
     digest: str
+    # Four bytes for each field: enough to know one again.
     fields: bytes
 
 

@@ -36,16 +36,14 @@ Written = Mapping[ObjectKey, Object | None]
 
 @dataclass(frozen=True, slots=True)
 class CentreState:
-    """What the centre knows now: of the first workload space and inventory, and of all others.
-
-    `objects` and `inventory` are all that their spaces show; nothing of the latter if the change
-    has nothing for it.
-    """
+    """What the centre knows now: of the first workload space and inventory, and of all others."""
 
     placements: Placements
     registry: Registry
     ledger: Mapping[MailKey, Record]
+    # All that the workload space shows.
     objects: Objects
+    # All that the inventory space shows; nothing if the change has nothing for it.
     inventory: Objects = field(default_factory=dict)
     # What placements of other spaces have delivered.
     others: Mapping[MailKey, Issued] = field(default_factory=dict)
@@ -53,17 +51,17 @@ class CentreState:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Both states; what is to be known of content, first what matters most; and what else to say.
-
-    `stored` are values of blobs that are not kept yet. `placements` say by title what becomes of
-    each that is touched.
-    """
+    """A change, tried."""
 
     before: State
     after: State
+    # What is to be known of content, first what matters most.
     wanted: tuple[Reference, ...]
+    # Values of blobs that are not kept yet.
     stored: Mapping[ContentHash, bytes]
+    # By title, what becomes of each that is touched.
     placements: Mapping[str, str]
+    # What else to say.
     notes: tuple[str, ...]
     # By title: the waves by which it goes out, each with about how many destinations.
     waves: Mapping[str, tuple[tuple[str, int], ...]]

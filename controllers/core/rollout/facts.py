@@ -26,21 +26,21 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of the placement: what is wanted of it, what its ledger says, and what is counted.
+    """Of the placement: what is wanted of it, what its ledger says, and what is counted."""
 
-    `target` is the content that its space wants, once the centre keeps it. `gates` are those of its
-    delta, None if there is none; `count` is of that very delta, or None. `request` is what a person
-    asks of the rollout. `is_lost` says that there may have been a delta which nobody remembers,
-    `is_gone` that the placement was deleted, and its delta with it.
-    """
-
+    # The content that its space wants, once the centre keeps it.
     target: Reference | None = None
     change: Change = field(default_factory=Change)
+    # Those of its delta; None if there is none.
     gates: tuple[Gate, ...] | None = None
+    # Of that very delta.
     count: Count | None = None
+    # Whether there may have been a delta which nobody remembers.
     is_lost: bool = False
+    # Whether the placement was deleted, and its delta with it.
     is_gone: bool = False
     uid: str = ""
+    # What a person asks of the rollout.
     request: str = ""
     members: Callable[[Wave], int] = _nobody
     """About how many destinations a wave admits."""

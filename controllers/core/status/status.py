@@ -75,21 +75,18 @@ UNCOUNTED = Count(Summary(), exact=False)
 
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
-    """What the centre itself knows of a placement, beside the summary.
-
-    It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
-    counted.
-    `ambiguous` are objects whose singleton status is asked for, and how many destinations have
-    them, where that is not one.
-    """
+    """What the centre itself knows of a placement, beside the summary."""
 
     generation: int
     locations: int
     invalid: str = ""
     held: str = ""
     faults: tuple[Fault, ...] = ()
+    # Objects whose singleton status is asked for, and how many destinations have them, if not one.
     ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
+    # How many objects it selects.
     selected: int = 0
+    # With one it is neither synced nor healthy, whatever is counted.
     lack: Lack | None = None
     missing_collectors: tuple[str, ...] | None = None
     """StatusCollectors that it names and that are not there; None if it names none."""

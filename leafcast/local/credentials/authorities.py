@@ -22,13 +22,12 @@ AUTHORITY_FILES = (AUTHORITY_FILE, KEY_FILE, NEXT_FILE, NEXT_KEY_FILE, FORMER_FI
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """`signing` signs; `coming` will, once all nodes know it; `former` did, "" if none. PEM text.
-
-    At most one of the two others is there.
-    """
+    """Who signs the tree's certificates; PEM text. At most one of the two others is there."""
 
     signing: Authority
+    # Signs once all nodes know it.
     coming: str = ""
+    # Signed before, and is believed still.
     former: str = ""
 
     @property

@@ -32,23 +32,24 @@ from schemas.identity import NodePath
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Where a server runs: `url` for clients, `leaf_url` for servers of children.
+    """Where a server runs that someone else started."""
 
-    `host`, `port` and `leaf_port` are what it listens on, `config` the file it is started with, and
-    `store_dir` where it keeps JetStream's data, as the server names it. `authorities` is a file
-    with those who may have signed the certificate in `tls`. Under a `store_key_variable` the server
-    finds the key of its store in its environment.
-    """
-
+    # For clients.
     url: str
+    # For servers of children.
     leaf_url: str
+    # The file that it is started with.
     config: Path
+    # Where it keeps JetStream's data, as the server names it.
     store_dir: Path
+    # What it listens on.
     host: str = "0.0.0.0"  # noqa: S104 - in a network of its own; accounts need keys
     port: int = 4222
     leaf_port: int = 7422
     tls: TlsFiles | None = None
+    # A file with those who may have signed the certificate.
     authorities: Path | None = None
+    # Where the server finds the key of its store in its environment.
     store_key_variable: str = ""
 
     def authorities_text(self) -> str:

@@ -52,33 +52,26 @@ class AccountSeeds:
 
 @dataclass(frozen=True, slots=True)
 class ParentLink:
-    """Where the parent listens for leaf links (nats, tls, ws or wss URLs), and our seed there.
+    """How this server gets to its parent's."""
 
-    `authorities` is a file with the certificates of those who may have signed the parent's; without
-    it a server on this machine is taken as it is, and any other by the system's authorities; all
-    are taken as they are if it is `unchecked`.
-    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only.
-    """
-
+    # Where the parent listens for leaf links: nats, tls, ws or wss.
     urls: tuple[str, ...]
+    # Of our key there.
     seed: str = field(repr=False)
     # This very server's, by which the parent's knows it again; by its path if empty.
     server_name: str = ""
+    # A file with the certificates of those who may have signed the parent's. Without it a server on
+    # this machine is taken as it is, and any other by the system's authorities.
     authorities: Path | None = None
+    # Whether the parent's server is taken whatever it shows.
     unchecked: bool = False
+    # An HTTP proxy to go out through (CONNECT), for WebSockets only.
     proxy: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """All that a server's configuration depends on; `children` maps names to public nkeys.
-
-    `host` and `leaf_host` are the addresses of this machine that it listens on, for clients and for
-    children; beyond loopback it needs `tls`. Of a `websocket_port` a proxy on this machine knows.
-    A child may have two keys, with a space between, while one is replaced, and none (""), while it
-    is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
-    With a `store_key_variable` the store is encrypted: the server's environment has the key there.
-    """
+    """All that a server's configuration depends on."""
 
     path: NodePath
     port: int
@@ -86,14 +79,21 @@ class ServerSettings:
     store_dir: Path
     nkeys: AccountNkeys
     parent: ParentLink | None = None
+    # Their public nkeys by name: two with a space between while one is replaced, none ("") while it
+    # is revoked.
     children: Mapping[str, str] = field(default_factory=dict)
+    # Where it listens for clients.
     host: str = LOOPBACK
+    # Where it listens for children; beyond loopback it needs `tls`.
     leaf_host: str = LOOPBACK
     tls: TlsFiles | None = None
+    # Of which a proxy on this machine knows.
     websocket_port: int = 0
     # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
     name: str = ""
+    # The public nkey with which strangers ask to be let in; "": they cannot.
     entrance: str = ""
+    # Where its environment has the key of the store; "": that is not encrypted.
     store_key_variable: str = ""
 
 

@@ -39,46 +39,47 @@ class Row:
 
 
 class RowError(WireRecord, frozen=True):
-    """What went wrong in a column: for how many rows, and the text of the first one.
-
-    With `of_row` the row could not be computed and is left out; else a value was no number and
-    counts as 0.
-    """
+    """What went wrong in a column."""
 
     column: str
+    # Whether the row is left out; else a value was no number, and counts as 0.
     of_row: bool
     who: bytes
+    # Of the first row.
     text: str
+    # For how many rows.
     count: Natural
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a collector has of some destinations; `counted` are all rows, those filtered out too.
+    """What a collector has of some destinations."""
 
-    `truncated` says that fewer rows are kept than the limit, because they found no room.
-    """
-
+    # All rows, those filtered out too.
     counted: int = 0
     rows: Mapping[bytes, Row] = field(default_factory=dict)
+    # The last key up to which all rows are here; None: all are.
     cut: bytes | None = None
+    # The rows beyond, combined.
     rest: Row | None = None
+    # Whether fewer rows are kept than the limit, because they found no room.
     truncated: bool = False
     errors: Mapping[tuple[str, bool], RowError] = field(default_factory=dict)
 
 
 class Outcome(NamedTuple):
-    """What the expressions say of one destination and object.
+    """What the expressions say of one destination and object."""
 
-    A row that is `kept` has the key of its group and a sample for each combined field, or its
-    columns as one value. `failed` and `faults` are columns and texts.
-    """
-
+    # Whether it has a row.
     kept: bool
+    # The key of its group, and a sample for each combined field.
     group: bytes = b""
     samples: tuple[Sample, ...] = ()
+    # Else its columns, as one value.
     columns: bytes = b""
+    # Columns and texts: without these there is no row.
     failed: tuple[tuple[str, str], ...] = ()
+    # Columns and texts of what counts as 0.
     faults: tuple[tuple[str, str], ...] = ()
 
 

@@ -41,15 +41,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class DesiredObject:
-    """What an edge shall hold of one object; `flags` are those of schemas.content.chunks.
-
-    `placements` ask for just this. Without any it is implied: a Namespace that others need.
-    """
+    """What an edge shall hold of one object."""
 
     key: ObjectKey
     reference: Reference
     order: int
+    # Those of `schemas.content.chunks`.
     flags: int
+    # Who asks for just this; nobody if it is implied: a Namespace that others need.
     placements: tuple[str, ...]
     # What it becomes here, if it is customized.
     form: Form | None = None
@@ -71,14 +70,12 @@ class DesiredObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectDecision:
-    """What is wanted of one object, and who gets which part in it.
-
-    `losers` are the placements that lost it, and to whom; an object that is wanted back is `booked`
-    under exactly one of those who ask for that.
-    """
+    """What is wanted of one object, and who gets which part in it."""
 
     wanted: DesiredObject
+    # The placements that lost it, and to whom.
     losers: Mapping[MailKey, MailKey]
+    # The one of those that want it back under which it counts; None if none does.
     booked: MailKey | None
 
     def is_equivalent(self, other: ObjectDecision) -> bool:
@@ -90,14 +87,13 @@ class ObjectDecision:
 
 @dataclass(slots=True)
 class ClaimDelta:
-    """What a round of choosing changed.
+    """What a round of choosing changed."""
 
-    `to_report` are the objects by placement of which something else is to be said;
-    `added_or_removed` those that are wanted now and were not, or the reverse.
-    """
-
+    # By placement, the objects of which something else is to be said.
     to_report: dict[MailKey, dict[ObjectKey, None]] = field(default_factory=dict)
+    # Objects that are wanted now and were not, or the reverse.
     added_or_removed: list[ObjectKey] = field(default_factory=list)
+    # Whether something else is wanted.
     wants: bool = False
 
 
