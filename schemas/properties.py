@@ -24,15 +24,17 @@ _SYSTEM = ("kubernetes.io", "k8s.io", "kcp.io", "kubestellar.io", "leafcast.io")
 
 
 class Layer(NamedTuple):
-    """What one speaker says: `what` it is (`annotation`), and `whose` (`SyncTarget s-001`)."""
+    """What one speaker says."""
 
-    what: str
-    whose: str
+    # Such as `annotation`.
+    kind: str
+    # Such as `SyncTarget s-001`; empty of what is built in.
+    source: str
     values: Mapping[str, str]
 
     @property
     def origin(self) -> str:
-        return f"{self.what} of {self.whose}" if self.whose else self.what
+        return f"{self.kind} of {self.source}" if self.source else self.kind
 
 
 class Clash(NamedTuple):
@@ -44,8 +46,8 @@ class Clash(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f'"{self.name}" is "{self.first.values[self.name]}" by {self.first.whose} and '
-            f'"{self.other.values[self.name]}" by {self.other.whose}; the first by name counts'
+            f'"{self.name}" is "{self.first.values[self.name]}" by {self.first.source} and '
+            f'"{self.other.values[self.name]}" by {self.other.source}; the first by name counts'
         )
 
 
@@ -69,10 +71,10 @@ class Properties:
         """What two Locations say otherwise of the same, where nobody else decides it."""
         for name in sorted({name for layer in self.layers for name in layer.values}):
             first, *others = self.layers_with(name)
-            if not first.whose.startswith("Location ") or _is_system(name):
+            if not first.source.startswith("Location ") or _is_system(name):
                 continue
             for other in others:
-                same_kind = other.what == first.what and other.whose.startswith("Location ")
+                same_kind = other.kind == first.kind and other.source.startswith("Location ")
                 if same_kind and other.values[name] != first.values[name]:
                     yield Clash(name, first, other)
                     break

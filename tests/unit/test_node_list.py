@@ -3,9 +3,9 @@
 import click
 import pytest
 
-from leafcast.cli import hand_over
+from leafcast.cli import node_credentials
 from leafcast.cli.commands.node_list import Row, _read, add_listed, bundle_name
-from leafcast.cli.hand_over import HandOver
+from leafcast.cli.node_credentials import CredentialOptions
 
 
 def read(tmp_path, text, labels=None):
@@ -64,7 +64,7 @@ def test_a_file_with_a_fault_makes_no_folder(tmp_path):
     file, folder = tmp_path / "sites.csv", tmp_path / "out"
     file.write_text("path\nx\n", encoding="utf-8")
     with pytest.raises(click.ClickException):
-        add_listed(tmp_path / "none", file, folder, {}, HandOver(60))
+        add_listed(tmp_path / "none", file, folder, {}, CredentialOptions(60))
     assert not folder.exists()
 
 
@@ -77,10 +77,10 @@ def test_what_is_to_be_run_for_a_pattern_can_be_run_once_a_path_is_named(
     tmp_path, capsys, monkeypatch
 ):
     one = {"path": "/r/s-*", "token": "lc1", "url": "tls://r:7422", "untilMs": 0, "void": 0}
-    monkeypatch.setattr(hand_over, "call", lambda *_, **__: {"faults": [], "added": [one]})
-    handed = HandOver(60)
+    monkeypatch.setattr(node_credentials, "call", lambda *_, **__: {"faults": [], "added": [one]})
+    handed = CredentialOptions(60)
     for file in (None, tmp_path / "s.join"):
-        hand_over.add_token(None, "/r/s-*", file, {}, handed, relay=False, uses=2)
+        node_credentials.add_token(None, "/r/s-*", file, {}, handed, relay=False, uses=2)
         _, there, here = capsys.readouterr().out.splitlines()
         assert there.endswith(f"{file or '--token lc1'} --path PATH")
         assert here == "Then here: leafcast node approve PATH"

@@ -23,7 +23,7 @@ class Rival(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSnapshot:
     """A snapshot of this tree, verified: generation, the term that signed it (hex), and when."""
 
     generation: int
@@ -37,7 +37,7 @@ def new_term(now_ms: int, entropy: bytes) -> str:
     return (begun + entropy[: _TERM_BYTES - _TIME_BYTES]).hex()
 
 
-def judge_shown(shown: Shown, own: str) -> Rival:
+def judge_shown(shown: ShownSnapshot, own: str) -> Rival:
     """What a snapshot says of another centre; one from before this term began says nothing."""
     began_ms = int(own[: 2 * _TIME_BYTES], 16)
     if shown.term == own or shown.time_ms <= began_ms + CLOCKS_DIFFER_MS:

@@ -11,10 +11,10 @@ import click
 
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import Change, judge
+from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import files_options, load_files, namespace_option
 from leafcast.cli.session_calls import in_session
-from leafcast.cli.trouble import exit_code_two
 from leafcast.show.object_output import yaml_text
 from relay.objects.merge import wish_of
 from schemas.content.manifests import LoadedObject

@@ -16,7 +16,13 @@ from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
-from leafcast.cli.hand_over import HandOver, add_bundle, add_token, labels_text, writable
+from leafcast.cli.node_credentials import (
+    CredentialOptions,
+    add_bundle,
+    add_token,
+    labels_text,
+    writable,
+)
 from leafcast.cli.options.common import NodeAt, NodesAt, data_dir_option
 from leafcast.cli.session_calls import call
 from relay.atomic_file import atomic_write
@@ -130,17 +136,17 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
         raise click.UsageError("name a PATH, or a file with -f")
     if bundle and (approved or uses > 1):
         raise click.UsageError("a bundle asks nobody; leave out --bundle, or --approved and --uses")
-    handed = HandOver(valid, bundle=bundle, approved=approved, replace=replace)
+    options = CredentialOptions(valid, bundle=bundle, approved=approved, replace=replace)
     if sites is not None:
         if relay or file or folder is None or uses > 1:
             raise click.UsageError("with -f say --out FOLDER, and neither --relay, --uses nor -o")
-        return add_listed(data_dir, sites, folder, given, handed)
+        return add_listed(data_dir, sites, folder, given, options)
     assert path is not None
     if folder is not None:
         raise click.UsageError("--out goes with -f; name the file of one node with -o FILE")
     if bundle:
-        return add_bundle(data_dir, path, file, given, handed, relay=relay)
-    return add_token(data_dir, path, file, given, handed, relay=relay, uses=uses)
+        return add_bundle(data_dir, path, file, given, options, relay=relay)
+    return add_token(data_dir, path, file, given, options, relay=relay, uses=uses)
 
 
 @node.command()

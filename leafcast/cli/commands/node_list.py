@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.hand_over import HandOver, invitation
+from leafcast.cli.node_credentials import CredentialOptions, invitation
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import in_session
 from relay.atomic_file import atomic_write
@@ -47,7 +47,7 @@ def add_listed(
     file: Path,
     folder: Path,
     labels: Mapping[str, str],
-    handed: HandOver,
+    options: CredentialOptions,
 ) -> None:
     """Add what the file lists, and write what is handed over into the folder."""
     rows = _read(file, labels)
@@ -59,7 +59,7 @@ def add_listed(
     async def work(session: Session) -> tuple[list[str], int]:
         faults = [
             f"{file}:{row.line}: {fault['message']}; {fault['remedy']}"
-            async for row, fault in _faults(session, rows, handed)
+            async for row, fault in _faults(session, rows, options)
         ]
         if faults:
             return faults, 0
@@ -67,44 +67,44 @@ def add_listed(
         for part in _parts(rows, ADDED_AT_ONCE):
             nodes = [row.form for row in part]
             said = await session.call(
-                handed.verb, seconds=ADD_SECONDS, nodes=nodes, **handed.arguments
+                options.verb, seconds=ADD_SECONDS, nodes=nodes, **options.arguments
             )
             if said["faults"]:  # Someone else changed the tree meanwhile.
                 lines = [part[fault["at"]].line for fault in said["faults"]]
                 whys = [f"{fault['message']}; {fault['remedy']}" for fault in said["faults"]]
                 return [f"{file}:{n}: {why}" for n, why in zip(lines, whys, strict=True)], 0
             for one in said["added"]:
-                text = one["bundle"] if handed.bundle else invitation(one)
-                name = bundle_name(one["path"], bundle=handed.bundle)
+                text = one["bundle"] if options.bundle else invitation(one)
+                name = bundle_name(one["path"], bundle=options.bundle)
                 atomic_write(folder / name, text, durable=False)
-                again += bool(one["again"] if handed.bundle else one["void"])
+                again += bool(one["again"] if options.bundle else one["void"])
         return [], again
 
     faults, again = in_session(data_dir, work)
     _refuse_all(file, faults, len(rows))
-    _tell(folder, len(rows), again, handed)
+    _tell(folder, len(rows), again, options)
 
 
-def _tell(folder: Path, rows: int, again: int, handed: HandOver) -> None:
+def _tell(folder: Path, rows: int, again: int, options: CredentialOptions) -> None:
     """Say what was handed over, and what is to be done with it."""
-    if handed.bundle:
+    if options.bundle:
         click.echo(f"Added {many(rows - again, 'node')}: bundles are in {folder}")
         if again:
             click.echo(f"{many(again, 'node')} existed: their earlier bundles are void.")
     else:
-        click.echo(f"{many(rows, 'node')} may {handed.may}: tokens are in {folder}")
+        click.echo(f"{many(rows, 'node')} may {options.permission}: tokens are in {folder}")
         if again:
             click.echo(f"{many(again, 'token')} made earlier for the same paths: void.")
-    click.echo(f"Next, at each: leafcast join {bundle_name('PATH', bundle=handed.bundle)}")
-    if not (handed.bundle or handed.approved):
+    click.echo(f"Next, at each: leafcast join {bundle_name('PATH', bundle=options.bundle)}")
+    if not (options.bundle or options.approved):
         click.echo("Then here: leafcast node approve --all")
 
 
-async def _faults(session: Session, rows: Sequence[Row], handed: HandOver) -> Any:
+async def _faults(session: Session, rows: Sequence[Row], options: CredentialOptions) -> Any:
     """What the centre has against rows, before it changes anything."""
     for part in _parts(rows, CHECKED_AT_ONCE):
-        nodes, more = [row.form for row in part], {**handed.arguments, "dry_run": True}
-        said = await session.call(handed.verb, seconds=ADD_SECONDS, nodes=nodes, **more)
+        nodes, more = [row.form for row in part], {**options.arguments, "dry_run": True}
+        said = await session.call(options.verb, seconds=ADD_SECONDS, nodes=nodes, **more)
         for fault in said["faults"]:
             yield part[fault["at"]], fault
 

@@ -16,11 +16,11 @@ from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import judge
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.commands.delete import Request, objects_to_delete
+from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import files_options, load_files, namespace_option
 from leafcast.cli.session_calls import in_session
-from leafcast.cli.trouble import exit_code_two
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
 from schemas.content.manifests import LoadedObject

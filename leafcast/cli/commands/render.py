@@ -13,6 +13,7 @@ import click
 from leafcast.ask.object_readers import EdgeReader, NotFound
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
+from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import namespace_option, refusals
 from leafcast.cli.resource_arguments import (
@@ -22,7 +23,6 @@ from leafcast.cli.resource_arguments import (
     with_kinds,
 )
 from leafcast.cli.session_calls import in_session
-from leafcast.cli.trouble import exit_code_two
 from leafcast.show.object_output import yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.sanitize import sanitize

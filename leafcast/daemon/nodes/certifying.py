@@ -71,7 +71,7 @@ class Certifying:
         now_ms, names = self._clock.now().wall_ms, issued.names_of(path)
         found = self._authorities()
         made = found.signing.issue(answer["certificateRequest"], now_ms, names=names)
-        await self._hand_over(path, made, found.believed)
+        await self._give_certificate(path, made, found.believed)
         issued.keep(path, names, made, found.signing.certificate)
 
     async def first(self, path: NodePath, request: str) -> str:
@@ -97,7 +97,7 @@ class Certifying:
         issued.check(path, names, here.hosts if here is not None else ())
         found = self._authorities()
         made = found.signing.issue(request, self._clock.now().wall_ms)
-        await self._hand_over(path, made, found.believed)
+        await self._give_certificate(path, made, found.believed)
         issued.keep(path, names, made, found.signing.certificate)
         return found.believed
 
@@ -105,6 +105,6 @@ class Certifying:
         now_ms = self._clock.now().wall_ms
         return load_or_make_authorities(self._place.folder, self._tree.tree_id(), now_ms)
 
-    async def _hand_over(self, path: NodePath, certificate: str, authorities: str) -> None:
+    async def _give_certificate(self, path: NodePath, certificate: str, authorities: str) -> None:
         said = {"certificate": certificate, "authority": authorities}
         await self._asks.ask_signed(path, CERTIFY, said)

@@ -116,7 +116,7 @@ def _made(
 def _said(properties: Properties, name: str) -> list[dict[str, str]]:
     """Who says a property, the one that counts first."""
     return [
-        {"origin": layer.origin, "what": layer.what, "value": layer.values[name]}
+        {"origin": layer.origin, "what": layer.kind, "value": layer.values[name]}
         for layer in properties.layers_with(name)
     ]
 

@@ -17,7 +17,7 @@ from nats.aio.client import Client
 from relay.adapters.spaces import bucket_values as kv
 from relay.adapters.spaces.bucket import Bucket, Entry
 from relay.adapters.spaces.bucket_values import Parts
-from relay.adapters.spaces.last_seen import LastSeen
+from relay.adapters.spaces.read_cache import ReadCache
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
@@ -82,7 +82,7 @@ class EmbeddedSpace:
         replicas: int = 1,
     ) -> None:
         self._bucket = Bucket(connection, bucket, domain, replicas)
-        self._seen = LastSeen(lambda: connection.stats["reconnects"])
+        self._seen = ReadCache(lambda: connection.stats["reconnects"])
         self._clock = clock
         self._dice = dice
         self._serving = Serving()

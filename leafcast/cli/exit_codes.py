@@ -14,7 +14,7 @@ from leafcast.manifest_sources import BadManifests
 from relay.ports import SpaceError
 
 
-class _Trouble(click.ClickException):
+class _ExitCodeTwo(click.ClickException):
     exit_code = 2
 
 
@@ -26,8 +26,8 @@ def exit_code_two() -> Iterator[None]:
     except click.exceptions.Exit:
         raise
     except click.ClickException as error:
-        raise _Trouble(error.format_message()) from error
+        raise _ExitCodeTwo(error.format_message()) from error
     except BadManifests as error:
-        raise _Trouble("\n".join(error.faults)) from error
+        raise _ExitCodeTwo("\n".join(error.faults)) from error
     except (NotRunning, DataDirUnusable, SpaceError, CallFailed) as error:
-        raise _Trouble("\n".join(said(error))) from error
+        raise _ExitCodeTwo("\n".join(said(error))) from error

@@ -15,23 +15,23 @@ ENTRY_BYTES_MAX = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CachedValue:
     """A value, and the revision it had."""
 
     value: bytes
     revision: int
 
 
-class LastSeen:
+class ReadCache:
     """Values by key; `lost` counts how often the connection was lost."""
 
     def __init__(self, lost: Callable[[], int]) -> None:
         self._lost = lost
         self._losses = lost()
-        self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self._seen: OrderedDict[str, CachedValue] = OrderedDict()
         self._bytes = 0
 
-    def at(self, key: str) -> Seen | None:
+    def at(self, key: str) -> CachedValue | None:
         """What was seen last at the key, if it is remembered."""
         self._notice_loss()
         seen = self._seen.get(key)
@@ -48,7 +48,7 @@ class LastSeen:
         self.forget(key)
         if len(value) > ENTRY_BYTES_MAX:
             return
-        self._seen[key] = Seen(value, revision)
+        self._seen[key] = CachedValue(value, revision)
         self._bytes += len(value)
         while self._bytes > BYTES_MAX:
             _, dropped = self._seen.popitem(last=False)

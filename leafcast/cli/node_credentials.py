@@ -19,7 +19,7 @@ ADD_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class CredentialOptions:
     """What is handed over, and for how long that may wait."""
 
     valid_seconds: int
@@ -28,7 +28,7 @@ class HandOver:
     replace: bool = False
 
     @property
-    def may(self) -> str:
+    def permission(self) -> str:
         """What the holder of a token may do."""
         return "join" if self.approved else "ask to join"
 
@@ -48,7 +48,7 @@ def add_token(
     path: str,
     file: Path | None,
     labels: dict[str, str],
-    handed: HandOver,
+    options: CredentialOptions,
     *,
     relay: bool,
     uses: int,
@@ -59,12 +59,12 @@ def add_token(
     nodes = [{"path": path, "labels": labels}]
     answer = call(
         data_dir,
-        handed.verb,
+        options.verb,
         seconds=ADD_SECONDS,
         nodes=nodes,
         relay=relay,
         uses=uses,
-        **handed.arguments,
+        **options.arguments,
     )
     for fault in answer["faults"]:
         raise click.ClickException(f"{fault['message']}; {fault['remedy']}")
@@ -73,7 +73,7 @@ def add_token(
     # Of several nodes each names its own path.
     pattern = "*" in path
     times, named = (many(uses, "time"), " --path PATH") if pattern else ("once", "")
-    click.echo(f"{path} may {handed.may}, {times}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
+    click.echo(f"{path} may {options.permission}, {times}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
     if one["void"]:
         click.echo("The token made for it earlier is void.")
     if file is None:
@@ -81,7 +81,7 @@ def add_token(
     else:
         atomic_write(file, invitation(one))
         click.echo(f"Run there: leafcast join {file}{named}")
-    if not handed.approved:
+    if not options.approved:
         click.echo(f"Then here: leafcast node approve {'PATH' if pattern else path}")
 
 
@@ -90,13 +90,13 @@ def add_bundle(
     path: str,
     file: Path | None,
     labels: dict[str, str],
-    handed: HandOver,
+    options: CredentialOptions,
     *,
     relay: bool,
 ) -> None:
     """Add a node, and write the bundle with its key."""
     target = writable(file, path)
-    more = {"relay": relay, **handed.arguments}
+    more = {"relay": relay, **options.arguments}
     answer = call(data_dir, "node-add", seconds=ADD_SECONDS, path=path, labels=labels, **more)
     atomic_write(target, answer["bundle"])
     what = "A new bundle for" if answer["again"] else "Added"
