@@ -16,7 +16,6 @@ ORPHANS = "orphans"
 UPSYNCED = "upsynced"
 REKEY = "rekey"
 CERTIFY = "certify"
-VERBS = (GET, STATUS, NODE, ORPHANS, UPSYNCED, CERTIFY, REKEY)
 
 PART_DATA_MAX_BYTES = 900 * 1024 - 4096
 """What of an answer goes into one message, which has at most 900 KiB."""

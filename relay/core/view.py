@@ -163,10 +163,6 @@ class NodeView:
         """What each child counts for now in a placement, by name."""
         return self._reports.by_child(key)
 
-    def presence_of(self, child: str) -> Presence | None:
-        """How it is with a child; None if there is none of this name."""
-        return self._children.presence(child) if child in self._children.by_name else None
-
     def orphans(self) -> list[Orphan]:
         """What is in force here though the centre does not know the term that issued it."""
         found = []

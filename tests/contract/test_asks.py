@@ -11,7 +11,7 @@ from relay.asker import Asker, AskFailed
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
-from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
+from schemas.asks import GET, NODE, PART_DATA_MAX_BYTES, STATUS, AnswerPart
 from schemas.content.answer_sealing import AnswerKey
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
@@ -68,14 +68,14 @@ async def test_only_the_addressed_child_hears_an_ask_whatever_its_verb(tree):
     apac, _ = await tree.sprout("/apac", centre)
     emea_ear, apac_ear = Ear(emea), Ear(apac)
 
-    for verb in (*VERBS, "newer"):
+    for verb in (GET, STATUS, NODE, "newer"):
         await centre.send_ask("emea", verb, b"to emea")
     await centre.send_ask("apac", "get", b"to apac")
 
-    await emea_ear.until(*(AskArrived(verb, b"to emea") for verb in (*VERBS, "newer")))
+    await emea_ear.until(*(AskArrived(verb, b"to emea") for verb in (GET, STATUS, NODE, "newer")))
     await apac_ear.until(AskArrived("get", b"to apac"))
     assert apac_ear.heard == [AskArrived("get", b"to apac")]
-    assert {heard.verb for heard in emea_ear.heard} <= {*VERBS, "newer"}
+    assert {heard.verb for heard in emea_ear.heard} <= {GET, STATUS, NODE, "newer"}
 
 
 async def test_an_answer_names_the_child_it_came_through_and_reaches_the_parent_only(tree):

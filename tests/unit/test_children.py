@@ -52,7 +52,7 @@ def reasons(meeting):
 
 
 def presence(meeting):
-    return meeting.centre.presence_of("emea")
+    return meeting.centre._children.presence("emea")
 
 
 def test_who_says_what_it_was_sent_is_told_nothing(meeting):

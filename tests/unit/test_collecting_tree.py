@@ -4,9 +4,8 @@ import asyncio
 
 import yaml
 
-from controllers.core.status.combined import PLACEMENT_LABEL
 from relay.ports import SpaceError
-from schemas.collectors import PLACEMENT_ANNOTATION
+from schemas.collectors import LABEL_PREFIX, PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key
 from tests.memory_tree import config_map, memory_tree, placement
@@ -80,7 +79,7 @@ async def test_rows_of_all_edges_come_together(tmp_path):
         await tree.apply(*[yaml.safe_load(text) for text in (READY, EACH, WEB, PLACEMENT)])
         obj = await combined(tree, lambda obj: rows(obj, "ready") == [["v2", "3", "9"]])
         assert rows(obj, "each") == [["apac-s3", True], ["emea-s1", True], ["emea-s2", True]]
-        assert obj["metadata"]["labels"][PLACEMENT_LABEL] == "shop"
+        assert obj["metadata"]["labels"][f"{LABEL_PREFIX}binding-policy"] == "shop"
         placed = await tree.workloads.get(placement_key("shop"))
         said = {c["type"]: c for c in placed["status"]["conditions"]}["StatusCollectorsAvailable"]
         assert said["message"] == "Missing StatusCollector(s) [later]"

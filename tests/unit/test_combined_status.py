@@ -4,12 +4,7 @@ import math
 
 import pytest
 
-from controllers.core.status.combined import (
-    PLACEMENT_LABEL,
-    Subject,
-    combined_status,
-    value_form,
-)
+from controllers.core.status.combined import Subject, combined_status, value_form
 from leafcast.ask.combined import read_combined
 from relay.core.collecting.cells import Sample
 from relay.core.collecting.collecting import Result
@@ -18,13 +13,14 @@ from relay.core.collecting.tables import Outcome, TableAlgebra
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.sketch import bucket_of
 from schemas import codec
-from schemas.collectors import CombinedField, Expression, Program
+from schemas.collectors import LABEL_PREFIX, CombinedField, Expression, Program
 from schemas.identity import DestinationId
 from schemas.names import LABEL_MAX, label_value_fault
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values
 
 WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
+PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
 SHOP = Subject("edge.kubestellar.io", "v2alpha1", "EdgePlacement", "edgeplacements", "", "s", "u2")
 
 

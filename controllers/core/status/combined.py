@@ -40,7 +40,6 @@ from schemas.wording import namespace_first
 
 REPORT_NAMESPACE = "kubestellar-report"
 """Of what is said about cluster-scoped objects."""
-PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
 NO_VALUES = "no values to average"
 _HASH_CHARACTERS = 8
 _IN_NO_LABEL = re.compile(r"[^-._0-9A-Za-z]")
