@@ -22,7 +22,7 @@ from controllers.core.access.keys import (
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.issuing import LedgerIssuer
 from controllers.core.ledger.ledger import Ledger
-from controllers.core.ledger.rivals import Rival, ShownSnapshot, judge_shown, new_term
+from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.reading import Reading
 from controllers.keys import CentreKeys, KeysUnusable
@@ -298,11 +298,7 @@ class Issuer:
         """Issue all anew above a snapshot of this tree that someone has and the ledger lost."""
         while True:
             said = await self._relay.shown()
-            shown, own = (
-                ShownSnapshot(said.generation, said.term, said.time_ms),
-                self._core.ledger.term,
-            )
-            match judge_shown(shown, own):
+            match judge_shown(said, self._core.ledger.term):
                 case Rival.GOES_ON:
                     raise SecondCentre(said.time_ms)
                 case Rival.MUST_END:

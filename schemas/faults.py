@@ -33,11 +33,7 @@ class Faulty(ValueError):
 
 
 class InvalidObject(ValueError):
-    """An object that is refused, before anything is changed.
-
-    Fields: `kind` and `name` as written, `object_name` in the short form `edgeplacement/shop`, and
-    `faults`, at least one.
-    """
+    """An object that is refused, before anything is changed; there is one fault at least."""
 
     def __init__(self, kind: str, name: str, faults: Iterable[Fault]) -> None:
         self.kind = kind
@@ -45,8 +41,3 @@ class InvalidObject(ValueError):
         self.faults = tuple(faults)
         title = f'{kind or "object"} "{name}"' if name else (kind or "object")
         super().__init__("\n".join(f"{title}: {fault}" for fault in self.faults))
-
-    @property
-    def object_name(self) -> str:
-        """The kind in lowercase and the name, as in `edgeplacement/shop`."""
-        return f"{self.kind.lower() or 'object'}/{self.name}"

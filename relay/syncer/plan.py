@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -54,26 +54,6 @@ def with_namespaces(wanted: Mapping[ObjectKey, DesiredObject]) -> dict[ObjectKey
 def namespace_object(name: str) -> dict[str, object]:
     """A Namespace as the syncer makes it where an object needs one."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def plan(
-    wanted: Mapping[ObjectKey, DesiredObject],
-    applied: Mapping[ObjectKey, Done],
-    *,
-    may_prune: Callable[[ObjectKey], bool],
-    drifted: Collection[ObjectKey] = frozenset(),
-) -> list[Action]:
-    """Applies in ascending order, then prunes in descending order; nothing if all is done."""
-    actions = [
-        action
-        for key in wanted.keys() | applied.keys()
-        if (
-            action := action_for(
-                wanted.get(key), applied.get(key), may_prune=may_prune(key), drifted=key in drifted
-            )
-        )
-    ]
-    return sorted(actions, key=rank)
 
 
 def action_for(

@@ -4,13 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.destination.claims import DesiredObject
-from relay.syncer.plan import ApplyObject, PruneObject, plan, with_namespaces
+from relay.syncer.plan import ApplyObject, PruneObject, with_namespaces
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
 from schemas.wire import replace
+from tests.whole_plan import plan
 
 KINDS = [("", "configmaps"), ("apps", "deployments"), ("", "namespaces"), ("", "services")]
 addresses = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from relay.core.events import ObjectObserved
-from relay.syncer.plan import ApplyObject, DesiredObject, PruneObject, plan
+from relay.syncer.plan import ApplyObject, DesiredObject, PruneObject
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from tests.simulation.collectors import status_of
+from tests.whole_plan import plan
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host

@@ -376,7 +376,7 @@ def test_all_faults_are_reported_at_once_and_name_the_object():
             )
         )
 
-    assert refused.value.object_name == "edgeplacement/shop"
+    assert (refused.value.kind, refused.value.name) == ("EdgePlacement", "shop")
     assert [fault.path for fault in refused.value.faults] == [
         "metadata.labels[a]",
         "spec.downsync[0]",

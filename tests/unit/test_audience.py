@@ -56,7 +56,6 @@ def test_a_placement_concerns_the_children_with_a_destination_that_it_selects(sh
     assert shops.concerned("p") == ["a", "b"]
     assert [shops.expected("p", child) for child in ("a", "b", "c")] == [1, 1, 0]
     assert list(shops.placements_concerning("b")) == ["p"]
-    assert [str(path) for path in shops.paths("p", "a")] == ["/a/x"]
     shops.put_placement("p", None)
     assert shops.drain() == {"p": ("a", "b")}
     assert shops.concerned("p") == []
@@ -171,14 +170,6 @@ def test_records_that_say_the_same_change_nothing(shops):
         shops.put_location("l", location({"zone": "z"}, selecting(env="prod")))
         shops.put_profile("t1", profile("/a/x", {"env": "prod"}))
     assert shops.drain() == {}
-
-
-def test_paths_that_are_asked_for_are_not_disturbed_by_a_change_meanwhile(shops):
-    shops.put_placement("p", over_target())
-    paths = shops.paths("p", "a")
-    assert str(next(paths)) == "/a/x"
-    shops.put_profile("t1", None)
-    assert [str(path) for path in paths] == ["/a/y"]
 
 
 def test_many_destinations_at_once_are_not_judged_one_by_one():

@@ -171,7 +171,7 @@ def test_a_refusal_names_the_object():
     with pytest.raises(InvalidObject) as refused:
         validate_object(an_object("Deployment", "apps/v1", "web", labels={"a": 1, "b": 2}))
 
-    assert refused.value.object_name == "deployment/web"
+    assert (refused.value.kind, refused.value.name) == ("Deployment", "web")
     assert str(refused.value).splitlines() == [
         'Deployment "web": metadata.labels[a]: 1 is not a string; quote it',
         'Deployment "web": metadata.labels[b]: 2 is not a string; quote it',

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from controllers.core.ledger.rivals import (
     CLOCKS_DIFFER_MS,
     Rival,
-    ShownSnapshot,
     judge_shown,
     new_term,
 )
@@ -29,23 +28,23 @@ def test_of_two_that_see_each_other_exactly_one_goes_on(first_ms, one, second_ms
     mine, theirs = new_term(first_ms, one), new_term(second_ms, other)
     late = max(first_ms, second_ms) + CLOCKS_DIFFER_MS + 1
     seen = {
-        judge_shown(ShownSnapshot(1, theirs, late), mine),
-        judge_shown(ShownSnapshot(1, mine, late), theirs),
+        judge_shown(SnapshotShown(1, theirs, late), mine),
+        judge_shown(SnapshotShown(1, mine, late), theirs),
     }
     assert seen == ({Rival.GOES_ON, Rival.MUST_END} if mine != theirs else {Rival.NONE})
 
 
 def test_the_one_that_began_first_goes_on():
     first, second = new_term(NOW_MS, b"\xff" * 8), new_term(NOW_MS + 1, b"\0" * 8)
-    assert judge_shown(ShownSnapshot(1, first, NOW_MS + 10**6), second) is Rival.GOES_ON
-    assert judge_shown(ShownSnapshot(1, second, NOW_MS + 10**6), first) is Rival.MUST_END
+    assert judge_shown(SnapshotShown(1, first, NOW_MS + 10**6), second) is Rival.GOES_ON
+    assert judge_shown(SnapshotShown(1, second, NOW_MS + 10**6), first) is Rival.MUST_END
 
 
 @given(st.integers(-(10**9), CLOCKS_DIFFER_MS), TWO_BYTES)
 def test_what_was_signed_before_is_of_a_run_that_ended(after_ms, entropy):
     mine = new_term(NOW_MS, entropy)
     for theirs in (new_term(NOW_MS - 10**6, entropy), new_term(NOW_MS + 10**6, entropy)):
-        assert judge_shown(ShownSnapshot(1, theirs, NOW_MS + after_ms), mine) is Rival.NONE
+        assert judge_shown(SnapshotShown(1, theirs, NOW_MS + after_ms), mine) is Rival.NONE
 
 
 def test_an_older_snapshot_of_another_term_is_shown_too_for_who_signed_it_may_still_sign():

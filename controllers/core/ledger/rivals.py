@@ -7,8 +7,9 @@ the one that began first goes on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from relay.core.effects import SnapshotShown
 
 CLOCKS_DIFFER_MS = 60_000
 _TIME_BYTES, _TERM_BYTES = 6, 8
@@ -22,22 +23,13 @@ class Rival(Enum):
     GOES_ON = "this one must end"
 
 
-@dataclass(frozen=True, slots=True)
-class ShownSnapshot:
-    """A snapshot of this tree, verified: generation, the term that signed it (hex), and when."""
-
-    generation: int
-    term: str
-    time_ms: int
-
-
 def new_term(now_ms: int, entropy: bytes) -> str:
     """The id of a term that begins now, as 16 hex digits: the time, and what tells copies apart."""
     begun = now_ms.to_bytes(_TIME_BYTES, "big")
     return (begun + entropy[: _TERM_BYTES - _TIME_BYTES]).hex()
 
 
-def judge_shown(shown: ShownSnapshot, own: str) -> Rival:
+def judge_shown(shown: SnapshotShown, own: str) -> Rival:
     """What a snapshot says of another centre; one from before this term began says nothing."""
     began_ms = int(own[: 2 * _TIME_BYTES], 16)
     if shown.term == own or shown.time_ms <= began_ms + CLOCKS_DIFFER_MS:

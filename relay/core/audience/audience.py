@@ -173,18 +173,6 @@ class Audience:
             for location in self._by_instance.matching(space, labels):
                 yield self._location_keys[location]
 
-    def paths(self, placement: MailKey, child: str) -> Iterator[NodePath]:
-        """Where the destinations hang that a placement means at and below a child.
-
-        They come in the order of their numbers, which stays the same while none comes or goes.
-        """
-        selection, held = self._placements.get(placement), self._numbering.by_child.get(child)
-        if selection is not None and held is not None:
-            # A set of its own: what others hold may change before the last path is asked for.
-            below = BitMap(range(held.start, held.stop))
-            for number in self._select(selection.alternatives, below):
-                yield NodePath.parse(self._paths[number])
-
     def profiles(self, placement: MailKey, child: str) -> Iterator[MailKey]:
         """The destinations at and below a child that a placement means, by their profiles."""
         selection, held = self._placements.get(placement), self._numbering.by_child.get(child)

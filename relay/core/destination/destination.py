@@ -592,8 +592,3 @@ def _hints(body: DeltaBody) -> Iterator[Reference]:
 def owner_of(key: MailKey) -> str:
     """The owner of the walk for a placement's content at a destination."""
     return f"{_OWNER}{key}"
-
-
-def placement_of(owner: str) -> MailKey | None:
-    """The placement that such an owner names; None of any other."""
-    return MailKey(owner.removeprefix(_OWNER)) if owner.startswith(_OWNER) else None

@@ -148,11 +148,6 @@ class SnapshotJudge:
         return newest.generation, newest.sequence
 
     @property
-    def nodes(self) -> Mapping[ContentHash, bytes]:
-        """The plain bytes of what was read of snapshots."""
-        return self._nodes
-
-    @property
     def candidate(self) -> Judgement | None:
         """The snapshot that is to be reached next."""
         return self._candidate

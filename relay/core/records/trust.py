@@ -65,11 +65,6 @@ class Trust:
         fits = envelope.verify(self.tree, grant.public_key)
         return Verdict.BELIEVED if fits else Verdict.FORGED
 
-    def is_revoked(self, key_id: KeyId) -> bool:
-        """Whether the keys in force name a key only to say that it is believed no more."""
-        grant = self.granted.get(key_id)
-        return grant is not None and grant.is_revoked
-
     def check(self) -> None:
         """Assert that the roots can sign, and that each grant stands under its own key."""
         assert 1 <= self.roots.threshold <= len(self.roots.keys)

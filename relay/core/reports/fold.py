@@ -134,13 +134,6 @@ class Fold:
         block = self._blocks.get(number)
         return block is not None and at < len(block.flags) and block.flags[at] != 0
 
-    def places(self) -> Iterator[int]:
-        """The children that have a row."""
-        for number, block in self._blocks.items():
-            for at, flags in enumerate(block.flags):
-                if flags:
-                    yield number * BLOCK_CHILDREN + at
-
     def report(self, place: int, said: Reported) -> None:
         """Keep what a child said, NOTHING if it is void; what it counts for stays."""
         block, at = self._row(place)
