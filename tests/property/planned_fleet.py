@@ -15,7 +15,7 @@ from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
-from relay.core.destination.destination import Destination, FormerRun, Inventory, owner_of
+from relay.core.destination.destination import Destination, FormerRun, Inventory
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
 from relay.objects.policies import PolicyUnknown, policies_of
@@ -28,7 +28,6 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaBody, DeltaHead, LocationRecord, Profile, Record, decode_body
 
 NOW = Instant(5.0, 5)
-OWNER = owner_of(MailKey(""))
 TREE = TreeId("t" * 26)
 
 Object = dict[str, Any]
@@ -97,8 +96,7 @@ class Edge:
                 value = self._fleet.store[wanted.reference.address]
                 event = BlobArrived(wanted.reference, value, True)
                 for owner in self._content.arrived(event, 0.0):
-                    assert owner.startswith(OWNER)
-                    self._edge.content_ready(MailKey(owner.removeprefix(OWNER)))
+                    self._edge.content_ready(MailKey(owner.partition("/")[2]))
 
     def _apply(self) -> None:
         wanted = with_namespaces(self._edge.wanted)

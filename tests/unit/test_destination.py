@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from relay.core.content.content import Content
 from relay.core.destination import claims
-from relay.core.destination.destination import Destination, placement_of
+from relay.core.destination.destination import Destination
 from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.identity import DestinationId, NodePath, short_key
+from schemas.identity import DestinationId, MailKey, NodePath, short_key
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.records import (
@@ -86,7 +86,7 @@ class Bench:
             assert isinstance(wanted, LoadBlob)
             value = self.values[wanted.reference.address]
             for owner in self.content.arrived(BlobArrived(wanted.reference, value, True), 0.0):
-                self.edge.content_ready(placement_of(owner))
+                self.edge.content_ready(MailKey(owner.partition("/")[2]))
         return self.resolve()
 
     def resolve(self):

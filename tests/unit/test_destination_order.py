@@ -1,8 +1,8 @@
 """What waits at a destination for another placement, and what is left of which goes first."""
 
-from relay.core.destination.destination import placement_of
 from relay.core.events import BlobArrived, Instant, ObjectObserved
 from schemas.content.chunks import build_manifest
+from schemas.identity import MailKey
 from schemas.records import (
     API_PLACEMENT,
     OVER_LOCATION,
@@ -43,7 +43,7 @@ class Ordered(Bench):
             wanted = self.out.pop()
             arrived = BlobArrived(wanted.reference, self.values[wanted.reference.address], True)
             for owner in self.content.arrived(arrived, 0.0):
-                self.edge.content_ready(placement_of(owner))
+                self.edge.content_ready(MailKey(owner.partition("/")[2]))
         self.resolve()
 
     def look(self, name, generation, body=None, cause=None):
