@@ -94,9 +94,17 @@ def test_of_a_child_in_step_what_it_reported_counts(known, said, counts):
     assert summary_of(known, said) == counts
 
 
-def test_an_edge_counts_for_one_destination_whatever_it_says():
-    many = Summary({"synced": 1_000_000}, {"healthy": 1_000_000}, {"arm": 1_000_000})
-    assert summary_of(facts(), report(summary=many)) == PENDING
+@pytest.mark.parametrize(
+    "said",
+    [
+        Summary({"synced": 1_000_000}, {"healthy": 1_000_000}, {"arm": 1_000_000}),
+        Summary({"leaving": 1}, {"healthy": 1}, {"arm": 1}),
+        EMPTY,
+    ],
+    ids=["many", "leaving", "nobody"],
+)
+def test_an_edge_counts_for_one_destination_whatever_it_says(said):
+    assert summary_of(facts(), report(summary=said)) == PENDING
 
 
 def test_an_older_report_is_passed_over():

@@ -29,6 +29,11 @@ from schemas.reports import (
 )
 from schemas.wire import replace
 
+
+def _is_of_one(summary: Summary) -> bool:
+    return summary.destinations == 1 and "leaving" not in summary.states
+
+
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
@@ -367,8 +372,8 @@ class ChildReports:
 
     def _reported(self, held: Reported, facts: Facts) -> Counted:
         summary = held.said
-        if summary is None or held.gone or (facts.edge and summary.destinations > 1):
-            # An edge is one destination, and speaks for no other.
+        if summary is None or held.gone or (facts.edge and not _is_of_one(summary)):
+            # An edge is one destination: it speaks for no other, and for no less than itself.
             return self._expected(_PENDING, facts)
         rollout = facts.rollout
         if held.generation == facts.generation:
