@@ -16,13 +16,14 @@ from relay.core.records.acceptance import Refuse
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
 from relay.core.reports.counting import Facts, RolloutFacts
-from relay.core.reports.intake import ReportIntake
+from relay.core.reports.intake import RUN_MAX_BYTES, ReportIntake, check_run
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
 from schemas.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
+from schemas.wire import replace
 
 
 class Downstream:
@@ -50,7 +51,7 @@ class Downstream:
         if name not in self._children.by_name:
             return None
         try:
-            hello = decode(Hello, event.data, PART_MAX_BYTES)
+            hello = self._own(name, decode(Hello, event.data, PART_MAX_BYTES))
         except RecordRefused as error:
             self._refuse(name, error.reason)
             return None
@@ -71,6 +72,13 @@ class Downstream:
             return None
         verified = self._acceptance.snapshot(hello.shown)
         return None if isinstance(verified, Refuse) else verified
+
+    def _own(self, name: str, hello: Hello) -> Hello:
+        """The hello with no more levels than signed records tell of; raises RecordRefused."""
+        check_run(hello.run)
+        if len(hello.home.encode()) > RUN_MAX_BYTES:
+            raise RecordRefused(f"a home is named by at most {RUN_MAX_BYTES} bytes")
+        return replace(hello, levels=min(hello.levels, self._book.levels_below(name)))
 
     def report(self, event: ReportArrived) -> bool:
         """Take a report slot of a child; whether its progress was taken.

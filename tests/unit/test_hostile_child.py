@@ -7,10 +7,11 @@ import pytest
 
 from leafcast.ask.destinations import ASKED_MAX, destinations_below, nodes_below
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.core.effects import AddChild, Noted
+from relay.core.effects import AddChild, Noted, SendWelcome
 from relay.core.events import HelloArrived, MailArrived, ReportArrived
 from relay.core.reports.counting import UNSENT_MAX
 from schemas.identity import NodePath, mail_key, short_key
+from schemas.link import Hello
 from schemas.records import API_NODE, NodeRecord, Source, encode_payload
 from schemas.reports import Report, Summary, encode
 from tests.simulation.soak import memory_of
@@ -34,6 +35,15 @@ def test_a_summary_of_100_mb_is_refused_before_it_is_opened(event):
     finally:
         tracemalloc.stop()
     assert [e.reason for e in effects if isinstance(e, Noted)] == ["BadReport"]
+
+
+@pytest.mark.parametrize("names", [("", "h"), ("r" * 65, "h"), ("run", "h" * 65)])
+def test_a_hello_names_run_and_home_in_few_bytes(names):
+    meeting = Meeting()
+    hello = Hello(*names, "", 0, b"", 0)
+    effects = meeting.tell(meeting.centre, HelloArrived("emea", encode(hello)))
+    assert [e.reason for e in effects if isinstance(e, Noted)] == ["BadReport"]
+    assert not [e for e in effects if isinstance(e, SendWelcome)]
 
 
 def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
