@@ -25,6 +25,9 @@ from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
 from schemas.wire import replace
 
+NOTED_MAX_CHARACTERS = 300
+"""Of why something is refused: it may repeat what a child said."""
+
 
 class Downstream:
     """The children's side of one node."""
@@ -171,7 +174,7 @@ class Downstream:
         child = self._children.by_name[name]
         child.refused += 1
         if child.refused in (1, 10, 100) or child.refused % 1000 == 0:
-            self._out.append(Noted("BadReport", name, reason))
+            self._out.append(Noted("BadReport", name, reason[:NOTED_MAX_CHARACTERS]))
 
     def _sent_generation(self, child: str, key: MailKey) -> int | None:
         slot = self._children.by_name[child].mailbox.slots.get(key)
