@@ -134,13 +134,14 @@ class Downstream:
         """What is known of a child and a placement, besides the child's report."""
         held, known = self._book.get(key), self._children.by_name.get(child)
         expected = self._audience.expected(key, child)
+        edge = expected == 1 and self._book.is_edge(child)
         return Facts(
             expected,
             known is not None and key in known.mailbox.slots,
             held.generation if held is not None else 0,
             self._children.presence(child),
-            expected == 1 and self._book.is_edge(child),
-            self._rollout(child, key, held),
+            edge,
+            self._rollout(child, key, held, edge=edge),
         )
 
     def _check_collected(self, report: Report | ReportPart) -> None:
@@ -152,8 +153,13 @@ class Downstream:
 
     def _progress(self, name: str, progress: Progress) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds
+        before = child.through
         if not self._children.progressed(name, progress, self._reports.digest(name), now):
             return False
+        for key in self._book.gated:
+            slot = child.mailbox.slots.get(key)
+            if slot is not None and before < slot.sequence <= child.through:
+                self._reports.refresh(name, key)
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
             self._out.append(DropReport(name, unsaid, 0))
@@ -193,7 +199,9 @@ class Downstream:
             return None
         return names_in(held.body.gates)
 
-    def _rollout(self, child: str, key: MailKey, held: Accepted | None) -> RolloutFacts | None:
+    def _rollout(
+        self, child: str, key: MailKey, held: Accepted | None, *, edge: bool
+    ) -> RolloutFacts | None:
         if held is None or held.body is None or not isinstance(held.record, DeltaHead):
             return None
         if not held.record.is_gated:
@@ -204,7 +212,16 @@ class Downstream:
             lambda: names_in(gates),
             self._content.refused_since(mail_owner(key)) is not None,
             lambda: self._waves(child, key, gates),
+            edge and self._has_answered(child, key, held),
         )
+
+    def _has_answered(self, child: str, key: MailKey, held: Accepted) -> bool:
+        """Whether a child's progress speaks of the record in force."""
+        known = self._children.by_name.get(child)
+        slot = known.mailbox.slots.get(key) if known is not None else None
+        if known is None or slot is None or slot.version != held.version:
+            return False
+        return known.mailbox.is_written(key) and 0 < slot.sequence <= known.through
 
     def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:
         """The waves of those for whom a placement is meant at and below a child."""

@@ -306,6 +306,17 @@ def test_what_was_said_before_the_rollout_or_cannot_be_sent_is_pending(generatio
     assert before == replace(PENDING, cells={"2.0/pending/unknown": 1})
 
 
+@pytest.mark.parametrize(
+    ("generation", "cells"),
+    [(6, {"2.0/synced/healthy": 1}), (7, {"former": 1}), (7, {"other": 1})],
+    ids=["older", "former", "other"],
+)
+def test_an_edge_that_answered_the_step_and_tells_no_wave_of_it_is_pending(generation, cells):
+    said, known = replace(DONE, cells=cells), facts(rollout=ALONE._replace(answered=True))
+    counts = summary_of(known, report(generation=generation, summary=said))
+    assert counts == replace(PENDING, cells={"2.0/pending/unknown": 1})
+
+
 def test_of_a_former_step_an_arm_that_has_no_name_any_more_is_older():
     said = Summary({"synced": 2}, {"healthy": 2}, {"arm": 1, "b" * 64: 1})
     known = facts(expected=2, edge=False, rollout=STEADY)
