@@ -401,7 +401,11 @@ class Children:
     @property
     def is_in_sync(self) -> bool:
         """Whether children in step have all that follows from the own mail, and answered it."""
-        return not any(self.by_name[name].session.is_in_step for name in self._open)
+        return not any(
+            self.by_name[name].session.is_in_step
+            for names in (self._open, self._awaiting)
+            for name in names
+        )
 
     def open_causes(self) -> Iterator[int]:
         """Places in the own mail of which children in step have not answered all."""
