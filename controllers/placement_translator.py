@@ -261,6 +261,12 @@ class PlacementTranslator:
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
+        if change.kind != "deleted":
+            name = self.workloads.put_status(change.key, change.object)
+            if name is not None:
+                # Mostly it was written here; if not, it is written again.
+                self._queues.statuses.add([name])
+                return
         if change.kind == "deleted":
             names = self._placements.deleted(change.key)
         else:

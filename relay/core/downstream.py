@@ -16,13 +16,17 @@ from relay.core.records.acceptance import Refusal
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
 from relay.core.reports.counting import Facts, RolloutFacts
-from relay.core.reports.intake import ReportIntake
+from relay.core.reports.intake import RUN_MAX_BYTES, ReportIntake, check_run
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
 from schemas.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
+from schemas.wire import replace
+
+NOTED_MAX_CHARACTERS = 300
+"""Of why something is refused: it may repeat what a child said."""
 
 
 class Downstream:
@@ -50,7 +54,7 @@ class Downstream:
         if name not in self._children.by_name:
             return None
         try:
-            hello = decode(Hello, event.data, PART_MAX_BYTES)
+            hello = self._own(name, decode(Hello, event.data, PART_MAX_BYTES))
         except RecordRefused as error:
             self._refuse(name, error.reason)
             return None
@@ -71,6 +75,13 @@ class Downstream:
             return None
         verified = self._acceptance.snapshot(hello.shown)
         return None if isinstance(verified, Refusal) else verified
+
+    def _own(self, name: str, hello: Hello) -> Hello:
+        """The hello with no more levels than signed records tell of; raises RecordRefused."""
+        check_run(hello.run)
+        if len(hello.home.encode()) > RUN_MAX_BYTES:
+            raise RecordRefused(f"a home is named by at most {RUN_MAX_BYTES} bytes")
+        return replace(hello, levels=min(hello.levels, self._book.levels_below(name)))
 
     def report(self, event: ReportArrived) -> bool:
         """Take a report slot of a child; whether its progress was taken.
@@ -125,13 +136,14 @@ class Downstream:
         """What is known of a child and a placement, besides the child's report."""
         held, known = self._book.get(key), self._children.by_name.get(child)
         expected = self._audience.expected(key, child)
+        edge = expected == 1 and self._book.is_edge(child)
         return Facts(
             expected,
             known is not None and key in known.mailbox.slots,
             held.generation if held is not None else 0,
             self._children.presence(child),
-            expected == 1 and self._book.is_edge(child),
-            self._rollout(child, key, held),
+            edge,
+            self._rollout(child, key, held, edge=edge),
         )
 
     def _check_collected(self, report: Report | ReportPart) -> None:
@@ -143,8 +155,13 @@ class Downstream:
 
     def _progress(self, name: str, progress: Progress) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds
+        before = child.through
         if not self._children.progressed(name, progress, self._reports.digest(name), now):
             return False
+        for key in self._book.gated:
+            slot = child.mailbox.slots.get(key)
+            if slot is not None and before < slot.sequence <= child.through:
+                self._reports.refresh(name, key)
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
             self._out.append(DropReport(name, unsaid, 0))
@@ -165,7 +182,7 @@ class Downstream:
         child = self._children.by_name[name]
         child.refused += 1
         if child.refused in (1, 10, 100) or child.refused % 1000 == 0:
-            self._out.append(Noted("BadReport", name, reason))
+            self._out.append(Noted("BadReport", name, reason[:NOTED_MAX_CHARACTERS]))
 
     def _sent_generation(self, child: str, key: MailKey) -> int | None:
         slot = self._children.by_name[child].mailbox.slots.get(key)
@@ -184,7 +201,9 @@ class Downstream:
             return None
         return names_in(held.body.gates)
 
-    def _rollout(self, child: str, key: MailKey, held: Accepted | None) -> RolloutFacts | None:
+    def _rollout(
+        self, child: str, key: MailKey, held: Accepted | None, *, edge: bool
+    ) -> RolloutFacts | None:
         if held is None or held.body is None or not isinstance(held.record, DeltaHead):
             return None
         if not held.record.is_gated:
@@ -195,7 +214,16 @@ class Downstream:
             lambda: names_in(gates),
             self._content.refused_since(mail_owner(key)) is not None,
             lambda: self._waves(child, key, gates),
+            edge and self._has_answered(child, key, held),
         )
+
+    def _has_answered(self, child: str, key: MailKey, held: Accepted) -> bool:
+        """Whether a child's progress speaks of the record in force."""
+        known = self._children.by_name.get(child)
+        slot = known.mailbox.slots.get(key) if known is not None else None
+        if known is None or slot is None or slot.version != held.version:
+            return False
+        return known.mailbox.is_written(key) and 0 < slot.sequence <= known.through
 
     def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:
         """The waves of those for whom a placement is meant at and below a child."""

@@ -125,7 +125,8 @@ class Node(NodeView):
             self._upstream = Upstream(config, notes.cursor, rooms, self._propagation)
         self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
-        self._after()
+        self._follow_up()
+        self._say_in_time()
         self._started = self._take_out()
 
     def _attach(self, remembered: Remembered, done: Iterable[Done], notes: Notes) -> Destination:
@@ -174,10 +175,11 @@ class Node(NodeView):
         self._propagation.lapse()
         for event in events:
             self._dispatch(event)
-        self._after()
+        self._follow_up()
         # By now all that the records led to has said what it lacks.
         if upstream is not None and upstream.use_carried():
-            self._after()
+            self._follow_up()
+        self._say_in_time()
         return self._take_out()
 
     def deadline(self) -> float | None:
@@ -261,8 +263,8 @@ class Node(NodeView):
         if self._upstream is not None:
             self._upstream.tick()
 
-    def _after(self) -> None:
-        """What every event may lead to."""
+    def _follow_up(self) -> None:
+        """What every event may lead to here and below."""
         upstream, destination = self._upstream, self._destination
         if upstream is not None:
             upstream.read_snapshots()
@@ -283,9 +285,11 @@ class Node(NodeView):
         # By now it is known of all that was taken what content it lacks.
         while upstream is not None and upstream.try_to_reach():
             self._write_mail()
+
+    def _say_in_time(self) -> None:
         self._report_in_time()
-        if upstream is not None:
-            upstream.say_hello_in_time()
+        if self._upstream is not None:
+            self._upstream.say_hello_in_time()
 
     def _write_mail(self) -> None:
         self._propagation.spread()
@@ -399,15 +403,15 @@ class Node(NodeView):
         observed, self._observed_for = self._observed_for, {}
         if destination is not None and not all(map(destination.is_pending, observed)):
             self._throttle.hurry(now)
-        if self._reports.is_dirty:
-            # What the centre only tells its controllers takes no message.
-            (self._throttle.gather if upstream is not None else self._throttle.tell)(now)
-        if upstream is not None and upstream.welcomed and upstream.may_advance:
-            waited_for = destination is None and upstream.caught_up
-            if waited_for and self._children.is_in_sync:
-                self._throttle.hurry(now)
-            else:
-                self._throttle.gather(now)
+        in_sync = destination is None and self._children.is_in_sync
+        if upstream is None:
+            if self._reports.is_dirty:
+                # What the centre only tells its controllers takes no message.
+                (self._throttle.hurry if in_sync else self._throttle.tell)(now)
+        elif upstream.welcomed and upstream.may_advance and upstream.caught_up and in_sync:
+            self._throttle.hurry(now)
+        elif self._reports.is_dirty or (upstream.welcomed and upstream.may_advance):
+            self._throttle.gather(now)
         if self._throttle.is_over(now) and not self._throttle.put_off(now, self._load()):
             self._flush(now)
 

@@ -12,6 +12,7 @@ import pytest
 
 from relay.adapters.jetstream import connection as jetstream_connection
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.reconnecting_client import HEADER_LINES_MAX, ReconnectingClient
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from tests.awaiting import WAIT_SECONDS, eventually
@@ -98,6 +99,42 @@ async def test_a_server_that_says_nothing_any_more_is_left_for_a_new_connection(
     monkeypatch.setattr(jetstream_connection, "PING_SECONDS", 0.05)
     async with server_of(falls_silent(), answer) as url:
         await comes_back(url)
+
+
+STRANGE = {
+    "no reply between two blanks, as servers say it": b"MSG c.a 1  1\r\nx\r\n",
+    "subject is no text": b"MSG c.\xff 1 1\r\nx\r\n",
+    "subject has a form feed": b"MSG c.a\x0cb 1 1\r\nx\r\n",
+    "headers begin otherwise": b"HMSG c.a 1 12 13\r\nXXXXXXXX 1\r\nx\r\n",
+    "headers end at once": b"HMSG c.a 1 8 9\r\nNATS/1.0x\r\n",
+    "status is no text": b"HMSG c.a 1 14 15\r\nNATS/1.0 \xff\xff\xff\r\nx\r\n",
+}
+
+
+@pytest.mark.parametrize("said", STRANGE.values(), ids=STRANGE.keys())
+async def test_no_message_ends_the_reading_of_those_after_it(said):
+    async def manner(line: bytes, writer: Writer) -> None:
+        await answer(line, writer)
+        if line.startswith(b"SUB"):
+            writer.write(said + b"MSG c.b 1 3\r\nend\r\n")
+
+    async with server_of(manner) as url:
+        connection = Connection(url, new_user_nkey(os.urandom(32))[0], "test", "_INBOX.test")
+        await connection.open()
+        try:
+            subscription = await connection.client.subscribe("c.*")
+            heard = [await subscription.next_msg(timeout=WAIT_SECONDS) for _ in range(2)]
+        finally:
+            await connection.close()
+    assert [message.data for message in heard] == [b"x", b"end"]
+
+
+@pytest.mark.parametrize("more", [0, 1, 10_000])
+def test_headers_without_end_are_not_looked_at(more):
+    count = HEADER_LINES_MAX - 1 + more
+    lines = b"".join(b"h%d: v\r\n" % number for number in range(count)) + b"\r\n"
+    read = ReconnectingClient._parse_header_lines(lines)
+    assert len(read) == (0 if more else count)
 
 
 @contextmanager

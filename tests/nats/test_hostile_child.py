@@ -193,6 +193,43 @@ async def test_junk_without_end_fills_no_log(tmp_path, caplog):
     assert 0 < sum(": BadReport: " in line for line in lines) <= LINES_MAX
 
 
+def message(subject, head=b"", data=b""):
+    """What publishes a message with these very bytes in the place of headers."""
+    verb = b"HPUB %b %d %d" % (subject, len(head), len(head) + len(data)) if head else b"PUB %b %d"
+    return (verb if head else verb % (subject, len(data))) + b"\r\n" + head + data + b"\r\n"
+
+
+DEAFENING = [
+    # As a heartbeat of the server's own, that counts more deliveries than came.
+    message(b"lc.evil._stat.k", b"NATS/1.0\r\nStatus: 100\r\nNats-Last-Consumer: 99\r\n\r\n"),
+    message(b"lc.evil._node.self", b"XXXXXXXX 100 Idle\r\nNats-Last-Consumer: 99\r\n\r\n"),
+    message(b"lc.evil._stat.l", b"XXXXXXXX \xff\xff\xff\r\n\r\n"),
+    message(b"lc.evil._answer.1", b"NATS/1.0 \xff\xff\xff\r\n\r\n"),
+    message(b"lc.evil._stat.\xff", data=b"junk"),
+    message(b"lc.evil._stat.a\x0cb", data=b"junk"),
+]
+
+
+async def test_no_headers_and_no_subject_of_a_child_deafen_its_parent(tmp_path):
+    async with driven_tree(tmp_path) as tree:
+        await tree.add("/honest", attached=True)
+        async with liar_at(tree, "/evil") as liar:
+            key = await tree.place()
+            await liar.greet()
+            for number, said in enumerate(DEAFENING):
+                await liar.client._send_command(said)
+                await in_force(liar.client)
+                before = tree.centre.node.records[key].generation
+                await tree.wds.apply(config("a", value=str(number)), USER)
+                async with asyncio.timeout(20):
+                    await tree.centre.until(lambda core, g=before: reported(core, key) > g)
+
+
+def reported(core, key):
+    """The generation that the honest edge reported last."""
+    return core._reports.generation("honest", key)
+
+
 async def mailbox(tree, liar):
     """What lies in the liar's mailbox, by key."""
     found, parent = {}, tree.nodes[str(liar.path.parent)]

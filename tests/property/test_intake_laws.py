@@ -78,7 +78,14 @@ plain = st.builds(
     st.lists(samples, max_size=EXCEPTIONS_MAX).map(tuple),
     st.integers(0, 2**62),
 )
-summaries = plain.flatmap(with_cells)
+
+
+def is_of_destinations(summary):
+    """Whether no more of them are well or ill than there are."""
+    return sum(summary.health.values()) <= summary.destinations or summary.destinations >= COUNT_MAX
+
+
+summaries = plain.filter(is_of_destinations).flatmap(with_cells)
 
 
 def report(summary, generation=5, parts=0, run="r"):
@@ -157,6 +164,8 @@ def wrong(**changes):
         report(Summary({"fine": 1})),
         report(Summary(health={"fine": 1})),
         report(Summary({"synced": COUNT_MAX + 1})),
+        report(Summary({"synced": 1}, {"healthy": 2})),
+        report(Summary({"synced": 1, "pending": 1}, {"healthy": 2, "degraded": 1})),
         report(Summary(arms={ARM_OLDER: COUNT_MAX + 1})),
         report(Summary(arms=dict.fromkeys(ARMS[: ARMS_MAX + 1], 1))),
         report(wrong(path="/r")),

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from relay.core.effects import Effect, SendReport
 from relay.core.events import HistoryKept
 from schemas.objects import ObjectKey
-from schemas.reports import Cell, Count
+from schemas.reports import CELL_FORMER, Cell, Count, Report, decode_report, encode
 from schemas.selectors import LabelSelector, Requirement
 from schemas.windows import Window
+from schemas.wire import replace as replace_fields
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, GATES, NO_LOSS, NO_WAY_BACK
 from tests.simulation.model import Arm, Placed, Rung, Target, placement_key
+from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
     EVERYWHERE,
     A,
     B,
+    behaving,
     contents,
     edges_of,
     everywhere,
@@ -280,6 +284,33 @@ def away_in_wave(one: Run) -> None:
     one.centre.relapse()
 
 
+class TellsNoWave(Ports):
+    """An edge says of each step only that it said nothing of it yet."""
+
+    def __init__(self, liar: Host) -> None:
+        self._liar = liar
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        if host is self._liar and isinstance(effect, SendReport) and effect.key[0] != "_":
+            report = decode_report(effect.data)
+            if isinstance(report, Report):
+                summary = replace_fields(report.summary, cells={CELL_FORMER: 1})
+                effect = SendReport(effect.key, encode(replace_fields(report, summary=summary)))
+        return [effect]
+
+
+def wave_untold(one: Run) -> None:
+    """One edge that never tells of its wave is pending there, and no count waits for it."""
+    old, new = _begin(one)
+    liar = edges_of(one)[0]
+    with behaving(one, TellsNoWave(liar)):
+        _roll(one, old, Rung(new, NEW, path=liar.path))
+        one.world.run(MINUTE)
+        _require_wave(one, {"pending": 1}, "an edge tells of no wave")
+    liar.stop()
+    liar.start()
+
+
 def _require_wave(one: Run, cells: dict[str, int], when: str) -> None:
     count = _count(one)
     require(count.exact, EXACTLY_ONCE, f"{when}: it is not exact, {count.waiting_for}")
@@ -297,4 +328,5 @@ LIVES = (
     undone_after_sweeps,
     shared_object,
     away_in_wave,
+    wave_untold,
 )

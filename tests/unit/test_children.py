@@ -12,11 +12,16 @@ from relay.core.events import (
     ReportArrived,
     Tick,
 )
-from relay.core.link.children import LEVELS_MAX, REWRITE_EVERY_SECONDS, SAY_AFTER_SECONDS
+from relay.core.link.children import (
+    LEVELS_MAX,
+    REWRITE_EVERY_SECONDS,
+    SAY_AFTER_SECONDS,
+    Children,
+)
 from relay.core.link.session import Presence
 from relay.core.node import Node
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, short_key
-from schemas.link import Hello, Progress, Repair, Welcome
+from schemas.link import WANTS_MAX, Hello, Progress, Repair, Welcome
 from schemas.records import API_NODE, LocationRecord, NodeRecord, Source
 from schemas.reports import Report, Summary, decode, encode
 from schemas.subjects import PROGRESS_KEY
@@ -24,6 +29,7 @@ from schemas.wire import replace
 from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting, hellos
 
 OTHER = b"x" * 16
+KEY = short_key(b"\xff" * 20)
 
 
 @pytest.fixture
@@ -191,11 +197,24 @@ def test_a_child_cannot_buy_time_by_levels_that_there_are_not(meeting):
     hello = replace(said(meeting), levels=2**63 - 1)
     assert answered(meeting, hello)[0] == Repair.NONE
     locate(meeting)
-    for _ in range(3 * (LEVELS_MAX + 1)):
+    # Signed records tell of one.
+    for _ in range(5):
         meeting.now += 29
         answered(meeting, hello)
         meeting.centre_hears(Tick())
     assert presence(meeting) is Presence.CATCHING_UP
+
+
+def test_one_childs_wants_push_those_of_no_other_aside():
+    children = Children("incarnation", None, [], lambda _name: None)
+    flood = tuple(short_key(number.to_bytes(20, "big")) for number in range(WANTS_MAX))
+    for name, wants in ("evil", flood), ("good", (flood[0], KEY)):
+        children.add(name, NKEY, 0, joined=True)
+        hello = Hello(name, "", "", 0, b"", 0, wants=wants)
+        children.hello(name, hello, 0, 0)
+    wanted = list(children.wants())
+    assert KEY in wanted[:4]
+    assert sorted(wanted) == sorted({*flood, KEY})
 
 
 def test_what_a_child_claims_of_levels_leaves_its_parents_own_hello_readable():

@@ -7,12 +7,14 @@ import pytest
 
 from leafcast.ask.destinations import ASKED_MAX, destinations_below, nodes_below
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.core.effects import AddChild, Noted
+from relay.core.downstream import NOTED_MAX_CHARACTERS
+from relay.core.effects import AddChild, Noted, SendWelcome
 from relay.core.events import HelloArrived, MailArrived, ReportArrived
 from relay.core.reports.counting import UNSENT_MAX
 from schemas.identity import NodePath, mail_key, short_key
+from schemas.link import Hello
 from schemas.records import API_NODE, NodeRecord, Source, encode_payload
-from schemas.reports import Report, Summary, encode
+from schemas.reports import ExceptionSample, Report, Summary, encode
 from tests.simulation.soak import memory_of
 from tests.unit.meeting import PATH, SIGNER, TERM, TREE, Meeting
 
@@ -34,6 +36,25 @@ def test_a_summary_of_100_mb_is_refused_before_it_is_opened(event):
     finally:
         tracemalloc.stop()
     assert [e.reason for e in effects if isinstance(e, Noted)] == ["BadReport"]
+
+
+@pytest.mark.parametrize("names", [("", "h"), ("r" * 65, "h"), ("run", "h" * 65)])
+def test_a_hello_names_run_and_home_in_few_bytes(names):
+    meeting = Meeting()
+    hello = Hello(*names, "", 0, b"", 0)
+    effects = meeting.tell(meeting.centre, HelloArrived("emea", encode(hello)))
+    assert [e.reason for e in effects if isinstance(e, Noted)] == ["BadReport"]
+    assert not [e for e in effects if isinstance(e, SendWelcome)]
+
+
+def test_a_refusal_repeats_little_of_what_a_child_said():
+    meeting = Meeting()
+    meeting.join("one", "here")
+    sample = ExceptionSample(0, "", "", 1, "/" + "x" * 60_000)
+    said = Report(KEY, 0, "one", 1, 7, False, 0, Summary(exceptions=(sample,)))
+    effects = meeting.tell(meeting.centre, ReportArrived("emea", KEY, encode(said)))
+    (noted,) = [effect for effect in effects if isinstance(effect, Noted)]
+    assert len(noted.detail) <= NOTED_MAX_CHARACTERS
 
 
 def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():

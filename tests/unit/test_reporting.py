@@ -94,9 +94,17 @@ def test_of_a_child_in_step_what_it_reported_counts(known, said, counts):
     assert summary_of(known, said) == counts
 
 
-def test_an_edge_counts_for_one_destination_whatever_it_says():
-    many = Summary({"synced": 1_000_000}, {"healthy": 1_000_000}, {"arm": 1_000_000})
-    assert summary_of(facts(), report(summary=many)) == PENDING
+@pytest.mark.parametrize(
+    "said",
+    [
+        Summary({"synced": 1_000_000}, {"healthy": 1_000_000}, {"arm": 1_000_000}),
+        Summary({"leaving": 1}, {"healthy": 1}, {"arm": 1}),
+        EMPTY,
+    ],
+    ids=["many", "leaving", "nobody"],
+)
+def test_an_edge_counts_for_one_destination_whatever_it_says(said):
+    assert summary_of(facts(), report(summary=said)) == PENDING
 
 
 def test_an_older_report_is_passed_over():
@@ -296,6 +304,17 @@ def test_a_step_makes_nothing_look_pending_that_did_not_change():
 def test_what_was_said_before_the_rollout_or_cannot_be_sent_is_pending(generation, rollout):
     before = summary_of(facts(rollout=rollout), report(generation=generation))
     assert before == replace(PENDING, cells={"2.0/pending/unknown": 1})
+
+
+@pytest.mark.parametrize(
+    ("generation", "cells"),
+    [(6, {"2.0/synced/healthy": 1}), (7, {"former": 1}), (7, {"other": 1})],
+    ids=["older", "former", "other"],
+)
+def test_an_edge_that_answered_the_step_and_tells_no_wave_of_it_is_pending(generation, cells):
+    said, known = replace(DONE, cells=cells), facts(rollout=ALONE._replace(answered=True))
+    counts = summary_of(known, report(generation=generation, summary=said))
+    assert counts == replace(PENDING, cells={"2.0/pending/unknown": 1})
 
 
 def test_of_a_former_step_an_arm_that_has_no_name_any_more_is_older():

@@ -47,6 +47,8 @@ CONTROL_KINDS = frozenset(
 """What is followed whatever placements say."""
 WIDE_SHARE = 0.8
 
+_OF_EACH_WRITE = ("resourceVersion", "managedFields")
+
 FROZEN = "Frozen"
 
 Placement = EdgePlacement | BindingPolicy
@@ -191,6 +193,18 @@ class Workloads:
             self.objects[name] = obj
             waiting = self._read(name, obj)
         return frozenset({name, *former, *waiting, *self._beside(name)})
+
+    def put_status(self, key: ObjectKey, obj: Object) -> str | None:
+        """Take the present state of a placement of which only the status is another.
+
+        The placement's name; None, and nothing is taken, if it is none, or more of it is another.
+        """
+        name = placement_at(key)
+        former = self.objects.get(name) if name is not None else None
+        if name is None or former is None or _said(former) != _said(obj):
+            return None
+        self.objects[name] = obj
+        return name
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
@@ -399,6 +413,13 @@ class Workloads:
         self.missing.remove(name)
         self.collectors.remove_placement(name)
         return self.dependencies.remove(name)
+
+
+def _said(obj: Object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What people say in an object: all but its status, and what each write changes."""
+    outside = {field: said for field, said in obj.items() if field not in ("metadata", "status")}
+    metadata = obj["metadata"].items()
+    return outside, {field: said for field, said in metadata if field not in _OF_EACH_WRITE}
 
 
 def _kind(key: ObjectKey) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError, SlowConsumerError
 
 from relay.adapters.jetstream.backpressure_client import PATIENCE_SECONDS, PAUSE_SECONDS, close
+from relay.adapters.jetstream.delivery import place_of
 from relay.adapters.jetstream.reconnecting_client import (
     PING_SECONDS,
     PINGS_UNANSWERED_MAX,
@@ -188,8 +189,11 @@ def status_of(message: Msg) -> str:
 
 
 def is_control(message: Msg) -> bool:
-    """Whether this is an idle heartbeat or a flow control request, no message of the stream."""
-    return not message.data and status_of(message) == "100"
+    """Whether this is an idle heartbeat or a flow control request, no message of the stream.
+
+    A message of the stream may have the same header, and has an acknowledgement subject.
+    """
+    return not message.data and status_of(message) == "100" and place_of(message.reply) is None
 
 
 async def answer_control(client: Client, message: Msg) -> None:

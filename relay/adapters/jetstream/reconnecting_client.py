@@ -1,7 +1,12 @@
-"""A NATS client that comes back after whatever ends its connection, until it is closed by us."""
+"""A NATS client that comes back after whatever ends its connection, until it is closed by us.
+
+Subjects and headers are whatever a child put there. The library stops reading for good at bytes
+that it does not expect, so these are dealt with here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +14,19 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.errors import ConnectionClosedError
 from nats.errors import Error as NatsError
+from nats.protocol import parser
 from nats.protocol.parser import PERMISSIONS_ERR
 
 PING_SECONDS = 20
 """How often it asks the server for a sign of life; after three without one it connects anew."""
 PINGS_UNANSWERED_MAX = 2
+HEADER_LINES_MAX = 64
+"""Ours are a dozen. To look at all that fit into a message takes long."""
+_VERSION = b"NATS/1.0"
+
+# For the library also a form feed ends a subject; for the server it is part of it.
+parser.MSG_RE = re.compile(rb"\AMSG +([^ \r\n]+) +(\d+) +(([^ \r\n]+) +)?(\d+)\r\n")
+parser.HMSG_RE = re.compile(rb"\AHMSG +([^ \r\n]+) +(\d+) +(([^ \r\n]+) +)?(\d+) +(\d+)\r\n")
 
 TakePlain = Callable[[bytes, bytes], bool]
 
@@ -25,6 +38,10 @@ def command(subject: str, reply: str, headers: str, data: bytes) -> bytes:
     head = f"NATS/1.0\r\n{headers}\r\n".encode()
     sizes = f"{len(head)} {len(head) + len(data)}"
     return f"HPUB {subject} {reply} {sizes}\r\n".encode() + head + data + b"\r\n"
+
+
+def _as_text(raw: bytes) -> bytes:
+    return raw.decode(errors="replace").encode()
 
 
 class ReconnectingClient(Client):
@@ -40,14 +57,36 @@ class ReconnectingClient(Client):
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """The headers of a message, as the library reads them; that looks at each character."""
+        """The headers of a message, as the library reads them; that looks at each character.
+
+        None of too many: a server's own come last, and those before could pass for them.
+        """
         headers: dict[str, str] = {}
-        for line in raw.split(b"\r\n"):
+        lines = raw.split(b"\r\n", HEADER_LINES_MAX + 1)
+        for line in lines if len(lines) <= HEADER_LINES_MAX + 1 else ():
             name, colon, value = line.partition(b":")
             name = name.strip()
-            if colon and name.isascii() and len(name.split()) == 1:
+            if colon and name.isascii() and len(name.split(None, 1)) == 1:
                 headers[name.decode()] = value.strip().decode(errors="replace")
         return headers
+
+    async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
+        """The headers of a message; damaged ones count as missing."""
+        if not headers or not headers.startswith(_VERSION):
+            return None
+        try:
+            return await super()._process_headers(headers)
+        except (ValueError, IndexError):
+            return None
+
+    def _build_message(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
+    ) -> Any:
+        """A message; what is no text in its subject is replaced."""
+        try:
+            return super()._build_message(sid, subject, reply, data, headers)
+        except UnicodeDecodeError:
+            return super()._build_message(sid, _as_text(subject), _as_text(reply), data, headers)
 
     def take_plain(self, subscription: Subscription, take: TakePlain) -> None:
         """Have what comes without headers taken as it is read, before the subscription's queue.

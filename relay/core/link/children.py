@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from relay.core.effects import Effect, Noted, SendWelcome
 from relay.core.events import MailSlot, MailWritten
@@ -268,10 +269,12 @@ class Children:
                 self._to_flush[name] = None
 
     def wants(self) -> Iterator[MailKey]:
-        """What children in session ask for, each once."""
-        for key, names in self._wanting.items():
-            if any(self.by_name[name].session.is_there for name in names):
-                yield key
+        """What children in session ask for, each once, by turns: none pushes another's aside."""
+        asked = [child.wants for child in self.by_name.values() if child.session.is_there]
+        seen = set[MailKey | None]()
+        for turn in zip_longest(*filter(None, asked)):
+            yield from (key for key in dict.fromkeys(turn) if key and key not in seen)
+            seen.update(turn)
 
     def with_slot(self, key: MailKey) -> Iterator[str]:
         """The children in whose mailboxes something lies under a key."""
@@ -398,7 +401,8 @@ class Children:
     @property
     def is_in_sync(self) -> bool:
         """Whether children in step have all that follows from the own mail, and answered it."""
-        return not any(self.by_name[name].session.is_in_step for name in self._open)
+        names = (*self._open, *self._awaiting)
+        return not any(self.by_name[name].session.is_in_step for name in names)
 
     def open_causes(self) -> Iterator[int]:
         """Places in the own mail of which children in step have not answered all."""

@@ -9,7 +9,7 @@ from relay.core.link.session import ParentSession, Session, SessionEvent
 from schemas.identity import MailKey
 from schemas.link import WANTS_MAX, Cursor, Hello, Repair, Welcome
 
-QUIET_SECONDS = 2.0
+QUIET_SECONDS = 5.0
 """So long after the last mail it is acknowledged, and a hello says what is still wanted."""
 
 

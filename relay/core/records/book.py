@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from relay.core.records.accepted import Accepted, is_delta
@@ -21,6 +22,8 @@ class RecordBook:
         self.gated: dict[MailKey, None] = {}
         # By child: profiles, and the nodes below it, that are on their way through it.
         self._through: dict[str, dict[MailKey, None]] = {}
+        # By child: how many of these are how many names deep.
+        self._depths: dict[str, Counter[int]] = {}
 
     def get(self, key: MailKey) -> Accepted | None:
         return self.by_key.get(key)
@@ -38,6 +41,7 @@ class RecordBook:
         step = self.step_of(accepted)
         if step is not None:
             self._through.setdefault(step, {})[accepted.key] = None
+            self._depths.setdefault(step, Counter())[_depth(accepted)] += 1
 
     def drop(self, key: MailKey) -> Accepted | None:
         """Hold nothing of the key any more."""
@@ -50,6 +54,7 @@ class RecordBook:
         step = self.step_of(former)
         if step is not None:
             self._through[step].pop(key, None)
+            self._depths[step][_depth(former)] -= 1
         return former
 
     def deltas(self) -> list[Accepted]:
@@ -61,6 +66,11 @@ class RecordBook:
     def through(self, child: str) -> Iterable[MailKey]:
         """The profiles and nodes that are passed on to a child."""
         return self._through.get(child, {})
+
+    def levels_below(self, child: str) -> int:
+        """How many levels of nodes and destinations lie below a child."""
+        depths = +self._depths.get(child, Counter[int]())
+        return max(max(depths, default=0) - len(self._path.names) - 1, 0)
 
     def is_edge(self, child: str) -> bool:
         """Whether all that hangs at a child is one destination at the child itself."""
@@ -88,6 +98,13 @@ class RecordBook:
                 through.setdefault(step, set()).add(key)
         held: Mapping[str, set[MailKey]] = {s: set(k) for s, k in self._through.items() if k}
         assert held == through
+        depths = {s: Counter(_depth(self.by_key[key]) for key in k) for s, k in held.items()}
+        assert depths == {s: +counts for s, counts in self._depths.items() if +counts}
+
+
+def _depth(accepted: Accepted) -> int:
+    record = accepted.record
+    return len(record.path.names) if isinstance(record, Profile | NodeRecord) else 0
 
 
 def way_of(path: NodePath, accepted: Accepted) -> str | None:

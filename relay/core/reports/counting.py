@@ -19,6 +19,8 @@ from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.reports import (
     ARM_OLDER,
+    CELL_FORMER,
+    CELL_OTHER,
     NEVER_JOINED,
     ObjectResult,
     Report,
@@ -28,6 +30,15 @@ from schemas.reports import (
     part_key,
 )
 from schemas.wire import replace
+
+
+def _is_of_one(summary: Summary) -> bool:
+    return summary.destinations == 1 and "leaving" not in summary.states
+
+
+def _tells_no_wave(summary: Summary) -> bool:
+    return CELL_FORMER in summary.cells or CELL_OTHER in summary.cells
+
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
@@ -48,6 +59,8 @@ class RolloutFacts(NamedTuple):
     refused: bool
     # The waves of those for whom it is meant at and below the child. Costs as much as there are.
     expected: Callable[[], Waves]
+    # Whether the child is an edge whose progress says that its report reflects the present step.
+    answered: bool = False
 
 
 class Facts(NamedTuple):
@@ -367,17 +380,18 @@ class ChildReports:
 
     def _reported(self, held: Reported, facts: Facts) -> Counted:
         summary = held.said
-        if summary is None or held.gone or (facts.edge and summary.destinations > 1):
-            # An edge is one destination, and speaks for no other.
+        if summary is None or held.gone or (facts.edge and not _is_of_one(summary)):
+            # An edge is one destination: it speaks for no other, and for no less than itself.
             return self._expected(_PENDING, facts)
         rollout = facts.rollout
-        if held.generation == facts.generation:
+        answered = rollout is not None and rollout.answered
+        if held.generation == facts.generation and not (answered and _tells_no_wave(summary)):
             return Counted(summary, dated=True)
         if rollout is None or not facts.expected:
             summary = reduce.as_older_generation(
                 summary, "pending" if facts.expected else "leaving"
             )
-        elif held.generation >= rollout.steady and not rollout.refused:
+        elif held.generation >= rollout.steady and not (rollout.refused or answered):
             summary = reduce.as_former_step(summary, rollout.names().arms)
         else:
             return self._expected(_PENDING, facts)

@@ -83,7 +83,7 @@ class ReportIntake:
         report = decode_report(data)
         if report.part > PARTS_MAX or part_key(report.key, report.part) != slot:
             raise RecordRefused(f"part {report.part} of {report.key} under {slot}")
-        _check_run(report.run)
+        check_run(report.run)
         sent = self._sent(child, report.key)
         if sent is not None and report.generation > sent:
             raise RecordRefused(f"generation {report.generation}, and {sent} was sent")
@@ -134,8 +134,8 @@ def own_cells(cells: Mapping[str, int], waves: frozenset[str]) -> dict[str, int]
 
 def _read_progress(data: bytes) -> Progress:
     progress = decode(Progress, data, PART_MAX_BYTES)
-    _check_run(progress.run)
-    _check_run(progress.incarnation)
+    check_run(progress.run)
+    check_run(progress.incarnation)
     if len(progress.digest) != DIGEST_BYTES:
         raise RecordRefused(f"progress: a digest of {len(progress.digest)} bytes")
     if len(progress.mail) not in (0, DIGEST_BYTES):
@@ -143,7 +143,8 @@ def _read_progress(data: bytes) -> Progress:
     return progress
 
 
-def _check_run(run: str) -> None:
+def check_run(run: str) -> None:
+    """Raises RecordRefused for what names no run: a parent remembers such names."""
     if not 0 < len(run.encode()) <= RUN_MAX_BYTES:
         raise RecordRefused(f"a run is named by at most {RUN_MAX_BYTES} bytes")
 
@@ -158,6 +159,10 @@ def _check_summary(summary: Summary, child: NodePath) -> None:
             raise RecordRefused(f"{what} {word[:40]!r}: there is no such word")
     for counts in (summary.states, summary.health, summary.arms, summary.cells):
         _check_counts(counts.values())
+    told, whole = sum(summary.health.values()), summary.destinations
+    if told > whole and whole < COUNT_MAX:
+        # Who is well many times would hide others that are not.
+        raise RecordRefused(f"health of {told}, and {whole} are there")
     if len(summary.exceptions) > EXCEPTIONS_MAX:
         raise RecordRefused(f"{len(summary.exceptions)} exceptions, at most {EXCEPTIONS_MAX}")
     if len(summary.arms) > ARMS_MAX:
