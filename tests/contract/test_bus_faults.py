@@ -3,10 +3,12 @@
 import pytest
 
 from relay.adapters.jetstream import mailbox as jetstream_mailbox
+from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.delivery import place_of
 from relay.core.effects import ClearMail, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived
 from relay.ports import BusBroken
+from schemas.subjects import deliveries
 from schemas.wire import replace
 from tests.contract.buses import TREES, NatsTree, key, letter, links, mails, of
 
@@ -198,3 +200,28 @@ async def test_mail_comes_to_its_end_though_its_server_said_that_one_more_follow
         await emea.until(lambda events: len([m for m in mails(events) if not m.pending]) > 1)
         again = [mail.key for mail in mails(emea.events) if mail.reading == reading]
         assert again == [key(1), key(2), key(2)]
+
+
+@pytest.mark.nats
+async def test_a_consumer_that_kept_its_state_in_a_file_is_made_anew(tmp_path):
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        config = {
+            "name": "emea",
+            "durable_name": "emea",
+            "deliver_subject": deliveries("emea"),
+            "ack_policy": "all",
+        }
+        server, seeds = tree._servers["/"]
+        connection = Connection(server.url, seeds.relay, "an older relay", "_INBOX.older")
+        await connection.open()
+        await connection.api("CONSUMER.CREATE.MAIL.emea", stream_name="MAIL", config=config)
+        await centre.write(mail=[letter("emea", 1)])
+
+        _, emea = await tree.sprout("/emea", centre)
+
+        assert [mail.key for mail in await emea.mail(1)] == [key(1)]
+        info = await connection.api("CONSUMER.INFO.MAIL.emea")
+        assert info["config"]["mem_storage"]
+        await connection.close()

@@ -124,6 +124,9 @@ class JetStreamBus:
         self._blobs = Blobs(self._relay, path, self._uplink)
         self._reports = ChildReports(self._below, clock, path, self.inbox)
         self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
+        # Whose consumers are on MAIL; a server that starts again has none of them.
+        self._mailboxes: dict[str, None] = {}
+        self._reconnected = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -160,6 +163,7 @@ class JetStreamBus:
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reports.run(), name=f"reports:{self.path}")
+            group.create_task(self._keep_mailboxes(), name=f"mailboxes:{self.path}")
             if self._uplink is not None:
                 group.create_task(self._uplink.run(), name=f"uplink:{self.path}")
 
@@ -267,20 +271,40 @@ class JetStreamBus:
 
     async def add_child(self, name: str, nkey: str) -> None:
         await self._server.add_child(name, nkey)
+        self._mailboxes[name] = None
+        await self._make_mailbox(name)
+
+    async def remove_child(self, name: str) -> None:
+        await self._server.remove_child(name)
+        self._mailboxes.pop(name, None)
+        await erase_child(self._relay, self.path, name)
+
+    async def _keep_mailboxes(self) -> None:
+        """Make the children's consumers anew, without end, whenever the connection comes back."""
+        self._relay.when_back.append(self._reconnected.set)
+        while True:
+            await self._reconnected.wait()
+            self._reconnected.clear()
+            async with asyncio.TaskGroup() as group:
+                for name in self._mailboxes:
+                    group.create_task(self._make_mailbox(name))
+
+    async def _make_mailbox(self, name: str) -> None:
+        attempts = CONSUMER_ATTEMPTS
         async with self._making:
-            for _ in range(CONSUMER_ATTEMPTS - 1):
+            while name in self._mailboxes:
                 try:
-                    return await make_mail_consumer(self._relay, self.path, name)
+                    await make_mail_consumer(self._relay, self.path, name)
                 except ApiError:
                     raise
                 except BusBroken as error:
                     # A request can be lost while the server reloads for another child.
                     logger.debug("the mailbox of %s is made again: %s", name, error)
-            return await make_mail_consumer(self._relay, self.path, name)
-
-    async def remove_child(self, name: str) -> None:
-        await self._server.remove_child(name)
-        await erase_child(self._relay, self.path, name)
+                    attempts -= 1
+                    if not attempts:
+                        raise
+                else:
+                    return
 
     async def load_done(self) -> list[Done]:
         return await self._read_last("DONE", lambda stored: decode(Done, stored.data))

@@ -40,7 +40,7 @@ COPIES_CONSUMERS_MAX = 1
 
 _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
-_NO_STREAM = 10059
+_NO_STREAM, _CONSUMER_DIFFERS = 10059, 10012
 DELETED_AT_ONCE = 64
 
 
@@ -131,7 +131,12 @@ async def _make(connection: Connection, name: str, config: dict[str, Any]) -> No
 
 
 async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:
-    """Make the child's consumer on MAIL; one that is there goes on where it is."""
+    """Make the child's consumer on MAIL; one that is there goes on where it is.
+
+    Its state is kept in memory: a file of each, written after each delivery, takes the server as
+    long as all else that it does for a change. It is nothing that need be kept, as each session of
+    the child says from where it reads; but a server that starts again has no such consumer.
+    """
     filter_ = subjects.child_mail(path.child(child))
     config = {
         "name": child,
@@ -144,18 +149,30 @@ async def make_mail_consumer(connection: Connection, path: NodePath, child: str)
         "max_ack_pending": ACK_PENDING_MAX,
         "flow_control": True,
         "idle_heartbeat": IDLE_HEARTBEAT_SECONDS * _SECOND,
+        "mem_storage": True,
     }
     verb = f"CONSUMER.CREATE.MAIL.{child}.{filter_}"
-    await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
+    try:
+        await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
+    except ApiError as error:
+        if error.code != _CONSUMER_DIFFERS:
+            raise
+        # One that kept its state in a file.
+        await _delete_mail_consumer(connection, child)
+        await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
 
 
-async def erase_child(connection: Connection, path: NodePath, child: str) -> None:
-    """Delete the child's consumer, its mail, its reports and its copies."""
+async def _delete_mail_consumer(connection: Connection, child: str) -> None:
     try:
         await connection.api(f"CONSUMER.DELETE.MAIL.{child}")
     except ApiError as error:
         if error.code != _NO_CONSUMER:
             raise
+
+
+async def erase_child(connection: Connection, path: NodePath, child: str) -> None:
+    """Delete the child's consumer, its mail, its reports and its copies."""
+    await _delete_mail_consumer(connection, child)
     whole = path.child(child)
     await purge(connection, "MAIL", subjects.child_mail(whole))
     await purge(connection, "STAT", subjects.stat(whole, "*"))
