@@ -6,12 +6,11 @@ What a child says is bounded by what it was written; what it claims about others
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from relay.core.effects import Effect, Noted, SendWelcome
 from relay.core.events import MailSlot, MailWritten
-from relay.core.link.progress import Answers
+from relay.core.link.child import Child, InFlight
 from relay.core.link.session import (
     SILENT_AFTER_SECONDS,
     ChildSession,
@@ -36,56 +35,6 @@ LEVELS_MAX = DEPTH_MAX
 """No child has more levels below it, whatever it says."""
 RENEWAL_MS = 590_000
 """A snapshot that is so much newer than the one in a mailbox is written there in any case."""
-
-
-@dataclass(slots=True)
-class InFlight:
-    """Inventory on its way to a child: it may change who is meant there."""
-
-    records: tuple[Accepted, ...]
-    # What leaves no message there is told by a snapshot above this generation.
-    generation: int
-    # Where the newest of it was written in the child's mailbox; None until that is confirmed.
-    sequence: int | None = None
-
-
-@dataclass(slots=True)
-class Child:
-    """All that a node knows of one child."""
-
-    nkey: str
-    session: ChildSession
-    mailbox: MailboxWriter
-    answers: Answers = field(default_factory=Answers)
-    # Up to where its reports reflect its mailbox, in this run of the node.
-    through: int = 0
-    # Where its mailbox ended when it came back: it is in step once it has answered that.
-    catch_up_to: int = 0
-    # The first place that it has not reached, and since when.
-    overdue: tuple[int, float] | None = None
-    levels: int = 0
-    # Whether it was told to read its mailbox again since its mail digest was last as it is here.
-    read_requested: bool = False
-    rewritten: float = float("-inf")
-    # When it is to be told to report everything again, as its report digest differs.
-    repeat_at: float | None = None
-    wants: tuple[MailKey, ...] = ()
-    snapshot_time_ms: int = 0
-    in_flight: dict[MailKey, InFlight] = field(default_factory=dict)
-    refused: int = 0
-    # How often another home's run asked for its place.
-    contests: int = 0
-    # Whether there is room for what it brings up.
-    has_copies: bool = False
-
-    def landed(self) -> None:
-        """Nothing is in flight any more that its reports reflect."""
-        for key, flying in list(self.in_flight.items()):
-            if flying.sequence is not None and flying.sequence <= self.through:
-                del self.in_flight[key]
-        if not self.in_flight:
-            # An empty table that was large takes long to look through.
-            self.in_flight.clear()
 
 
 class Children:
@@ -116,6 +65,8 @@ class Children:
         self._heads: dict[MailKey, dict[str, None]] = {}
         # Who asks what became of a record, by its key.
         self._wanting: dict[MailKey, dict[str, None]] = {}
+        # Who asks for any: mostly nobody, and each hello looks at all of them.
+        self._asking: dict[str, None] = {}
         # When to look at who is silent or behind; never too late.
         self._look_at: float | None = None
         self._reached: VerifiedSnapshot | None = None
@@ -270,9 +221,10 @@ class Children:
 
     def wants(self) -> Iterator[MailKey]:
         """What children in session ask for, each once, by turns: none pushes another's aside."""
-        asked = [child.wants for child in self.by_name.values() if child.session.is_there]
+        asking = map(self.by_name.__getitem__, self._asking)
+        asked = [child.wants for child in asking if child.session.is_there]
         seen = set[MailKey | None]()
-        for turn in zip_longest(*filter(None, asked)):
+        for turn in zip_longest(*asked):
             yield from (key for key in dict.fromkeys(turn) if key and key not in seen)
             seen.update(turn)
 
@@ -461,6 +413,7 @@ class Children:
         assert heads == {key: set(names) for key, names in self._heads.items()}
         wanted = {(key, name) for name, child in self.by_name.items() for key in child.wants}
         assert wanted == {(key, name) for key, names in self._wanting.items() for name in names}
+        assert self._asking.keys() == {name for _, name in wanted}
 
     # How.
 
@@ -492,6 +445,9 @@ class Children:
         child.wants = tuple(dict.fromkeys(wants))
         for key in child.wants:
             self._wanting.setdefault(key, {})[name] = None
+        self._asking.pop(name, None)
+        if child.wants:
+            self._asking[name] = None
 
     def _look_by(self, at: float | None) -> None:
         if at is not None and (self._look_at is None or at < self._look_at):

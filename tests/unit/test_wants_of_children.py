@@ -1,0 +1,34 @@
+"""What children ask for goes up by turns, and costs nothing of those who ask for nothing."""
+
+from relay.core.link.children import Children
+from schemas.identity import short_key
+from schemas.link import Hello
+from tests.unit.test_say_again import NoMail
+
+
+class Unlooked(dict):
+    """Each is found by name; nobody looks through all."""
+
+    def __iter__(self):
+        raise AssertionError("all children are looked through")
+
+    keys = values = items = __iter__
+
+
+def keys(letter, count):
+    return tuple(short_key(f"{letter}{number}".encode()) for number in range(count))
+
+
+def test_wants_go_by_turns_and_only_who_asks_is_looked_at():
+    children = Children("p", NoMail(), [], lambda _name: None)
+    for name in ("loud", "calm", "gone", *map(str, range(50))):
+        children.add(name, "nkey", 0.0, joined=True)
+    loud, calm = keys("l", 100), keys("c", 2)
+    for name, wants in (("loud", loud), ("gone", keys("g", 3)), ("calm", calm)):
+        children.hello(name, Hello("r", "home", "p", 0, b"", 0, wants=wants), 0.0, 0)
+    children.remove("gone")
+    children.check()
+    children.by_name = Unlooked(children.by_name)
+    asked = list(children.wants())
+    assert set(asked[:4]) == {*loud[:2], *calm}
+    assert sorted(asked) == sorted({*loud, *calm})
