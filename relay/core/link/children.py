@@ -6,7 +6,7 @@ What a child says is bounded by what it was written; what it claims about others
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from relay.core.effects import Effect, Noted, SendWelcome
 from relay.core.events import MailSlot, MailWritten
@@ -353,7 +353,7 @@ class Children:
     @property
     def is_in_sync(self) -> bool:
         """Whether children in step have all that follows from the own mail, and answered it."""
-        names = (*self._open, *self._awaiting)
+        names = chain(self._open, self._awaiting)
         return not any(self.by_name[name].session.is_in_step for name in names)
 
     def open_causes(self) -> Iterator[int]:
