@@ -126,8 +126,8 @@ class Syncer:
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
             if self._watched.begun and key in self._done and key not in former:
-                # No one looked after it meanwhile; applying what is there already writes nothing.
-                self._drift.drifted.add(key)
+                # No one looked after it meanwhile.
+                self._drift.doubted.add(key)
             concerned.update(dict.fromkeys(self._stand(key)))
         for key in concerned:
             self._decide(key)

@@ -166,6 +166,33 @@ async def test_restart_with_done_re_applies_nothing(bench):
     assert len(bench.done.log) == writes
 
 
+async def test_what_is_wanted_late_after_a_restart_is_looked_at_and_not_applied(bench):
+    async with bench.running():
+        bench.want(config_map(), deployment())
+        await bench.settled()
+    bench.space.applied.clear()
+    async with bench.running():
+        bench.want(may_prune=False)
+        await bench.settled()
+        bench.want(config_map(), deployment())
+        await bench.settled()
+    assert bench.space.applied == []
+
+
+async def test_what_changed_while_it_was_not_wanted_is_repaired(bench, space):
+    told_by = config_map("other", a="1")
+    async with bench.running():
+        bench.want(config_map(a="1"), told_by)
+        await bench.settled()
+        bench.want(told_by, may_prune=False)
+        await space.apply(config_map(a="2"), "they")
+        await space.apply(config_map("other", a="2"), "they")
+        # The syncer has heard of both once it repaired the second.
+        await until_object(space, OTHER, lambda live: live["data"] == {"a": "1"})
+        bench.want(config_map(a="1"), told_by)
+        await until_object(space, CONFIG, lambda live: live["data"] == {"a": "1"})
+
+
 async def test_drift_that_came_while_it_was_down_is_repaired(bench, space):
     async with bench.running():
         bench.want(config_map(a="1"))
