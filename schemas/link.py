@@ -56,6 +56,17 @@ class Hello(WireRecord, frozen=True):
     # How what it brought up stands to its space: 0 nothing comes up, 1 not all was said in this
     # run, else two more than the seconds by which it may be behind.
     copies: Natural = 0
+    # Its progress, as it was said last: see there. No `reports`: none was said in this session.
+    through: Natural = 0
+    reports: bytes = b""
+
+    @property
+    def progress(self) -> Progress | None:
+        """The progress that it says again, with the mail digest if that is of the same place."""
+        if not self.reports:
+            return None
+        mail = self.digest if self.through == self.sequence else b""
+        return Progress(self.run, self.incarnation, self.through, self.reports, mail, self.snapshot)
 
 
 def copies_word(*, stated: bool, behind_seconds: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from relay.core.audience import HERE
 from relay.core.collecting.ports import Member, PlacementStanding
@@ -16,7 +17,7 @@ from relay.core.records.acceptance import Refusal
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
 from relay.core.reports.counting import Facts, RolloutFacts
-from relay.core.reports.intake import RUN_MAX_BYTES, ReportIntake, check_run
+from relay.core.reports.intake import DIGEST_BYTES, RUN_MAX_BYTES, ReportIntake, check_run
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
@@ -27,6 +28,18 @@ from schemas.wire import replace
 
 NOTED_MAX_CHARACTERS = 300
 """Of why something is refused: it may repeat what a child said."""
+
+
+class HelloTaken(NamedTuple):
+    """What came of a hello."""
+
+    # The snapshot that it shows, if that verifies.
+    shown: VerifiedSnapshot | None
+    # Whether its progress was taken.
+    progressed: bool
+
+
+NOT_TAKEN = HelloTaken(None, progressed=False)
 
 
 class Downstream:
@@ -48,16 +61,16 @@ class Downstream:
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
-    def hello(self, event: HelloArrived) -> VerifiedSnapshot | None:
-        """Take a child's hello; the snapshot that it shows, if that verifies."""
+    def hello(self, event: HelloArrived) -> HelloTaken:
+        """Take a child's hello."""
         name = event.child
         if name not in self._children.by_name:
-            return None
+            return NOT_TAKEN
         try:
             hello = self._own(name, decode(Hello, event.data, PART_MAX_BYTES))
         except RecordRefused as error:
             self._refuse(name, error.reason)
-            return None
+            return NOT_TAKEN
         self._joined.add(name)
         now, child = self._clock(), self._children.by_name[name]
         former = child.session.run
@@ -71,16 +84,20 @@ class Downstream:
         if hello.copies and not child.has_copies:
             child.has_copies = True
             self._out.append(OpenCopies(name))
+        progress = hello.progress
+        progressed = progress is not None and self._progress(name, progress)
         if not hello.shown:
-            return None
+            return HelloTaken(None, progressed)
         verified = self._acceptance.snapshot(hello.shown)
-        return None if isinstance(verified, Refusal) else verified
+        return HelloTaken(None if isinstance(verified, Refusal) else verified, progressed)
 
     def _own(self, name: str, hello: Hello) -> Hello:
         """The hello with no more levels than signed records tell of; raises RecordRefused."""
         check_run(hello.run)
         if len(hello.home.encode()) > RUN_MAX_BYTES:
             raise RecordRefused(f"a home is named by at most {RUN_MAX_BYTES} bytes")
+        if len(hello.reports) not in (0, DIGEST_BYTES):
+            raise RecordRefused(f"hello: a report digest of {len(hello.reports)} bytes")
         return replace(hello, levels=min(hello.levels, self._book.levels_below(name)))
 
     def report(self, event: ReportArrived) -> bool:

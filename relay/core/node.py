@@ -318,7 +318,9 @@ class Node(NodeView):
                 self._reports.refresh(name, MailKey(key))
 
     def _hello(self, event: HelloArrived) -> None:
-        shown = self._downstream.hello(event)
+        shown, progressed = self._downstream.hello(event)
+        if progressed:
+            self._progressed()
         if self._upstream is not None:
             self._upstream.look_at_wants()
         if shown is None:

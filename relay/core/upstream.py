@@ -262,7 +262,7 @@ class Upstream:
             return
         parked = self.link.reader.parked
         for event in parked:
-            parked.forget(event.key)
+            parked.forget(event)
             self._judge_mail(event)
         self.may_advance = True
 
@@ -279,7 +279,7 @@ class Upstream:
                 # Its place in the snapshot was not of interest so far.
                 self._interest_grew = True
             return
-        reader.parked.forget(event.key)
+        reader.parked.forget(event)
         match ruling:
             case Refusal(reason, detail):
                 self.refuse(reason, f"mail {event.key}", detail)
@@ -558,10 +558,9 @@ class Upstream:
             orphaned=len(self._judge.standings.orphaned),
             farewell=farewell,
             copies=self._copies_word(),
+            progress=self._sender.said,
         )
         self._out.append(SendHello(encode(hello)))
-        # It may have been lost, and who has nothing new to report says none again.
-        self._sender.repeat_progress()
 
     def _copies_word(self) -> int:
         if self._destination is None or not self._destination.upsync.in_use:

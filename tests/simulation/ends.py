@@ -344,7 +344,7 @@ class Child:
         """Reach the candidate if it can be, and do what is settled by then."""
         self._read_snapshots()
         for waiting in self.reader.parked:
-            self.reader.parked.forget(waiting.key)
+            self.reader.parked.forget(waiting)
             self._take(waiting)
         candidate = self.judge.candidate
         if candidate is None or candidate.standings is None or candidate.sequence is None:

@@ -138,7 +138,7 @@ def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(m
     progress(meeting, digest=OTHER)
     meeting.now += SAY_AFTER_SECONDS
     meeting.centre_hears(Tick())
-    hello = said(meeting)
+    hello = replace(said(meeting), reports=b"")
     assert answered(meeting, hello)[0] == Repair.SAY
     meeting.done.clear()
     for _ in range(2):
@@ -236,10 +236,30 @@ def test_a_silent_child_is_noted_once_and_back_as_soon_as_it_is_heard_and_caught
         meeting.centre_hears(Tick())
     assert reasons(meeting) == ["Unreachable"]
     assert presence(meeting) is Presence.SILENT
-    answered(meeting, hello)
+    answered(meeting, replace(hello, reports=b""))
     assert presence(meeting) is Presence.CATCHING_UP
     progress(meeting)
     assert presence(meeting) is Presence.IN_STEP
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Presence.IN_STEP),
+        ({"reports": OTHER}, Presence.CATCHING_UP),
+        ({"reports": b""}, Presence.CATCHING_UP),
+        ({"through": 10**9}, Presence.CATCHING_UP),
+        ({"digest": OTHER}, Presence.CATCHING_UP),
+        ({"reports": bytes(17)}, Presence.SILENT),
+    ],
+)
+def test_a_hello_says_the_progress_again(meeting, changes, expected):
+    hello = said(meeting)
+    meeting.now += 91
+    meeting.centre_hears(Tick())
+    assert presence(meeting) is Presence.SILENT
+    meeting.centre_hears(HelloArrived("emea", encode(replace(hello, **changes))))
+    assert presence(meeting) is expected
 
 
 def test_a_child_whose_key_was_revoked_is_silent_at_once_until_it_has_another(meeting):

@@ -33,16 +33,17 @@ acts = st.lists(
 
 
 @given(acts)
-def test_the_lowest_is_known_whatever_comes_and_goes(listed):
+def test_the_latest_of_each_slot_waits_and_the_lowest_is_known(listed):
     parked, held = Parked(), {}
     for what, key, sequence in listed:
         match what:
             case "put":
                 parked.put(MailArrived(sequence, key, b"", 0))
-                held[key] = sequence
+                held[key] = max(sequence, held.get(key, 0))
             case "forget":
-                parked.forget(key)
-                held.pop(key, None)
+                parked.forget(MailArrived(sequence, key, b"", 0))
+                if held.get(key, 0) <= sequence:
+                    held.pop(key, None)
             case _:
                 parked.clear()
                 held.clear()
@@ -54,12 +55,13 @@ def test_the_lowest_is_known_whatever_comes_and_goes(listed):
 def test_what_finds_no_room_is_not_kept_and_known_to_be_missing(monkeypatch):
     monkeypatch.setattr(room, "PARKED_BYTES_MAX", 10)
     parked = Parked()
-    parked.put(MailArrived(1, KEYS[0], bytes(8), 0))
+    first = MailArrived(1, KEYS[0], bytes(8), 0)
+    parked.put(first)
     parked.put(MailArrived(2, KEYS[1], bytes(8), 0))
     assert [event.sequence for event in parked] == [1]
     assert parked.overflowed
     assert not parked.has_room
-    parked.forget(KEYS[0])
+    parked.forget(first)
     assert parked.has_room
     parked.clear()
     assert not parked.overflowed

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from relay.core.link.reader import MailboxReader
 from relay.core.link.session import ParentSession, Session, SessionEvent
 from schemas.identity import MailKey
-from schemas.link import WANTS_MAX, Cursor, Hello, Repair, Welcome
+from schemas.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
 
 QUIET_SECONDS = 5.0
 """So long after the last mail it is acknowledged, and a hello says what is still wanted."""
@@ -76,6 +76,7 @@ class ParentLink:
         orphaned: int,
         farewell: bool = False,
         copies: int = 0,
+        progress: Progress | None = None,
     ) -> Hello:
         """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
         reader = self.reader
@@ -96,6 +97,8 @@ class ParentLink:
             orphaned=orphaned,
             farewell=farewell,
             copies=copies,
+            through=progress.through if progress is not None else 0,
+            reports=progress.digest if progress is not None else b"",
         )
 
     def _parent_is_new(self, now: float) -> None:

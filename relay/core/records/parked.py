@@ -47,8 +47,10 @@ class Parked:
         return None
 
     def put(self, event: MailArrived) -> None:
-        """Park a message instead of what was in its slot before."""
-        self.forget(event.key)
+        """Park a message instead of an earlier one of its slot; a later one that waits stays."""
+        self.forget(event)
+        if event.key in self._mail:
+            return
         if len(self._mail) >= PARKED_MAX or self._bytes + len(event.data) > PARKED_BYTES_MAX:
             self.overflowed = True
             return
@@ -56,10 +58,11 @@ class Parked:
         self._bytes += len(event.data)
         heappush(self._order, (event.sequence, event.key))
 
-    def forget(self, key: MailKey) -> None:
-        """Let go of what waits in a slot: it was dealt with, or something newer came."""
-        found = self._mail.pop(key, None)
-        if found is not None:
+    def forget(self, event: MailArrived) -> None:
+        """Let go of what waits in a slot up to a message: it was dealt with, or something newer."""
+        found = self._mail.get(event.key)
+        if found is not None and found.sequence <= event.sequence:
+            del self._mail[event.key]
             self._bytes -= len(found.data)
 
     def clear(self) -> None:

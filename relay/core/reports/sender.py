@@ -32,7 +32,8 @@ class ReportSender:
         # The revision in each slot that says that something is there, and the sum of their terms.
         self._slots: dict[str, int] = {}
         self._sum = 0
-        self._progress: Progress | None = None
+        # The progress that was said last: it may have been lost, so each hello says it again.
+        self.said: Progress | None = None
 
     def begin(self, incarnation: str) -> None:
         """Report all anew to this run of the parent: whoever calls this then reports everything."""
@@ -40,7 +41,7 @@ class ReportSender:
         self._sent.clear()
         self._slots.clear()
         self._sum = 0
-        self._progress = None
+        self.said = None
 
     @property
     def digest(self) -> bytes:
@@ -91,14 +92,9 @@ class ReportSender:
         if not self._incarnation:
             return
         progress = Progress(self._run, self._incarnation, through, self.digest, mail, snapshot)
-        if progress != self._progress:
-            self._progress = progress
+        if progress != self.said:
+            self.said = progress
             self._out.append(SendReport(PROGRESS_KEY, encode(progress)))
-
-    def repeat_progress(self) -> None:
-        """Say once more what was said last of it."""
-        if self._progress is not None:
-            self._out.append(SendReport(PROGRESS_KEY, encode(self._progress)))
 
     def check(self) -> None:
         """Assert that the digest is that of the slots."""
