@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.counts import is_synced
+from benchmarks.messages import Exchanged, exchanged
 from benchmarks.raw_fanout import RawFan
 from benchmarks.report import Report, cpu_seconds, middle, resident_mb
 from benchmarks.wide_tree import WideTree, wide_tree
@@ -22,6 +23,8 @@ CHANGES, CHANGES_OF_MANY = 5, 3
 GOALS = {1000: 1.0, 8000: 6.0}
 PAUSE_SECONDS, EDGES_A_SECOND = 4.0, 500
 """So long, and longer with many edges, the next change waits until the last one is over for all."""
+IDLE_SECONDS = 30.0
+"""As long as a hello is from the next."""
 RAW_BYTES = 600
 """About the size of a delta."""
 
@@ -39,11 +42,20 @@ async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]
             )
             await asyncio.sleep(pause)
             usage = Usage(edges, tree.pids())
-            taken = []
+            await usage.idle()
+            taken, counted = [], Exchanged()
             for number in range(CHANGES if edges <= EDGES else CHANGES_OF_MANY):
+                before = await _exchanged(tree)
                 taken.append(await usage.of(_change(tree, number)))
+                more = (await _exchanged(tree)).since(before)
+                counted = Exchanged(counted.down + more.down, counted.up + more.up)
                 await asyncio.sleep(pause)
             usage.rows(report)
+            down, up = (count / len(taken) / edges for count in counted)
+            report.note(
+                f"{edges} edges: {down:.2f} messages to an edge and {up:.2f} from it for a change, "
+                "its hellos meanwhile among them; raw 1 and 1"
+            )
             report.note(f"what regions noted: {_noted(tree)}")
             raw = await _raw(tree, edges, report)
     return taken, raw
@@ -57,22 +69,42 @@ class Usage:
         self._pids = pids
         self._what = what
         self._used = dict.fromkeys(pids, 0.0)
-        self._count = 0
+        self._count, self._waited, self._idle = 0, 0.0, 0.0
 
     async def of(self, work: Awaitable[float]) -> float:
         """What the work says; the time that was used meanwhile is noted."""
         before = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
+        began = time.perf_counter()
         said = await work
-        self._count += 1
+        self._count, self._waited = self._count + 1, self._waited + time.perf_counter() - began
         for name, pid in self._pids.items():
             self._used[name] += cpu_seconds(pid) - before[name]
         return said
+
+    async def idle(self) -> None:
+        """See what all processes use a second while nothing changes."""
+        before = sum(map(cpu_seconds, self._pids.values()))
+        began = time.perf_counter()
+        await asyncio.sleep(IDLE_SECONDS)
+        used = sum(map(cpu_seconds, self._pids.values())) - before
+        self._idle = used / (time.perf_counter() - began)
 
     def rows(self, report: Report) -> None:
         each = {name: used / self._count for name, used in self._used.items()}
         for name, pid in self._pids.items():
             report.row(self._edges, f"{self._what}{name}", resident_mb(pid), each[name])
-        report.row(self._edges, f"{self._what}all together", "", sum(each.values()))
+        total, idle = sum(each.values()), self._idle * self._waited / self._count
+        report.row(self._edges, f"{self._what}all together", "", total)
+        ms = 1000 / self._edges
+        report.note(
+            f"{self._edges} edges: {self._what}{total * ms:.2f} ms of processor time an edge and "
+            f"change; {idle * ms:.2f} of it they use in as long while nothing changes"
+        )
+
+
+async def _exchanged(tree: WideTree) -> Exchanged:
+    servers = [(tree.nodes[region].server.url, tree.folder_of(region)) for region in tree.regions]
+    return await exchanged(servers, "edge ")
 
 
 def _noted(tree: WideTree) -> dict[str, int]:
@@ -94,6 +126,7 @@ async def _raw(tree: WideTree, edges: int, report: Report) -> list[float]:
         pids = {name: pid for name, pid in tree.pids().items() if not name.startswith("edges")}
         edge_pids = {name: process.pid for name, process in fan.processes.items()}
         usage = Usage(edges, {**pids, **edge_pids}, "raw: ")
+        await usage.idle()
 
         async def once() -> float:
             began = time.perf_counter()

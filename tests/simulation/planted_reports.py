@@ -7,9 +7,9 @@ from typing import Any
 
 from relay.core import effects as fx
 from relay.core.effects import Effect
-from relay.core.events import Event, ObjectObserved, ReportArrived
+from relay.core.events import Event, HelloArrived, ObjectObserved, ReportArrived
 from schemas.identity import MailKey
-from schemas.link import Progress
+from schemas.link import Hello, Progress
 from schemas.reports import CELL_FORMER, Report, Summary, decode_report
 from schemas.wire import decode, encode, replace
 from tests.simulation.host import Host
@@ -18,10 +18,16 @@ from tests.simulation.ports import Ports
 PROGRESS = "_progress"
 
 
+def _without_progress(hello: bytes) -> bytes:
+    return encode(replace(decode(Hello, hello), reports=b""))
+
+
 class NoProgress(Ports):
     """A child never says how far its reports reach."""
 
     def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.SendHello):
+            return [fx.SendHello(_without_progress(effect.data))]
         return [] if isinstance(effect, fx.SendReport) and effect.key == PROGRESS else [effect]
 
 
@@ -44,8 +50,11 @@ class ProgressUnheard(Ports):
     """A parent below the centre takes no progress."""
 
     def heard(self, host: Host, event: Event) -> list[Event]:
-        unheard = isinstance(event, ReportArrived) and event.key == PROGRESS
-        return [] if unheard and not host.path.is_root else [event]
+        if host.path.is_root:
+            return [event]
+        if isinstance(event, HelloArrived):
+            return [HelloArrived(event.child, _without_progress(event.data))]
+        return [] if isinstance(event, ReportArrived) and event.key == PROGRESS else [event]
 
 
 class AlwaysExact(Ports):
