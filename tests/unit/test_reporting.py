@@ -6,12 +6,27 @@ from relay.core.collecting.collecting import CollectingRoom
 from relay.core.content.content import Content
 from relay.core.gates import GateNames
 from relay.core.link.session import Presence
-from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts, RolloutFacts
+from relay.core.reports.counting import (
+    UNSENT_BYTES_MAX,
+    UNSENT_MAX,
+    ChildReports,
+    Facts,
+    RolloutFacts,
+)
 from relay.core.reports.reduce import EMPTY, repeated
 from schemas.collectors import Collected
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
-from schemas.reports import NEVER_JOINED, ObjectResult, Report, ReportPart, Summary, part_key
+from schemas.reports import (
+    NEVER_JOINED,
+    ExceptionSample,
+    ObjectResult,
+    Report,
+    ReportPart,
+    Summary,
+    encode,
+    part_key,
+)
 from schemas.wire import replace
 
 NOT_COLLECTED = CollectingRoom(Content((), []), None)
@@ -234,6 +249,25 @@ def test_what_a_child_was_not_sent_counts_for_nothing_but_belongs_to_its_digest(
     assert found.take("a", report(UNSENT_MAX + 3, key=UNSENT[-1]))
     found.check()
     found.take("a", report(UNSENT_MAX + 4, key=UNSENT[1], gone=True))
+    found.check()
+
+
+def test_of_what_a_child_was_not_sent_only_so_many_bytes_are_kept():
+    found = reports(facts(expected=0, sent=False))
+    long = [ExceptionSample(1, f"Deployment/{at}", "x" * 700, 1, "/a") for at in range(20)]
+    large = replace(DONE, exceptions=tuple(long))
+    most = UNSENT_BYTES_MAX // len(encode(large))
+    taken = [found.take("a", report(at, key=key, summary=large)) for at, key in enumerate(UNSENT)]
+    assert sum(taken) == most
+    found.check()
+    some = UNSENT[: most + 1]
+    small = [found.take("b", report(at, key=key)) for at, key in enumerate(some, 1)]
+    assert all(small), "each child has room of its own"
+    grown = [
+        found.take("b", report(UNSENT_MAX + at, key=key, summary=large))
+        for at, key in enumerate(some)
+    ]
+    assert sum(grown) == most, "one that is known needs room for what is new in it"
     found.check()
 
 

@@ -6,7 +6,7 @@ signed inventory expects there (link.md, section 3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from relay.core.gates import GateNames, Waves
@@ -27,6 +27,7 @@ from schemas.reports import (
     ReportPart,
     Summary,
     cell,
+    encode,
     part_key,
 )
 from schemas.wire import replace
@@ -40,11 +41,16 @@ def _tells_no_wave(summary: Summary) -> bool:
     return CELL_FORMER in summary.cells or CELL_OTHER in summary.cells
 
 
+def _have_room(unsent: Mapping[MailKey, int], more: int) -> bool:
+    """Whether one more report of so many bytes finds room beside these."""
+    return len(unsent) < UNSENT_MAX and sum(unsent.values()) + more <= UNSENT_BYTES_MAX
+
+
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
 
-UNSENT_MAX = 1000
+UNSENT_MAX, UNSENT_BYTES_MAX = 1000, 2**20
 """So many reports are kept of one child on placements that it was not sent from here."""
 
 
@@ -114,8 +120,9 @@ class ChildReports:
         self._shapes = Shapes()
         self._digests = ReportDigests()
         self._parts = PartBudget()
-        # By child what it reported without having been sent it, as what a lost disk knew of.
-        self._unsent: dict[int, set[MailKey]] = {}
+        # By child what it reported without having been sent it, as what a lost disk knew of: how
+        # many bytes each report has.
+        self._unsent: dict[int, dict[MailKey, int]] = {}
         # Placements of which something else may be to be reported.
         self._dirty: dict[MailKey, None] = {}
 
@@ -308,6 +315,7 @@ class ChildReports:
         self._parts.check()
         for place, unsent in self._unsent.items():
             assert len(unsent) <= UNSENT_MAX
+            assert sum(unsent.values()) <= UNSENT_BYTES_MAX
             assert all(self.knows(self._names[place], key) for key in unsent)
         held: dict[int, list[tuple[str, int, int]]] = {}
         for key, fold in self._folds.items():
@@ -322,18 +330,18 @@ class ChildReports:
             self._digests.check(place, [*held.get(place, ()), *self._parts.all_of(place)])
 
     def _admits(self, place: int, report: Report) -> bool:
-        """Whether a child reports on what it was sent, or on few things that it was not."""
-        if report.gone or self.knows(self._names[place], report.key):
+        """Whether a child reports on what it was sent, or on little that it was not."""
+        unsent, key = self._unsent.get(place, {}), report.key
+        known = self.knows(self._names[place], key) and key not in unsent
+        if report.gone or known or self._was_sent(place, key):
             return True
-        if self._was_sent(place, report.key):
-            return True
-        unsent = self._unsent.setdefault(place, set())
-        if len(unsent) >= UNSENT_MAX:
-            unsent = {key for key in unsent if not self._was_sent(place, key)}
-            self._unsent[place] = unsent
-        if len(unsent) >= UNSENT_MAX:
+        others = {k: size for k, size in unsent.items() if k != key}
+        mine = len(encode(report.summary))
+        if not _have_room(others, mine):
+            others = {k: size for k, size in others.items() if not self._was_sent(place, k)}
+        if not _have_room(others, mine):
             return False
-        unsent.add(report.key)
+        self._unsent[place] = {**others, key: mine}
         return True
 
     def _was_sent(self, place: int, key: MailKey) -> bool:
@@ -419,7 +427,7 @@ class ChildReports:
         if said.is_there:
             self._digests.add(place, key, said.run, said.revision)
         elif place in self._unsent:
-            self._unsent[place].discard(key)
+            self._unsent[place].pop(key, None)
 
     def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
         for part in list(self._parts.of(place, key)):
