@@ -1,4 +1,4 @@
-"""What a node says to its parent: the newest of each slot, progress last, then the hello."""
+"""What a node says to its parent: the hello, then the newest of each slot, progress last."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Outbox:
         progress = reports.pop(PROGRESS_KEY, None)
         if progress is not None:
             reports[PROGRESS_KEY] = progress
-        sent = not reports or await self._bus.send_report(reports)
-        if hello is not None:
-            sent = await self._bus.send_hello(hello) and sent
+        # The progress in a hello speaks of no report that is newer than the hello.
+        sent = hello is None or await self._bus.send_hello(hello)
+        if reports:
+            sent = await self._bus.send_report(reports) and sent
         return sent
