@@ -15,6 +15,7 @@ from controllers.core.planning.plan import plan
 from controllers.core.planning.states import Delivery, State
 from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, Action
 from schemas.identity import MailKey, NodePath
+from schemas.moves import former_paths
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
 from tests.simulation.centre import Centre
@@ -60,12 +61,14 @@ class Planned:
             for key in keys_of(each)
         }
         faults, occupied = [], {path for path, _ in there.values()}
+        carried = _carried(self._state.profiles, state.profiles)
         for host, objects in held.items():
             new: tuple[NodePath, Held] = (host.path, {})
             path, had = there.get(host, new)
             if host in self._refusing or host.space.refused_for_good:
                 continue
-            if path != host.path or (host not in there and path in occupied):
+            stayed = path == host.path and path in carried
+            if path != host.path or stayed or (host not in there and path in occupied):
                 # Another cluster hangs here than did, as a plan cannot know.
                 continue
             became, planned = _became(had, objects), said.get(path, {})
@@ -107,6 +110,20 @@ class Planned:
             return self._state.placements[key]
         entries = {at: manifest_entry(at, content) for at, content in placed.arm.contents}
         return Delivery(name, key, placed.alternatives, entries)
+
+
+def _carried(before: Mapping[MailKey, Profile], after: Mapping[MailKey, Profile]) -> set[NodePath]:
+    """Where destinations hang that say they took their cluster along.
+
+    One whose path was edited after it was moved says so, too.
+    """
+    return {
+        it.path
+        for key, it in after.items()
+        if key in before
+        and before[key].path != it.path
+        and before[key].path in former_paths(it.annotations)
+    }
 
 
 def _said(before: State, after: State) -> dict[NodePath, dict[ObjectKey, Action]]:
