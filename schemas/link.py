@@ -56,7 +56,8 @@ class Hello(WireRecord, frozen=True):
     # How what it brought up stands to its space: 0 nothing comes up, 1 not all was said in this
     # run, else two more than the seconds by which it may be behind.
     copies: Natural = 0
-    # Its progress, as it was said last: see there. No `reports`: none was said in this session.
+    # Its progress, as it was said last: see there. No `reports`: it was not welcomed yet, or said
+    # none since.
     through: Natural = 0
     reports: bytes = b""
 

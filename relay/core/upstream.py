@@ -558,7 +558,7 @@ class Upstream:
             orphaned=len(self._judge.standings.orphaned),
             farewell=farewell,
             copies=self._copies_word(),
-            progress=self._sender.said,
+            progress=self._sender.said if self.welcomed else None,
         )
         self._out.append(SendHello(encode(hello)))
 

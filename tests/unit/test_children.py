@@ -49,8 +49,9 @@ def said(meeting):
 def answered(meeting, hello):
     """The repair that the centre asks for, and the slots that it writes again."""
     effects = meeting.centre_hears(HelloArrived("emea", encode(hello)))
-    (answer,) = [decode(Welcome, e.data) for e in effects if isinstance(e, SendWelcome)]
-    return answer.repair, {e.key for e in effects if isinstance(e, WriteMail)}
+    answers = [decode(Welcome, e.data).repair for e in effects if isinstance(e, SendWelcome)]
+    (repair,) = answers or [Repair.NONE]
+    return repair, {e.key for e in effects if isinstance(e, WriteMail)}
 
 
 def reasons(meeting):
@@ -150,17 +151,27 @@ def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(m
     assert presence(meeting) is Presence.IN_STEP
 
 
-def test_a_welcome_leaves_out_the_snapshot_that_the_hello_names(meeting):
+def test_a_hello_is_answered_unless_it_would_tell_nothing(meeting):
+    """And the answer leaves out the snapshot that the hello names."""
+
     def shown(hello):
         effects = meeting.centre_hears(HelloArrived("emea", encode(hello)))
-        (answer,) = [decode(Welcome, e.data) for e in effects if isinstance(e, SendWelcome)]
-        return answer.snapshot
+        return [decode(Welcome, e.data).snapshot for e in effects if isinstance(e, SendWelcome)]
 
     hello = said(meeting)
     assert hello.snapshot
-    assert shown(hello) == b""
+    assert hello.reports
+    assert shown(hello) == []
+    assert shown(replace(hello, reports=b"")) == [b""], "it is not welcomed yet"
     for other in ({"snapshot": 0}, {"shown": b"one"}, {"incarnation": "former"}):
-        assert shown(replace(hello, **other)) == meeting.mailbox[SNAPSHOT_KEY][1].data
+        assert shown(replace(hello, **other)) == [meeting.mailbox[SNAPSHOT_KEY][1].data]
+
+
+def test_who_was_not_welcomed_in_this_link_says_no_progress(meeting):
+    assert said(meeting).reports
+    meeting.tell(meeting.first, LinkChanged(up=False))
+    (hello,) = hellos(meeting.tell(meeting.first, LinkChanged(up=True)))
+    assert hello.reports == b""
 
 
 @pytest.mark.parametrize("changes", [{"run": "two"}, {"incarnation": "another"}], ids=str)

@@ -499,15 +499,13 @@ class Children:
         known = reached is not None and hello.snapshot == reached.generation
         shows = bool(hello.shown) and (reached is None or hello.shown != reached.data)
         same = hello.incarnation == self._incarnation
-        self._welcome(
-            name,
-            child,
-            hello.run,
-            hello.sequence if same else 0,
-            repair,
-            # Who was shown it in this session, and reached it, does not show what it has.
-            with_snapshot=not (same and known) or shows,
-        )
+        # Who was shown it in this session, and reached it, does not show what it has.
+        with_snapshot = not (same and known) or shows
+        if hello.reports and repair is Repair.NONE and not with_snapshot:
+            # It was welcomed, and learns nothing.
+            return
+        sequence = hello.sequence if same else 0
+        self._welcome(name, child, hello.run, sequence, repair, with_snapshot=with_snapshot)
 
     def _welcome(
         self,
