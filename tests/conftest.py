@@ -4,7 +4,7 @@ Then one process runs the tests of whole trees of processes, one after the other
 that break such trees: what these wait for comes late on a machine that is busy. The third runs the
 files of all other tests meanwhile, and gives way to them wherever they want a processor; whoever is
 done takes the next file. Those of API servers, of which each test starts its own, come last, and
-those with many tests before those with few, so that all end at about the same time. (`--dist
+of these the longest first, so that all end at about the same time. (`--dist
 loadgroup` would be the same by marks, but xdist 3.8 puts no test in its group with pytest 9.2, and
 says nothing.)
 """
@@ -31,6 +31,8 @@ IN_TURN = TREES, CHAOS, OTHERS, KUBE = "trees", "chaos", "others", "kube"
 OF_TREES = ("tests/docker/", "tests/e2e/")
 OF_CHAOS = ("tests/nats/test_chaos_", "tests/nats/test_child_flood")
 OF_KUBE = "tests/kube/"
+LONGEST = ("end_to_end", "applying_faults", "kubernetes_faults", "up", "edge_faults")
+"""The files of API servers that take more than two minutes."""
 WHOLE_TREES = (TREES, CHAOS)
 GIVES_WAY = 10
 _given_way = pytest.StashKey[bool]()
@@ -83,10 +85,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not hasattr(config, "workerinput"):
         return
     tests_in = Counter(file_of(item.nodeid) for item in items)
+    longest = [f"{OF_KUBE}test_{name}.py" for name in LONGEST]
 
-    def turn(item: pytest.Item) -> tuple[int, int]:
-        group = group_of(item.nodeid)
-        return IN_TURN.index(group), -tests_in[file_of(item.nodeid)] if group == KUBE else 0
+    def turn(item: pytest.Item) -> tuple[int, int, int]:
+        group, file = group_of(item.nodeid), file_of(item.nodeid)
+        if group != KUBE:
+            return IN_TURN.index(group), 0, 0
+        place = longest.index(file) if file in longest else len(longest)
+        return IN_TURN.index(group), place, -tests_in[file]
 
     items.sort(key=turn)
 
