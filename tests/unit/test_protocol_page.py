@@ -4,9 +4,13 @@ import re
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import msgspec
 import pytest
+
+import schemas
+from schemas.wire import WireRecord
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
 RECORD_MODULES = (
@@ -33,6 +37,17 @@ UNITS = {
     "MiB": 2**20,
     "GiB": 2**30,
 }
+
+SAID_IN_A_LINE = frozenset(
+    {
+        *("Alternative", "Requirement", "Source", "Reference", "ObjectKey", "ObjectResult"),
+        *("AskFault", "BlankValue", "Expression", "ObjectPrograms"),
+        *("ListRoot", "ManifestChunk", "SealedChunk", "SealedEntries", "SealedUpsync"),
+        # What is signed of it is a LocationHead, and the rest a LocationBody.
+        "LocationRecord",
+    }
+)
+"""Arrays that the page shows where they are used, without a table."""
 
 DIAGRAM = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE_OF = re.compile(r"^ *%% ([\w.]+)$", re.MULTILINE)
@@ -88,6 +103,22 @@ def test_a_record_has_the_fields_of_its_table_at_their_places(name: str, rows: s
     assert issubclass(found[0], msgspec.Struct)
     fields = [(str(at), field) for at, field in enumerate(found[0].__struct_fields__)]
     assert FIELD.findall(rows) == fields
+
+
+def subclasses(kind: type) -> set[type]:
+    found = set(kind.__subclasses__())
+    return found.union(*map(subclasses, found))
+
+
+def test_each_record_has_its_table_or_is_said_in_a_line():
+    for module in walk_packages(schemas.__path__, "schemas."):
+        import_module(module.name)
+    records = {
+        each.__name__
+        for each in subclasses(WireRecord)
+        if each.__module__.startswith("schemas.") and not each.__name__.startswith("_")
+    }
+    assert records - {name for name, _ in record_tables()} == SAID_IN_A_LINE
 
 
 def test_what_nodes_say_to_each_other_has_its_tables():
