@@ -17,8 +17,10 @@ UPSYNCED = "upsynced"
 REKEY = "rekey"
 CERTIFY = "certify"
 
-PART_DATA_MAX_BYTES = 900 * 1024 - 4096
-"""What of an answer goes into one message, which has at most 900 KiB."""
+PART_MAX_BYTES = 900 * 1024
+"""Of a message with a part of an answer."""
+PART_DATA_MAX_BYTES = PART_MAX_BYTES - 4096
+"""What of an answer goes into one message."""
 PARTS_MAX = 32
 ANSWER_MAX_BYTES = PARTS_MAX * PART_DATA_MAX_BYTES
 TEXT_MAX_CHARACTERS = 1000

@@ -60,6 +60,8 @@ class Hello(WireRecord, frozen=True):
     # none since.
     through: Natural = 0
     reports: bytes = b""
+    # The generation of the newest snapshot that it verified, 0 for none.
+    newest: Natural = 0
 
     @property
     def progress(self) -> Progress | None:

@@ -272,7 +272,7 @@ class KeyGrant(WireRecord, frozen=True):
         """Whether the record lies within the path; a Location is bound by its inventory space."""
         where = getattr(record, "path", None)
         if where is None:
-            return self.path.is_root or isinstance(record, LocationRecord)
+            return self.path.is_root or isinstance(record, LocationRecord | LocationHead)
         return self.path.holds(where)
 
 

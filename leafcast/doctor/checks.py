@@ -21,8 +21,8 @@ from schemas.wording import many
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
 CLOCK_MS_MAX = 5_000
-CLOCK_MS_REFUSED = 60_000
-"""From here on a node refuses questions."""
+CLOCK_MS_WRONG = 60_000
+"""From here on its times say nothing."""
 SNAPSHOT_MS_MAX = 20 * 60_000
 RESTART_MS = 3_600_000
 """So long a server that ended by itself is told of."""
@@ -172,16 +172,16 @@ def _clock(facts: Facts) -> Iterator[Check]:
         word = "ahead of" if node.clock_ms > 0 else "behind"
         said = f"the clock of {node.path} is {span_text(off / 1000)} {word} the centre's"
         if not node.answers:
-            said = f"the clock of {node.path} is more than a minute ahead of the centre's"
+            said = f"the clock of {node.path} is more than two minutes ahead of the centre's"
         elif off <= CLOCK_MS_MAX:
             return None
         return Check(
             "Clock",
-            "failure" if off > CLOCK_MS_REFUSED or not node.answers else "warning",
+            "failure" if off > CLOCK_MS_WRONG or not node.answers else "warning",
             said,
             "the machine's clock is not kept (no NTP), or was set by hand",
             "set it right there (NTP). What is delivered does not depend on it; but times are "
-            "wrong, and a node that is a minute ahead refuses questions for it and those below",
+            "wrong, and a node two minutes ahead refuses questions for it and those below",
             node.path,
         )
 

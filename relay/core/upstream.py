@@ -559,6 +559,7 @@ class Upstream:
             farewell=farewell,
             copies=self._copies_word(),
             progress=self._sender.said if self.welcomed else None,
+            newest=own[0],
         )
         self._out.append(SendHello(encode(hello)))
 

@@ -41,9 +41,12 @@ def without_carried(message: bytes) -> tuple[bytes, Carried]:
         return message, ()
     try:
         end = codec.fields_end(message, _FIELDS)
-        carried = _carried(codec.unpack(message[end:], 2 * CARRIED_MAX_BYTES))
     except CodecError:
         return message, ()
+    try:
+        carried = _carried(codec.unpack(message[end:], 2 * CARRIED_MAX_BYTES))
+    except CodecError:
+        carried = ()
     return _BARE + message[1:end], carried
 
 

@@ -37,5 +37,6 @@ def test_any_bytes_come_apart_without_a_refusal(head, tail):
 def test_what_is_carried_wrongly_or_too_much_is_left_out():
     record = envelope(b"payload").encode()
     large = [[bytes(32), bytes(CARRIED_MAX_BYTES + 1)]]
-    for carried in (large, [["a", b"v"]], [[b"short", b"v"]], 7, [[bytes(32), b"v", 1]]):
+    huge = [[bytes(32), bytes(64 * CARRIED_MAX_BYTES)]]
+    for carried in (large, huge, [["a", b"v"]], [[b"short", b"v"]], 7, [[bytes(32), b"v", 1]]):
         assert without_carried(b"\x97" + record[1:] + codec.pack(carried)) == (record, ())

@@ -151,7 +151,7 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             node("/emea", answers=False, refusal_reason="Expired"),
             "Clock",
             "failure",
-            "/emea is more than a minute ahead of the centre's",
+            "/emea is more than two minutes ahead of the centre's",
         ),
         (
             node("/emea", starts=3, server_up_ms=9000),

@@ -152,7 +152,7 @@ def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(m
 
 
 def test_a_hello_is_answered_unless_it_would_tell_nothing(meeting):
-    """And the answer leaves out the snapshot that the hello names."""
+    """And the answer leaves out the snapshot that the child knows."""
 
     def shown(hello):
         effects = meeting.centre_hears(HelloArrived("emea", encode(hello)))
@@ -163,7 +163,7 @@ def test_a_hello_is_answered_unless_it_would_tell_nothing(meeting):
     assert hello.reports
     assert shown(hello) == []
     assert shown(replace(hello, reports=b"")) == [b""], "it is not welcomed yet"
-    for other in ({"snapshot": 0}, {"shown": b"one"}, {"incarnation": "former"}):
+    for other in ({"newest": 0}, {"shown": b"one"}, {"incarnation": "former"}):
         assert shown(replace(hello, **other)) == [meeting.mailbox[SNAPSHOT_KEY][1].data]
 
 

@@ -14,6 +14,7 @@ from relay.core.effects import Noted
 from relay.core.events import Instant
 from schemas.asks import (
     ANSWER_MAX_BYTES,
+    PART_MAX_BYTES,
     PARTS_MAX,
     RECEIPT,
     AnswerPart,
@@ -165,7 +166,7 @@ class AskRouter:
     def answer(self, event: AnswerArrived, now: Instant) -> tuple[AskEffect, ...]:
         """Pass a part of an answer up, if it comes from the child that was asked."""
         try:
-            part = decode(AnswerPart, event.data)
+            part = decode(AnswerPart, event.data, PART_MAX_BYTES)
         except RecordRefused as error:
             return self._junk("BadAnswer", event.child, error.reason, now)
         under = self._underway.get(part.ask)

@@ -496,10 +496,9 @@ class Children:
 
     def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
         reached = self._reached
-        known = reached is not None and hello.snapshot == reached.generation
+        known = reached is not None and hello.newest >= reached.generation
         shows = bool(hello.shown) and (reached is None or hello.shown != reached.data)
         same = hello.incarnation == self._incarnation
-        # Who was shown it in this session, and reached it, does not show what it has.
         with_snapshot = not (same and known) or shows
         if hello.reports and repair is Repair.NONE and not with_snapshot:
             # It was welcomed, and learns nothing.

@@ -77,6 +77,7 @@ class ParentLink:
         farewell: bool = False,
         copies: int = 0,
         progress: Progress | None = None,
+        newest: int = 0,
     ) -> Hello:
         """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
         reader = self.reader
@@ -99,6 +100,7 @@ class ParentLink:
             copies=copies,
             through=progress.through if progress is not None else 0,
             reports=progress.digest if progress is not None else b"",
+            newest=newest,
         )
 
     def _parent_is_new(self, now: float) -> None:

@@ -1,0 +1,38 @@
+"""A relay passes on parts of answers as large as the protocol has them, and no larger ones."""
+
+import pytest
+
+from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard, SendAnswer
+from relay.core.events import Instant
+from schemas.asks import PART_DATA_MAX_BYTES, PART_MAX_BYTES, AnswerPart
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.reports import encode
+from schemas.signing import Signer
+
+SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
+ASK = random_id(b"a" * 16)
+
+
+class Believing:
+    def disbelief(self, envelope, record):
+        return ""
+
+    def heard(self, child):
+        return LastHeard(1000, silent=False)
+
+
+@pytest.mark.parametrize(
+    ("size", "passed"), [(PART_DATA_MAX_BYTES, True), (PART_MAX_BYTES + 1, False)]
+)
+def test_a_part_of_more_than_its_bytes_is_not_passed_on(size: int, passed: bool):
+    now, path = Instant(0.0, 1000), NodePath.parse("/emea/s1")
+    source = Source(API_ASK, SIGNER.tree, "", ASK)
+    record = AskRecord(source, 1, "", "", "node", path, 10_000, {})
+    asked = AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
+    router = AskRouter(NodePath.parse("/emea"), Believing())
+    router.ask(asked, now)
+    part = encode(AnswerPart(ASK, 1, last=True, data=bytes(size)))
+    effects = router.answer(AnswerArrived("s1", part), now)
+    assert (effects == (SendAnswer(ASK, part),)) is passed
+    assert router.refused == (0 if passed else 1)
