@@ -35,9 +35,7 @@ def _note_nothing(_reason: str, _about: str, _why: str) -> None:
 class Controllers:
     """All reconcilers over workload description spaces and inventory spaces, of each at least one.
 
-    `translator` and `mailboxes` are of the first ones, those that commands speak of. `note` hears
-    what no status can say. Where a space has finalizers placements get one: their deletion is not
-    to be missed.
+    Where a space has finalizers placements get one: their deletion is not to be missed.
     """
 
     def __init__(
@@ -73,6 +71,7 @@ class Controllers:
         ]
         self._moves = Moves(relay, holds, self.inventories, self._move_seconds, clock)
         issuer.listen(self._moves.ledger_changed)
+        # Those of the first spaces, of which commands speak.
         self.translator = self.workload_spaces[0].translator
         self.mailboxes = self.inventories[0]
 

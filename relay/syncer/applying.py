@@ -76,15 +76,13 @@ class ContentMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One object to be applied: what is wanted of it, and what is known of it.
-
-    With an `intent`, which DONE says already, it may be made without a look before.
-    """
+    """One object to be applied: what is wanted of it, and what is known of it."""
 
     wanted: DesiredObject
     content: Object
     policies: Policies
     done: Done | None
+    # With one, which DONE says already, it may be made without a look before.
     intent: Done | None = None
 
     @property

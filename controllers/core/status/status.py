@@ -156,12 +156,10 @@ def error_text(sample: ExceptionSample) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Singleton:
-    """What an object's own status shall be: `count` destinations hold it for those who ask.
-
-    `status` None leaves it as it is, `{}` clears it.
-    """
+    """What an object's own status shall be: `count` destinations hold it for those who ask."""
 
     count: int
+    # None leaves it as it is, `{}` clears it.
     status: dict[str, Any] | None
 
 

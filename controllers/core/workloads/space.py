@@ -75,8 +75,7 @@ def reaches_among(objects: Iterable[Object]) -> frozenset[KindScope]:
 class Workloads:
     """The present state of one space; each change returns the placements that it touches.
 
-    Placements go by the names of `schemas.placements`; they are `leaving` while they are deleted
-    and something still holds them there.
+    Placements go by the names of `schemas.placements`.
     """
 
     def __init__(self) -> None:
@@ -89,6 +88,7 @@ class Workloads:
         self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
+        # Placements that are deleted while something still holds them there.
         self.leaving: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
         self.unseen: set[ObjectKey] = set()

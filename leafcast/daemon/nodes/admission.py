@@ -69,10 +69,7 @@ log = logging.getLogger("leafcast")
 
 
 class Admission:
-    """The verbs about tokens and requests, and the answers to the requests themselves.
-
-    `changing` is held by whoever changes which nodes there are.
-    """
+    """The verbs about tokens and requests, and the answers to the requests themselves."""
 
     def __init__(
         self,
@@ -86,6 +83,7 @@ class Admission:
     ) -> None:
         self._tree = tree
         self._enrolling = enrolling
+        # Held by whoever changes which nodes there are.
         self._changing = changing
         self._files = files
         self._clock = clock

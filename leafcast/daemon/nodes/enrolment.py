@@ -73,14 +73,12 @@ class States(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A node to be; an edge has labels of its own besides `id` and `region`.
-
-    `again` is whether it may take the place of one that exists.
-    """
+    """A node to be; an edge has labels of its own besides `id` and `region`."""
 
     path: NodePath
     labels: Mapping[str, str]
     relay: bool = False
+    # Whether it may take the place of one that exists.
     again: bool = False
 
 

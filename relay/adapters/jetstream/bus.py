@@ -74,15 +74,12 @@ class ServerControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BusAddress:
-    """The node's own server, and the seeds that open its accounts; the centre has no uplink.
-
-    With the system account's seed the loss and return of the link are heard of at once; without it
-    they are found out by asking.
-    """
+    """The node's own server, and the seeds that open its accounts; the centre has no uplink."""
 
     url: str
     relay_seed: str = field(repr=False)
     uplink_seed: str | None = field(default=None, repr=False)
+    # With it the loss and return of the link are heard of at once; without it by asking.
     system_seed: str | None = field(default=None, repr=False)
 
 
