@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from controllers.core.inventory.make_before_break import HoldIndex
-from controllers.issuing import Issuer, open_issuer
+from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController
 from controllers.moves import Moves

@@ -10,7 +10,7 @@ from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
-from controllers.issuing import Issuer
+from controllers.issuer import Issuer
 from controllers.placement_translator import listed_objects
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue

@@ -20,7 +20,7 @@ from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_a
 from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
-from controllers.issuing import Issuer, read_all
+from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues
 from relay.ports import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from relay.core.destination.claims import DesiredObject
 from relay.objects.merge import subsumes
 from relay.ports import Clock, Object
-from relay.syncer.applying import Applier, ContentMissing
+from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs

@@ -12,7 +12,7 @@ from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.status.aggregated import unpacked
-from controllers.core.workloads.missing import Lack
+from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import FROZEN
 from schemas.api import Condition
 from schemas.api.rollout_spec import RELEASE_ANNOTATION

@@ -25,9 +25,9 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.nodes.enrolment import (
     Enrolment,
     Fault,
+    NodeSpec,
     Plan,
     Tree,
-    Wanted,
     key_taken,
 )
 from leafcast.daemon.nodes.token_files import TokenFiles
@@ -415,7 +415,7 @@ class Admission:
         """What letting them in comes to; one that is in already takes its own place."""
         plan = await self._enrolling.plan(
             [
-                Wanted(
+                NodeSpec(
                     it.path,
                     one.labels,
                     relay=one.relay,
@@ -459,7 +459,7 @@ def register_admission(api: Api, admission: Admission) -> None:
 def _request_form(one: IssuedToken, request: TokenRequest) -> Json:
     return {
         "path": str(request.path),
-        "said": request.said,
+        "said": request.host_name,
         "nkey": request.nkey,
         "askedMs": request.asked_ms,
         "token": one.token,

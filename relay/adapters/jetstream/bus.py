@@ -20,7 +20,6 @@ from relay.adapters.jetstream.child_reports import ChildReports
 from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.copies import OwnCopies, read_copies
 from relay.adapters.jetstream.publish import Publisher
-from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import (
     mail_slot,
     outgoing_done,
@@ -29,6 +28,7 @@ from relay.adapters.jetstream.records import (
     outgoing_reports,
     own_record,
 )
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import (
     children_heard,
     delete_message,

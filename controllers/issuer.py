@@ -20,8 +20,8 @@ from controllers.core.access.keys import (
     unbelieved,
 )
 from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.issuing import LedgerIssuer
 from controllers.core.ledger.ledger import Ledger
+from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.reading import Reading

@@ -39,7 +39,7 @@ class Lack:
 
 
 @dataclass(slots=True)
-class Missing:
+class MissingReferences:
     """What each placement names; each change returns the placements that it concerns."""
 
     # As long as it is not known which kinds are, no kind is unknown.
