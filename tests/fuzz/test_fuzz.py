@@ -31,7 +31,7 @@ EXEMPT = {
     "leafcast/local/node_runtime.py::NodeRuntime._believe_at_parent": "goes_on reads it, any text",
     "leafcast/local/credentials/own_certificate.py::OwnCertificate._digest": "it reads nothing",
     "leafcast/local/credentials/own_certificate.py::read_pem": "check_pair reads it",
-    "leafcast/local/listen_settings.py::ListenSettings.authorities_text": "it is checked then",
+    "leafcast/local/listen_settings.py::ListenSettings.authorities_text": "authorities are checked",
     "leafcast/local/node_runtime.py::NodeRuntime.__init__": "check_pair read it",
     "relay/adapters/kubernetes/exec_credentials.py::_authority": "a program reads it",
     "relay/adapters/server/external_server.py::ServerPlace.authorities_text": "check_pair reads it",
