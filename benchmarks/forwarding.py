@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.forwarders import Job, run_loop, run_relay
 from benchmarks.report import Report, cpu_seconds, middle
 from controllers.core.ledger.drafts import Draft, values_of
-from controllers.issuing import Issuer, open_issuer
+from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node
 from leafcast.local.node_runtime import SEEDS_FILE, NodeEnvironment, NodeRuntime

@@ -34,7 +34,7 @@ from relay.core.events import BlobArrived, Remembered
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import BusBroken
-from relay.syncer.applying import ContentMissing
+from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas import subjects
 from schemas.content.blobs import Reference

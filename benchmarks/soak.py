@@ -40,8 +40,8 @@ SETTINGS = {
     "relay.core.link.session.HELLO_SECONDS": 2.0,
     "relay.core.link.children.SILENT_AFTER_SECONDS": 6.0,
     "relay.core.link.session.SILENT_AFTER_SECONDS": 6.0,
-    "relay.core.content.sweeping.SWEEP_FIRST_SECONDS": 2.0,
-    "relay.core.content.sweeping.SWEEP_EVERY_SECONDS": 2.0,
+    "relay.core.content.sweeper.SWEEP_FIRST_SECONDS": 2.0,
+    "relay.core.content.sweeper.SWEEP_EVERY_SECONDS": 2.0,
 }
 FILLED: dict[str, tuple[str, ...]] = dict.fromkeys(("/", "/r1"), ("MAIL", "OWN", "STAT", "BLOB"))
 FILLED |= dict.fromkeys(EDGES, ("OWN", "BLOB", "DONE", "KV_wec"))

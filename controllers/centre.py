@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from controllers.core.inventory.make_before_break import HoldIndex
-from controllers.issuing import Issuer, open_issuer
+from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController
 from controllers.moves import Moves
@@ -35,9 +35,7 @@ def _note_nothing(_reason: str, _about: str, _why: str) -> None:
 class Controllers:
     """All reconcilers over workload description spaces and inventory spaces, of each at least one.
 
-    `translator` and `mailboxes` are of the first ones, those that commands speak of. `note` hears
-    what no status can say. Where a space has finalizers placements get one: their deletion is not
-    to be missed.
+    Where a space has finalizers placements get one: their deletion is not to be missed.
     """
 
     def __init__(
@@ -73,6 +71,7 @@ class Controllers:
         ]
         self._moves = Moves(relay, holds, self.inventories, self._move_seconds, clock)
         issuer.listen(self._moves.ledger_changed)
+        # Those of the first spaces, of which commands speak.
         self.translator = self.workload_spaces[0].translator
         self.mailboxes = self.inventories[0]
 

@@ -10,7 +10,7 @@ from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
-from controllers.issuing import Issuer
+from controllers.issuer import Issuer
 from controllers.placement_translator import listed_objects
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
@@ -32,11 +32,7 @@ InventoryKey = ObjectKey | NodePath
 
 
 class MailboxController:
-    """The reconciler of one inventory space; what it decides is in `Registry`.
-
-    `spaces` are the identities of the inventory spaces that are followed, to which it adds its own.
-    In `slices` and `statuses` it has all placements looked at again when destinations changed.
-    """
+    """The reconciler of one inventory space; what it decides is in `Registry`."""
 
     def __init__(
         self,
@@ -52,7 +48,9 @@ class MailboxController:
         self._space = space
         self._clock = clock
         self._queue = queue
+        # The identities of the inventory spaces that are followed; it adds its own.
         self._spaces = spaces
+        # In these all placements are looked at again when destinations changed.
         self._slices = slices
         self._statuses = statuses
         # Why nothing reaches a SyncTarget that is valid, by name.

@@ -20,7 +20,7 @@ from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_a
 from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
-from controllers.issuing import Issuer, read_all
+from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
@@ -54,10 +54,7 @@ _EVERYTHING = KindScope(None, frozenset(), "", by_labels=False)
 
 
 class PlacementTranslator:
-    """The reconciler of one workload description space; what it decides is in `Placements`.
-
-    `note` hears of a removal that is held and that no status can tell.
-    """
+    """The reconciler of one workload description space; what it decides is in `Placements`."""
 
     def __init__(
         self,
@@ -74,6 +71,7 @@ class PlacementTranslator:
         self._clock = clock
         self._queues = queues
         self._queue = queues.translations
+        # Hears of a removal that is held and that no status can tell.
         self._note = note
         issuer.listen(self._ledger_changed)
         self._keyless = UnsealableDestinations(issuer.records)

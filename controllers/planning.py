@@ -11,7 +11,7 @@ from controllers.core.planning.plan import Plan, plan
 from controllers.core.reading import Reading
 from controllers.core.translation.placements import read_issued
 from controllers.core.translation.translate import Issued
-from controllers.issuing import read_all
+from controllers.issuer import read_all
 from schemas.content.blobs import Reference, open_value, parts_of
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey

@@ -20,7 +20,7 @@ from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
 from controllers.core.translation.placements import read_arm
-from controllers.issuing import Issuer, read_all
+from controllers.issuer import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status

@@ -33,12 +33,12 @@ Reconcile: TypeAlias = Callable[[frozenset[T]], Awaitable[Collection[T]]]
 class WorkQueue(Generic[T]):
     """Keys that wait for work: each once, however often it was added; bursts are gathered.
 
-    One worker takes them; that it takes again says that it is done with what it took before. What
-    comes alone waits `first` seconds for company.
+    One worker takes them; that it takes again says that it is done with what it took before.
     """
 
     def __init__(self, clock: Clock, first: float = 0.0) -> None:
         self._clock = clock
+        # So many seconds what comes alone waits for company.
         self._first = first
         self._items: set[T] = set()
         self._added = asyncio.Event()

@@ -10,7 +10,7 @@ from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.core.workloads.collectors import COLLECTORS
 from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers
-from controllers.issuing import Issuer
+from controllers.issuer import Issuer
 from controllers.mailbox_controller import MailboxController
 from controllers.own_statuses import OwnStatuses
 from controllers.placement_translator import Note, PlacementTranslator

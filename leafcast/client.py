@@ -52,16 +52,14 @@ _WATCHED_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What became of a placement at one destination.
-
-    `complete` says that its parent counts it exactly; `object` and `reason` name the worst that is
-    wrong.
-    """
+    """What became of a placement at one destination."""
 
     path: NodePath
     state: str
     health: str
+    # Whether its parent counts it exactly.
     complete: bool
+    # The worst that is wrong.
     object: str = ""
     reason: str = ""
 

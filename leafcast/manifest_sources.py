@@ -15,14 +15,12 @@ STDIN_ORIGIN = "standard input"
 
 
 class BadManifests(ValueError):
-    """Manifests that cannot be used; `faults` say where, what and the remedy, a line each.
-
-    `loaded` are the objects that could be read nonetheless.
-    """
+    """Manifests that cannot be used; `faults` say where, what and the remedy, a line each."""
 
     def __init__(self, faults: Sequence[str], loaded: Sequence[LoadedObject] = ()) -> None:
         super().__init__("\n".join(faults))
         self.faults = tuple(faults)
+        # The objects that could be read nonetheless.
         self.loaded = tuple(loaded)
 
 

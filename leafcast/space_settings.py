@@ -88,13 +88,11 @@ def _read(form: object, words: Mapping[str, SpaceSetting]) -> SpaceSetting:
 
 @dataclass(frozen=True, slots=True)
 class CentreSpaces:
-    """All spaces of a centre: at least one of each sort.
-
-    With `allow_live` workload objects may come to life where they are written.
-    """
+    """All spaces of a centre: at least one of each sort."""
 
     workloads: tuple[SpaceSetting, ...] = (EMBEDDED,)
     inventory: tuple[SpaceSetting, ...] = (EMBEDDED,)
+    # Whether workload objects may come to life where they are written.
     allow_live: bool = False
 
     def form(self) -> dict[str, Any]:

@@ -63,10 +63,7 @@ class _Waiting:
 
 
 class Asker:
-    """Serves the asks that pass one node; `node` gives the state machine of its run.
-
-    `remembered` is which asks were answered, for an asker that takes the place of a former one.
-    """
+    """Serves the asks that pass one node; `node` gives the state machine of its run."""
 
     def __init__(
         self,
@@ -80,6 +77,7 @@ class Asker:
         self._node = node
         self._clock = clock
         self._answerers = dict(answerers)
+        # Which asks were answered; a former asker's, if this one takes its place.
         self._remembered = {} if remembered is None else remembered
         self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
         self._waiting: dict[str, _Waiting] = {}

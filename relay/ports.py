@@ -139,13 +139,11 @@ class StoredCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopiesPage:
-    """Copies of a child, in the order in which they were written; `next` is 0 at the end.
-
-    `hello` is the child's last one, and `heard_ms` when it came; none if it never said any.
-    """
+    """Copies of a child, in the order in which they were written; `next` is 0 at the end."""
 
     copies: tuple[StoredCopy, ...] = ()
     next: int = 0
+    # The child's last one, and when it came; none if it never said any.
     hello: bytes = b""
     heard_ms: int = 0
 
@@ -325,13 +323,11 @@ UNAVAILABLE = "ServiceUnavailable"
 
 
 class SpaceError(Exception):
-    """A space would not do it.
-
-    `reason` is a Kubernetes-like CamelCase word, `message` its prose.
-    """
+    """A space would not do it."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
+        # A Kubernetes-like CamelCase word.
         self.reason = reason
         self.message = message
 
@@ -366,17 +362,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of object as a space serves it; `version` is the one that it prefers.
-
-    `versions` are all that it serves, `verbs` what it lets one do, as in Kubernetes' discovery.
-    """
+    """A kind of object as a space serves it; `version` is the one that it prefers."""
 
     group: str
     version: str
     resource: str
     kind: str
     namespaced: bool
+    # All that it serves.
     versions: tuple[str, ...] = ()
+    # What it lets one do, as in Kubernetes' discovery.
     verbs: frozenset[str] = frozenset()
 
     @property
@@ -387,14 +382,12 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What to follow of one kind: all of it, or one namespace, or what a label selector takes.
-
-    With `metadata_only` objects may come as PartialObjectMetadata; a space may send them whole.
-    """
+    """What to follow of one kind: all of it, or one namespace, or what a label selector takes."""
 
     group: str
     resource: str
     selector: LabelSelector | None = None
+    # Objects may come as PartialObjectMetadata; a space may send them whole.
     metadata_only: bool = False
     namespace: str = ""
 

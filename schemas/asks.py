@@ -32,28 +32,27 @@ REDACTED = "(redacted)"
 
 
 class AskFault(WireRecord, frozen=True):
-    """Why there is no answer: a CamelCase word, a sentence, the node that it is about.
-
-    `since_ms` (since 1970) says when that node was last heard of; 0 if that is not why.
-    """
+    """Why there is no answer: a CamelCase word, a sentence, the node that it is about."""
 
     reason: str
     message: str
     path: str
+    # When that node was last heard of (ms since 1970); 0 if that is not why.
     since_ms: Natural = 0
 
 
 class AnswerPart(WireRecord, frozen=True):
     """A part of the answer to the ask with this id; number RECEIPT says that the ask arrived.
 
-    Parts are numbered from 1, and sent in order. The data of all, one after the other, is the
-    answer; a fault takes its place.
+    Parts are sent in order; the data of all, one after the other, is the answer.
     """
 
     ask: str
+    # Counts from 1.
     number: Natural
     last: bool
     data: bytes
+    # Takes the answer's place.
     fault: AskFault | None = None
 
 

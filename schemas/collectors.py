@@ -66,10 +66,7 @@ class CombinedField(WireRecord, frozen=True):
 
 
 class Program(WireRecord, frozen=True):
-    """One collector. Without anything to collect it is the aggregate of an object's status.
-
-    With a `source` it is over the objects that come up from a destination, one row for each.
-    """
+    """One collector. Without anything to collect it is the aggregate of an object's status."""
 
     name: str
     filter: str = ""
@@ -78,6 +75,7 @@ class Program(WireRecord, frozen=True):
     select: tuple[Expression, ...] = ()
     limit: Natural = LIMIT_DEFAULT
     scope: str = SCOPE_OBJECT
+    # With one it is over the objects that come up from a destination, one row for each.
     source: UpsyncClause | None = None
 
     @property
@@ -107,15 +105,13 @@ AGGREGATE: Final = Program("")
 
 
 class BlankValue(WireRecord, frozen=True):
-    """What one expression gives of an object for a destination that returned nothing.
+    """What one expression gives of an object for a destination that returned nothing."""
 
-    `place` counts the filter, then each group, subject and selected column. `value` is a packed
-    value; if it `failed`, the text that says why.
-    """
-
+    # Counts the filter, then each group, subject and selected column.
     place: Natural
     reachable: bool
     failed: bool
+    # Packed; if it `failed`, the text that says why.
     value: bytes
 
     def __post_init__(self) -> None:
@@ -130,14 +126,13 @@ Blanks = tuple[BlankValue, ...]
 
 
 class ObjectPrograms(WireRecord, frozen=True):
-    """An object, and which of the programs collect over it, by their places.
+    """An object, and which of the programs collect over it, by their places."""
 
-    WHOLE has those that are over what comes up. `blanks` has, of a sealed object, what each of its
-    programs needs for blank rows, in their order; empty if nobody could say.
-    """
-
+    # WHOLE has those that are over what comes up.
     key: ObjectKey
     programs: tuple[Natural, ...]
+    # Of a sealed object, what each of its programs needs for blank rows, in their order; empty if
+    # nobody could say.
     blanks: tuple[Blanks, ...] = ()
 
     def __post_init__(self) -> None:
@@ -161,17 +156,15 @@ class ProgramSet(WireRecord, frozen=True):
 
 
 class Collected(WireRecord, frozen=True):
-    """What one subtree says of one object and one program: rows merged, groups combined.
-
-    `members` is the sum modulo 2^128 of a hash of each destination that it counts; `rows` is a
-    table as `relay.core.collecting` writes it, `unreached` the one that counts while nobody hears
-    from there, if that is another.
-    """
+    """What one subtree says of one object and one program: rows merged, groups combined."""
 
     key: ObjectKey
     program: str
+    # The sum modulo 2^128 of a hash of each destination that it counts.
     members: bytes
+    # A table as `relay.core.collecting` writes it.
     rows: bytes
+    # The table that counts while nobody hears from there, if that is another.
     unreached: bytes = b""
 
 

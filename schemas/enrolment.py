@@ -26,7 +26,7 @@ from schemas.wire import Natural, WireRecord, decode, encode
 
 REQUEST_MAX_BYTES = 8 * 1024
 ANSWER_MAX_BYTES = 64 * 1024
-SAID_MAX = 64
+HOST_NAME_MAX = 64
 CERTIFICATE_REQUEST_MAX_BYTES = 4 * 1024
 VERSION = 1
 
@@ -42,14 +42,18 @@ class JoinRequest(WireRecord, frozen=True):
     path: NodePath
     nkey: str
     # What the machine calls itself, for people.
-    said: str = ""
+    host_name: str = ""
     # A PKCS#10 request (DER), or empty.
     certificate_request: bytes = b""
 
     def __post_init__(self) -> None:
         if self.path.is_root:
             raise ValueError("the centre joins nothing")
-        if len(self.nkey) > 64 or len(self.said) > SAID_MAX or not self.said.isprintable():
+        if (
+            len(self.nkey) > 64
+            or len(self.host_name) > HOST_NAME_MAX
+            or not self.host_name.isprintable()
+        ):
             raise ValueError("its texts are too long, or not printable")
         if len(self.certificate_request) > CERTIFICATE_REQUEST_MAX_BYTES:
             raise ValueError("its certificate request is too long")

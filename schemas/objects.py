@@ -34,11 +34,12 @@ _LABEL_NAMED = (("", "Service"), ("", "Namespace"))
 class ObjectKey(WireRecord, frozen=True, order=True):
     """An object in its space: API group ("" is core), resource (lowercase plural), namespace, name.
 
-    The namespace of a cluster-scoped object is "". Keys are ordered field by field.
+    Keys are ordered field by field.
     """
 
     group: str
     resource: str
+    # Empty of a cluster-scoped object.
     namespace: str
     name: str
 

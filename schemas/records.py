@@ -96,8 +96,7 @@ class DeltaHead(Record, frozen=True):
 class Gate(WireRecord, frozen=True):
     """Admits the destinations that match, and names the arm they get; no arm is a signed removal.
 
-    Without selector, path and windows and with `below` at BUCKETS it admits all, as the last gate
-    of a delta does. Outside its windows it admits only who has its arm already.
+    With the defaults it admits all, as the last gate of a delta does.
     """
 
     arm: Reference | None
@@ -109,7 +108,8 @@ class Gate(WireRecord, frozen=True):
     name: str = ""
     # Admits only at or below it.
     path: NodePath = CENTRE
-    # Open if any is; without windows always.
+    # Open if any is; without windows always. Outside of them it admits only who has its arm
+    # already.
     windows: tuple[Window, ...] = ()
 
     def __post_init__(self) -> None:
@@ -132,12 +132,10 @@ class Gate(WireRecord, frozen=True):
 
 
 class Dependency(WireRecord, frozen=True):
-    """A placement of one's own kind and space that is waited for, and for whom it is meant.
-
-    Older content of it than that of this generation does not count.
-    """
+    """A placement of one's own kind and space that is waited for, and for whom it is meant."""
 
     name: str
+    # Older content of it does not count.
     generation: Natural
     alternatives: tuple[Alternative, ...]
 
@@ -284,15 +282,13 @@ class RootKey(WireRecord, frozen=True):
 
 
 class KeysRecord(Record, frozen=True):
-    """The keys in force, and whose signatures the next such record needs.
-
-    `version` is that of the roots: one more at each change of them. Without roots they are those
-    that were pinned.
-    """
+    """The keys in force, and whose signatures the next such record needs."""
 
     grants: tuple[KeyGrant, ...]
+    # Without any they are those that were pinned.
     roots: tuple[RootKey, ...] = ()
     threshold: Natural = 1
+    # That of the roots: one more at each change of them.
     version: Natural = 1
 
     @property

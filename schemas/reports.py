@@ -49,11 +49,9 @@ NOT_WORKING, AT_WORK = 2, 3
 
 
 class ExceptionSample(WireRecord, frozen=True):
-    """Something wrong: where (object or ""), why, how often, and one node where it is so.
+    """Something wrong: where (object or ""), why, how often, and one node where it is so."""
 
-    `severity` is 0 for the worst. From AT_WORK on nothing is wrong yet.
-    """
-
+    # 0 for the worst. From AT_WORK on nothing is wrong yet.
     severity: Natural
     object: str
     reason: str
@@ -68,15 +66,13 @@ class ExceptionSample(WireRecord, frozen=True):
 
 
 class Summary(WireRecord, frozen=True):
-    """What became of a placement in a subtree: counts of destinations, and what is wrong.
-
-    `oldest_ms` is the oldest receipt among the destinations, 0 if there is none.
-    """
+    """What became of a placement in a subtree: counts of destinations, and what is wrong."""
 
     states: Mapping[str, Natural] = {}
     health: Mapping[str, Natural] = {}
     arms: Mapping[str, Natural] = {}
     exceptions: tuple[ExceptionSample, ...] = ()
+    # The oldest receipt among the destinations; 0 if there is none.
     oldest_ms: Natural = 0
     # Of those whom a gate with a name admits, or would but for its windows: counts by
     # `<gate's name>/<state>/<health>`.

@@ -22,14 +22,12 @@ _SIGNATURES_MAX = 2 * ROOTS_MAX
 
 
 class Roots(WireRecord, frozen=True):
-    """So many of these keys sign a `keys` record; they changed for the `version - 1`th time.
-
-    No `keys` record of a generation below `since` is believed: it is older than the pin.
-    """
+    """So many of these keys sign a `keys` record; they changed for the `version - 1`th time."""
 
     keys: Mapping[KeyId, bytes]
     threshold: Natural = 1
     version: Natural = 1
+    # No `keys` record of a generation below it is believed: it is older than the pin.
     since: Natural = 0
 
 

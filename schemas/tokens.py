@@ -43,14 +43,12 @@ class TokenRefused(WireRefused):
 
 @dataclass(frozen=True)
 class Token:
-    """What its holder has: a secret, of which tree, and what its answer is held against.
-
-    `path` is None if it is for several paths.
-    """
+    """What its holder has: a secret, of which tree, and what its answer is held against."""
 
     secret: bytes = field(repr=False)
     tree: TreeId
     pin: bytes
+    # None if it is for several paths.
     path: NodePath | None = None
 
     @property

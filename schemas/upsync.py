@@ -37,14 +37,12 @@ WRITE_EVERY_SECONDS = 5.0
 
 
 class UpsyncClause(WireRecord, frozen=True):
-    """Which objects that arise at destinations come up; an empty list admits nothing.
-
-    Namespaces say nothing of what is in none. Secrets come only if `resources` names them: `*`
-    does not.
-    """
+    """Which objects that arise at destinations come up; an empty list admits nothing."""
 
     group: str
+    # Secrets come only if they are named here: `*` does not.
     resources: tuple[str, ...]
+    # They say nothing of what is in none.
     namespaces: tuple[str, ...]
     names: tuple[str, ...]
 

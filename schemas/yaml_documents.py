@@ -63,17 +63,15 @@ class InvalidManifest(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document's value and the places in it.
-
-    `positions` is keyed by the id of a mapping (or list) of the document and the key (or index) in
-    it; with None as the key, by the place where that mapping or list itself begins. `written` has
-    by the same keys how a scalar is written that reads as another: `y` for true.
-    """
+    """A document's value and the places in it."""
 
     origin: str
     root: Any
     position: Position
+    # By the id of a mapping (or list) of the document and the key (or index) in it; with None as
+    # the key, where that mapping or list itself begins.
     positions: dict[tuple[int, object], Position]
+    # By the same keys how a scalar is written that reads as another: `y` for true.
     written: dict[tuple[int, object], str]
 
 

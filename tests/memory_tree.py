@@ -26,7 +26,7 @@ from relay.core.events import Instant, Tick
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import CopiesPage
-from relay.syncer.applying import ContentMissing
+from relay.syncer.applier import ContentMissing
 from relay.syncer.customizing import customized_address
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer

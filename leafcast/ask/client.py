@@ -33,8 +33,7 @@ _REMEDIES = {
 class CentreAsks:
     """Asks put by the centre; each is for one verb and one path, expires, and brings a key.
 
-    `asker` and `keys` are those of the centre's run now, `nkeys` the public keys that the node
-    record of a path names; they raise BusBroken between runs.
+    What it is given raises BusBroken between runs of the centre.
     """
 
     def __init__(
@@ -45,8 +44,10 @@ class CentreAsks:
         dice: Dice,
         nkeys: Callable[[NodePath], tuple[str, ...]],
     ) -> None:
+        # Those of the centre's run now.
         self._asker = asker
         self._keys = keys
+        # The public keys that the node record of a path names.
         self._nkeys = nkeys
         self._clock = clock
         self._dice = dice

@@ -17,19 +17,18 @@ _INTEGER = re.compile(r"-?[0-9]{1,21}")
 
 @dataclass(frozen=True, slots=True)
 class CombinedRows:
-    """What one collector says of an object; a row is its values by column.
-
-    `placement` is a title such as `edgeplacement/shop`. `complete` says that all that was sent is
-    answered, `truncated` that not all found room on its way. `rest` counts the rows beyond the
-    collector's limit; they are one row, the last.
-    """
+    """What one collector says of an object; a row is its values by column."""
 
     object: ObjectKey
+    # A title such as `edgeplacement/shop`.
     placement: str
     collector: str
+    # Whether all that was sent is answered.
     complete: bool
+    # Whether not all found room on its way.
     truncated: bool
     rows: tuple[Mapping[str, Any], ...]
+    # How many rows are beyond the collector's limit; they are one row, the last.
     rest: int
 
 

@@ -40,7 +40,7 @@ class Parent(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CopyQuery:
     """Which copies are asked for; what is "" says nothing."""
 
     group: str
@@ -87,7 +87,7 @@ class _Page:
 
 
 async def copies_answer(
-    node: Parent, read: Read, path: NodePath, wanted: Wanted, *, child: str = "", after: str = ""
+    node: Parent, read: Read, path: NodePath, wanted: CopyQuery, *, child: str = "", after: str = ""
 ) -> dict[str, Any]:
     """`{copies: [{path, asOfMs, object}], relays: [name], next}`.
 
@@ -112,7 +112,9 @@ async def copies_answer(
     return {"copies": page.rows, "relays": sorted(relays), "next": following}
 
 
-async def _read_child(page: _Page, read: Read, path: NodePath, first: int, wanted: Wanted) -> int:
+async def _read_child(
+    page: _Page, read: Read, path: NodePath, first: int, wanted: CopyQuery
+) -> int:
     """Take what is wanted of a child's copies; where to go on if the page is full, else 0."""
     while first:
         stored = await read(path.name, first)
@@ -132,7 +134,7 @@ async def _read_child(page: _Page, read: Read, path: NodePath, first: int, wante
     return 0
 
 
-def _objects(stored: StoredCopy, wanted: Wanted) -> Iterator[dict[str, Any]]:
+def _objects(stored: StoredCopy, wanted: CopyQuery) -> Iterator[dict[str, Any]]:
     """The object of a copy that is wanted; none of one that is no copy."""
     try:
         copy = read_copy(stored.data, stored.key)

@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Protocol
 
-from leafcast.ask.copies_answer import Wanted, copies_answer
+from leafcast.ask.copies_answer import CopyQuery, copies_answer
 from relay.asker import Answerer, AskFailed
 from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
 from relay.core.link.session import Standing
@@ -255,10 +255,10 @@ async def _upsynced(runtime: AskedNode, record: AskRecord) -> object:
         raise AskFailed(AskFault("NotReady", str(error), path)) from error
 
 
-def _wanted(arguments: Mapping[str, str]) -> Wanted:
+def _wanted(arguments: Mapping[str, str]) -> CopyQuery:
     if not arguments.get("resource"):
         raise BadArguments("resource: it is missing; name a plural such as configmaps")
-    return Wanted(
+    return CopyQuery(
         arguments.get("group", ""),
         arguments["resource"],
         arguments.get("namespace", ""),

@@ -91,16 +91,14 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open way to the tree: `workloads` and `inventory` are the centre's spaces.
-
-    `tell` is told what is waited for, once that takes long.
-    """
+    """An open way to the tree: `workloads` and `inventory` are the centre's spaces."""
 
     data_dir: DataDir
     workloads: Space
     inventory: Space
     clock: Clock
     ask: Callable[[str, bytes, float], Awaitable[bytes]]
+    # Is told what is waited for, once that takes long.
     tell: Tell = lambda _: None
 
     def space_for(self, key: ObjectKey) -> Space:

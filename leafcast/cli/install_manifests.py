@@ -46,16 +46,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be installed.
-
-    `kinds` are all that the centre may read, as (group, resource), () for every kind; `statuses`
-    says of which kinds a singleton's status may be written; `namespaces` are all that an edge may
-    write in, () for the whole cluster.
-    """
+    """What is to be installed."""
 
     role: str = "all"
+    # All that the centre may read, as (group, resource); none for every kind.
     kinds: tuple[tuple[str, str], ...] = ()
+    # Of which kinds a singleton's status may be written.
     statuses: str = "built-in"
+    # All that an edge may write in; none for the whole cluster.
     namespaces: tuple[str, ...] = ()
 
     @property

@@ -20,9 +20,9 @@ from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.nodes.admission import Admission, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
-from leafcast.daemon.nodes.certifying import Certifying
-from leafcast.daemon.nodes.expiring import certificates, troubles
-from leafcast.daemon.nodes.invited import InvitedNodes
+from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
+from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
+from leafcast.daemon.nodes.invited_nodes import InvitedNodes
 from leafcast.daemon.nodes.membership import Membership, register_membership
 from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.nodes.token_files import TokenFiles
@@ -94,8 +94,8 @@ class Daemon:
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)
-        self._certifying = Certifying(centre, asks, place, self._clock)
-        members = Membership(centre, asks, verbs, self._clock, dice, certify=self._certifying.first)
+        self._renewal = CertificateRenewal(centre, asks, place, self._clock)
+        members = Membership(centre, asks, verbs, self._clock, dice, certify=self._renewal.first)
         register_membership(self.api, members)
         self._invited = InvitedNodes(centre, asks, verbs, self._clock)
         self._admission = Admission(
@@ -142,7 +142,7 @@ class Daemon:
             asks,
             place,
             self._clock,
-            self._certifying,
+            self._renewal,
             leave,
             renew_here=self.tree.renew_certificates,
         )
@@ -159,7 +159,7 @@ class Daemon:
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
                 group.create_task(self._admission.run(), name="admission")
-                group.create_task(self._certifying.run(), name="certifying")
+                group.create_task(self._renewal.run(), name="certifying")
                 group.create_task(self._authority.run(), name="authority")
                 group.create_task(self._invited.run(), name="invited")
                 group.create_task(give_back_freed(self._clock), name="memory")

@@ -94,14 +94,13 @@ class LoggedEvent:
 
 
 class EventLog:
-    """The last `EVENTS_MAX` different events, the one that happened last at the end.
-
-    `run` names this log: another one counts its events from the beginning again. `began_ms` is when
-    its run began (ms since 1970): what is older belongs to a former one.
-    """
+    """The last `EVENTS_MAX` different events, the one that happened last at the end."""
 
     def __init__(self, run: str = "", began_ms: int = 0, *, most: int = EVENTS_MAX) -> None:
-        self.run, self.began_ms = run, began_ms
+        # Names this log: another one counts its events from the beginning again.
+        self.run = run
+        # When its run began (ms since 1970): what is older belongs to a former one.
+        self.began_ms = began_ms
         self._most = most
         self._sequence = 0
         self._found: OrderedDict[tuple[str, str, str, str], LoggedEvent] = OrderedDict()

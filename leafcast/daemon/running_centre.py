@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from controllers.centre import Controllers
-from controllers.issuing import Issuer
+from controllers.issuer import Issuer
 from controllers.keys import CentreKeys
 from controllers.nodes import nkeys_of
 from leafcast.local.tree import LocalTree

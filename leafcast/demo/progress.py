@@ -40,16 +40,14 @@ class Figures:
 
 @dataclass(slots=True)
 class Progress:
-    """One run's steps; times are monotonic seconds, None for what has not come to be.
-
-    `began` is when the program began to start servers, `applied` just before the first object went
-    to the centre.
-    """
+    """One run's steps; times are monotonic seconds, None for what has not come to be."""
 
     shape: TreeShape
     workload: Workload
+    # When the program began to start servers.
     began: float
     up: float | None = None
+    # Just before the first object went to the centre.
     applied: float | None = None
     synced: float | None = None
     healthy: float | None = None

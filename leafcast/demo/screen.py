@@ -16,16 +16,14 @@ from schemas.wording import many
 
 
 class Screen:
-    """A place for pictures, open from `with` on.
-
-    With `live` it is standard output and shows everything; else it is standard error, a line that
-    vanishes at the end, and nothing at all where that is no terminal either. `stays` says that the
-    run goes on when all is well, until Ctrl-C.
-    """
+    """A place for pictures, open from `with` on."""
 
     def __init__(self, *, live: bool, stays: bool, next_command: str) -> None:
+        # Whether the run goes on when all is well, until Ctrl-C.
         self.stays = stays
         self.console = Console(stderr=not live, highlight=False)
+        # Standard output, which shows everything; else standard error, a line that vanishes at the
+        # end, and nothing at all where that is no terminal either.
         self._live = live
         self._next_command = next_command
         self._doing = "starting"

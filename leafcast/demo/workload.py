@@ -50,18 +50,16 @@ class BadWorkload(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Objects to apply at the centre, placements last.
-
-    `everywhere` names the placements that select all there is; `kept` the objects that no
-    placement ever sends, because every cluster has its own of them; `implied` counts Namespaces
-    that nobody wrote, which edges make by themselves.
-    """
+    """Objects to apply at the centre, placements last."""
 
     objects: tuple[Object, ...]
     placements: tuple[str, ...]
+    # The placements that select all there is.
     everywhere: frozenset[str]
+    # The objects that no placement ever sends, because every cluster has its own of them.
     kept: tuple[ObjectKey, ...]
     origin: str
+    # How many Namespaces nobody wrote, which edges make by themselves.
     implied: int = 0
 
     @property

@@ -118,15 +118,13 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True)
 class SpaceFact:
-    """What was found of one of the centre's spaces: nothing wrong, or what is, why, what to do.
-
-    `unread` says that the commands do not speak with it.
-    """
+    """What was found of one of the centre's spaces: nothing wrong, or what is, why, what to do."""
 
     title: str
     trouble: str = ""
     cause: str = ""
     remedy: str = ""
+    # Whether the commands do not speak with it.
     unread: bool = False
 
     def __str__(self) -> str:

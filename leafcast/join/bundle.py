@@ -39,23 +39,22 @@ class BundleRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What a node joins with; times are milliseconds since 1970.
-
-    `roots` are those in force then; `parents` are leaf URLs of its parent's servers.
-    `authorities` are the certificates (PEM) of those who may have signed its parent's, "" for the
-    system's own. `former` are the paths at which this very node hung before, the latest last.
-    """
+    """What a node joins with; times are milliseconds since 1970."""
 
     tree: TreeId
     path: NodePath
     relay: bool
+    # Leaf URLs of its parent's servers.
     parents: tuple[str, ...]
     seed: str = field(repr=False)
+    # Those in force then.
     roots: Roots = field(hash=False)
     issued_ms: int
     expires_ms: int
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # The paths at which this very node hung before, the latest last.
     former: tuple[NodePath, ...] = ()
+    # The certificates (PEM) of those who may have signed its parent's; "" for the system's own.
     authorities: str = field(default="", repr=False)
 
     def to_text(self) -> str:

@@ -38,9 +38,9 @@ from schemas.codec import from_json
 from schemas.enrolment import (
     DENIED,
     GRANTED,
+    HOST_NAME_MAX,
     NO_WAY_UP,
     REFUSED,
-    SAID_MAX,
     UNKNOWN_TOKEN,
     Grant,
     JoinAnswer,
@@ -124,7 +124,7 @@ class JoinRequester:
             raise DataDirUnusable(place.folder, reason, "name another --data-dir")
         with place.locked():
             asked = self._remembered()
-            self._key, said = public_nkey(asked.seed), platform.node()[:SAID_MAX]
+            self._key, said = public_nkey(asked.seed), platform.node()[:HOST_NAME_MAX]
             request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
             signed = sign_request(self._token, request, seed_entropy(asked.seed))
             try:

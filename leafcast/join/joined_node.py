@@ -13,7 +13,7 @@ from leafcast.local.credentials.node_certificate import NodeCertificate
 from leafcast.local.credentials.own_certificate import OwnCertificate, renew_in_time
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.local.listening import Listening
+from leafcast.local.listen_settings import ListenSettings
 from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
@@ -60,7 +60,7 @@ class JoinedNode:
         health: HealthAddress | None = None,
         *,
         proxy: str = "",
-        listens: Listening | None = None,
+        listens: ListenSettings | None = None,
         store_key: StoreKey | None = None,
     ) -> None:
         self.bundle = bundle
@@ -91,7 +91,7 @@ class JoinedNode:
                     attached=None if bundle.relay else self._attached,
                     home=self._place.bound_home,
                     former=self._place.former,
-                    before=self._arrive,
+                    setup=self._arrive,
                     keep_seed=self._keep_seed,
                     keep_authorities=self._keep_authorities,
                     note=self._tell,

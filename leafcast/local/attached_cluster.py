@@ -13,7 +13,7 @@ from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Clock, Dice, Space
-from relay.syncer.applying import ContentMissing
+from relay.syncer.applier import ContentMissing
 from relay.syncer.record import DoneStore
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import CopiesBus, Upsyncer

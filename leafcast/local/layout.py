@@ -39,9 +39,7 @@ _TLS = TlsForm(
 class Layout:
     """The files of one tree in a data directory; `host` maps a node to its server's host name.
 
-    `spaces` are the centre's, unless they are the embedded ones. Servers are shown to each other by
-    certificates of the tree's own authority, which begin at `now_ms`. Under a `store_key_variable`
-    each finds the key of its store in its environment.
+    Servers are shown to each other by certificates of the tree's own authority.
     """
 
     def __init__(
@@ -59,8 +57,11 @@ class Layout:
         self._shape = shape
         self._host = host
         self._dice = dice
+        # The centre's; the embedded ones unless others are named.
         self._spaces = spaces or CentreSpaces()
+        # When the certificates begin.
         self._now_ms = now_ms
+        # Under it each server finds the key of its store in its environment; empty for none.
         self._store_key_variable = store_key_variable
 
     def write(self) -> list[NodePath]:

@@ -104,13 +104,13 @@ class NodeRuntime:
         # Gives it a workload execution cluster; Settings are those of a simulated one.
         attached: Settings | SpaceSetting | None = None,
         # Work on the relay that starts and ends with each of its runs.
-        beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
+        run_task: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
         # Tells this folder from another one with the same credentials.
         home: str = "",
         # The paths at which it hung before.
         former: tuple[NodePath, ...] = (),
         # Must have succeeded before the first run.
-        before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
+        setup: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
         # Where the node's server is, if someone else runs it.
         external: ServerPlace | None = None,
         # How children elsewhere get to it, and (PEM text) whom they are to believe.
@@ -129,7 +129,7 @@ class NodeRuntime:
     ) -> None:
         self.path = path
         self._leaf_address = leaf_address
-        self._to_listen = asyncio.Event()
+        self._listen_requested = asyncio.Event()
         self._certificate = certificate or (NodeCertificate.kept(folder) if external else None)
         if certificate is not None and certificate.there:
             authorities = certificate.authorities.read_text(encoding="utf-8")
@@ -137,7 +137,7 @@ class NodeRuntime:
         self._decide, self.attached = decide, attached is not None
         self._world, self._folder, self._parent = world, folder, parent
         self._target, self._external = attached, external
-        self._beside, self._before = beside, before
+        self._run_task, self._setup = run_task, setup
         self._home, self._former = home, former
         self.asker: Asker | None = None
         self._answered_asks: dict[str, int] = {}
@@ -146,13 +146,13 @@ class NodeRuntime:
         if parent is not None and keep_seed is not None:
             self._own_key = OwnKey(folder, parent.seed, keep_seed, world.clock, world.dice)
         self._keep_authorities = keep_authorities
-        self._to_change, self._to_use = asyncio.Event(), ""
+        self._key_change_requested, self._next_nkey = asyncio.Event(), ""
         self._seeds = account_seeds(folder, world.dice)
         self._server: EmbeddedServer | ExternalServer | None = None
         self._driver: Driver | None = None
         self._attached: AttachedCluster | None = None
         self._bus: JetStreamBus | None = None
-        self._running, self._stirred, self._removals = asyncio.Event(), asyncio.Event(), 0
+        self._running, self._state_changed, self._removals = asyncio.Event(), asyncio.Event(), 0
         self._changed, self._note = changed, note
 
     @property
@@ -207,7 +207,7 @@ class NodeRuntime:
                     atomic_write(own.authorities, authorities)
                 self.authorities = authorities
             if first and self._leaf_address is not None:
-                self._to_listen.set()
+                self._listen_requested.set()
             elif news:
                 await self.server.reload()
         except (CertificateUnusable, BusBroken, ServerFailed, OSError) as error:
@@ -252,8 +252,8 @@ class NodeRuntime:
         if "make" in arguments:
             said["next"] = key.make_next()
         if use := arguments.get("use"):
-            self._to_use = use
-            self._to_change.set()
+            self._next_nkey = use
+            self._key_change_requested.set()
         return said
 
     def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
@@ -266,11 +266,11 @@ class NodeRuntime:
     async def _change_over(self, key: OwnKey) -> None:
         """Use the next key when told to; what was answered before goes out first."""
         while True:
-            await self._to_change.wait()
-            self._to_change.clear()
+            await self._key_change_requested.wait()
+            self._key_change_requested.clear()
             await self._world.clock.sleep(ANSWERED_SECONDS)
             try:
-                await key.use(self._to_use, self.server)
+                await key.use(self._next_nkey, self.server)
             except (BusBroken, OSError, ServerFailed) as error:
                 log.warning("node %s keeps its key: %s", self.path, error)
 
@@ -288,7 +288,7 @@ class NodeRuntime:
     async def running(self) -> Driver:
         """The relay of the run there is then, once that has started."""
         while not (self._running.is_set() and self._driver and self._driver.started.is_set()):
-            await self._stirred.wait()
+            await self._state_changed.wait()
         return self._driver
 
     async def until(self, met: Callable[[Node], bool]) -> None:
@@ -297,7 +297,7 @@ class NodeRuntime:
         A run that the bus ended would be waited on for ever.
         """
         while not met((await self.running()).node):
-            await self._stirred.wait()
+            await self._state_changed.wait()
 
     @property
     def space_seed(self) -> str:
@@ -344,7 +344,7 @@ class NodeRuntime:
 
     async def _listen(self) -> None:
         """Start the server anew once there is a first certificate, and that was answered."""
-        await self._to_listen.wait()
+        await self._listen_requested.wait()
         await self._world.clock.sleep(LISTEN_AFTER_SECONDS)
         if self._leaf_address is not None and isinstance(self.server, EmbeddedServer):
             await self.server.listen(self._leaf_address)
@@ -442,9 +442,9 @@ class NodeRuntime:
 
     async def _run_once(self) -> None:
         world = self._world
-        if self._before is not None:
-            await self._before(self)
-            self._before = None
+        if self._setup is not None:
+            await self._setup(self)
+            self._setup = None
         uplink = self._seeds.uplink if self._parent is not None else None
         address = BusAddress(self.server.url, self._seeds.relay, uplink, self._seeds.system)
         server = self._known.told_of(self.server)
@@ -480,7 +480,7 @@ class NodeRuntime:
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
                 await driver.started.wait()
-                self._stir()
+                self._announce_change()
                 group.create_task(self._notice_wiping(), name=f"wiped {self.path}")
                 # A laid-out node has its children's accounts before it has heard of any of them.
                 told = self._external is None and not self.path.is_root
@@ -489,8 +489,8 @@ class NodeRuntime:
                 group.create_task(asker.run(), name=f"asker {self.path}")
                 if not self.attached:
                     group.create_task(self._let_in(), name=f"entrance {self.path}")
-                if self._beside is not None:
-                    group.create_task(self._beside(driver), name=f"beside {self.path}")
+                if self._run_task is not None:
+                    group.create_task(self._run_task(driver), name=f"beside {self.path}")
         except asyncio.CancelledError:
             await driver.leave()
             raise
@@ -528,12 +528,12 @@ class NodeRuntime:
     async def _watch(self, driver: Driver) -> None:
         while True:
             await driver.progress()
-            self._stir()
+            self._announce_change()
 
-    def _stir(self) -> None:
+    def _announce_change(self) -> None:
         """Wake who waits for what this node is, or what there is to be seen of it."""
-        stirred, self._stirred = self._stirred, asyncio.Event()
-        stirred.set()
+        changed, self._state_changed = self._state_changed, asyncio.Event()
+        changed.set()
         self._changed()
 
 

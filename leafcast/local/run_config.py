@@ -64,13 +64,11 @@ class _Form(BaseModel):
 
 
 class TlsForm(_Form):
-    """Files of PEM text, seen from the file's folder: certificate and chain, key, who signed it.
-
-    Without `authorities` it was one of those whom every system trusts.
-    """
+    """Files of PEM text, seen from the file's folder: certificate and chain, key, who signed it."""
 
     certificate: Path
     key: Path
+    # None for those whom every system trusts.
     authorities: Path | None = None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from controllers.centre import Controllers
-from controllers.issuing import Issuer
+from controllers.issuer import Issuer
 from controllers.keys import load_or_make_keys
 from controllers.nodes import (
     NodeCredentials,
@@ -30,7 +30,7 @@ from leafcast.local.credentials.certificates import LocalListening
 from leafcast.local.credentials.files import keep_credentials, keep_seed, load_credentials
 from leafcast.local.credentials.store_key import kept_store_key
 from leafcast.local.inventory import edge_objects
-from leafcast.local.listening import kept_listening
+from leafcast.local.listen_settings import kept_listen_settings
 from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
@@ -177,7 +177,7 @@ class LocalTree:
 
     def _listens(self, tree: TreeId) -> LocalListening | None:
         """How others get to the relays that run here; None if they keep to this machine."""
-        said = kept_listening(self._place.folder)
+        said = kept_listen_settings(self._place.folder)
         if said is None:
             return None
         tiers = self.shape.tiers()
@@ -197,8 +197,8 @@ class LocalTree:
             world,
             NodePath(),
             folder,
-            beside=self._control,
-            before=self._restore,
+            run_task=self._control,
+            setup=self._restore,
             external=self._external,
             decide=self._decide,
             changed=self._touch,

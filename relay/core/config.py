@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relay.core.content.opening import PrivateKeys
-from relay.core.destination.customizing import Customize, customizes_nothing
+from relay.core.content.destination_keys import PrivateKeys
+from relay.core.destination.customized_forms import Customize, customizes_nothing
 from schemas.identity import NodePath, TreeId
 from schemas.roots import Roots
 

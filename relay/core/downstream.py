@@ -16,7 +16,7 @@ from relay.core.link.target import mail_owner
 from relay.core.records.acceptance import Refusal
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
-from relay.core.reports.counting import Facts, RolloutFacts
+from relay.core.reports.child_reports import Facts, RolloutFacts
 from relay.core.reports.intake import DIGEST_BYTES, RUN_MAX_BYTES, ReportIntake, check_run
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath

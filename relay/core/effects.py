@@ -17,7 +17,7 @@ from schemas.wire import replace
 class StoreOwn(Value, frozen=True):
     """Keep a record accepted, byte for byte, with where it was read; None erases the slot.
 
-    What follows the sequence is said in headers; `hops` as in `OwnRecord`.
+    What follows the sequence is said in headers.
     """
 
     key: str
@@ -28,6 +28,7 @@ class StoreOwn(Value, frozen=True):
     payload_hash: bytes = b""
     has_body: bool = False
     trace: str = ""
+    # As in `OwnRecord`.
     hops: tuple[int, ...] = ()
 
 
@@ -77,12 +78,10 @@ class ResetMail(Value, frozen=True):
 
 
 class LoadBlob(Value, frozen=True):
-    """Get a blob from the own store, or else from the parent; answered by `BlobArrived`.
-
-    `fresh` passes over the own copy, which was found damaged.
-    """
+    """Get a blob from the own store, or else from the parent; answered by `BlobArrived`."""
 
     reference: Reference
+    # Passes over the own copy, which was found damaged.
     fresh: bool = False
 
 
@@ -143,12 +142,10 @@ class CountChanged(Value, frozen=True):
 
 
 class SnapshotShown(Value, frozen=True):
-    """At the centre: a child showed a snapshot of this tree, newer than its own or of another term.
-
-    `term` is who signed it, in hex, at `time_ms`.
-    """
+    """At the centre: a child showed a newer snapshot of this tree, or one of another term."""
 
     generation: int
+    # Who signed it, in hex, and when.
     term: str
     time_ms: int
 

@@ -23,29 +23,25 @@ class Instant(NamedTuple):
 
 
 class OwnRecord(Value, frozen=True):
-    """A record kept in OWN, with the place in the parent's stream where it was read.
-
-    `hops` are the times (ms since 1970) at which it was issued and written on its way here.
-    """
+    """A record kept in OWN, with the place in the parent's stream where it was read."""
 
     key: str
     data: bytes
     incarnation: str
     sequence: int
+    # The times (ms since 1970) at which it was issued and written on its way here.
     hops: tuple[int, ...] = ()
 
 
 class MailSlot(Value, frozen=True):
-    """The headers of the last message in a child's slot: what the child was sent.
-
-    `has_body` says that the slot holds content: a delta with body, or another record.
-    """
+    """The headers of the last message in a child's slot: what the child was sent."""
 
     child: str
     key: MailKey
     sequence: int
     generation: int
     payload_hash: bytes
+    # Whether the slot holds content: a delta with body, or another record.
     has_body: bool
 
 

@@ -14,8 +14,8 @@ from relay.core.collecting.collecting import CollectingRoom
 from relay.core.collecting.ports import CollectingContext, CopyView, Evaluator
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
-from relay.core.content.opening import Opening
-from relay.core.content.sweeping import Sweeper
+from relay.core.content.destination_keys import DestinationKeys
+from relay.core.content.sweeper import Sweeper
 from relay.core.destination.destination import Destination
 from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.downstream import Downstream
@@ -60,7 +60,7 @@ from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
 from relay.core.records.trust import Trust
-from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.child_reports import ChildReports, Facts
 from relay.core.reports.sender import ReportSender
 from relay.core.reports.windows import ReportThrottle
 from relay.core.rooms import Rooms
@@ -103,8 +103,8 @@ class Node(NodeView):
         )
         self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
         self._places: dict[str, int] = {}
-        self._opening = Opening(config.tree, config.private_keys)
-        self._collecting = CollectingRoom(self._content, evaluator, self._opening)
+        self._destination_keys = DestinationKeys(config.tree, config.private_keys)
+        self._collecting = CollectingRoom(self._content, evaluator, self._destination_keys)
         self._reports = ChildReports(self._place, self._facts, self._collecting)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
@@ -136,7 +136,7 @@ class Node(NodeView):
             self._content,
             FormerRun(done, _last_loss(remembered), self.config.former, notes.taken),
             self.config.customize,
-            self._opening,
+            self._destination_keys,
         )
 
     def _rooms(self, joined: set[str]) -> Rooms:

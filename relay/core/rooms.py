@@ -18,7 +18,7 @@ from relay.core.records.acceptance import Acceptance
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
 from relay.core.records.trust import Trust
-from relay.core.reports.counting import ChildReports
+from relay.core.reports.child_reports import ChildReports
 from relay.core.reports.sender import ReportSender
 
 

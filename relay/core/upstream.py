@@ -187,7 +187,7 @@ class Upstream:
         now, due = self._clock().seconds, self.link.session.due
         if due is not None and due <= now:
             self._say_hello()
-            self.link.session.said(now)
+            self.link.session.hello_sent(now)
 
     def hurry(self) -> None:
         """Say hello now: it says something that the parent is to act on."""
@@ -558,7 +558,7 @@ class Upstream:
             orphaned=len(self._judge.standings.orphaned),
             farewell=farewell,
             copies=self._copies_word(),
-            progress=self._sender.said if self.welcomed else None,
+            progress=self._sender.sent_progress if self.welcomed else None,
             newest=own[0],
         )
         self._out.append(SendHello(encode(hello)))

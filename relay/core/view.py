@@ -22,7 +22,7 @@ from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
 from relay.core.records.trust import Trust, Verdict
-from relay.core.reports.counting import ChildReports
+from relay.core.reports.child_reports import ChildReports
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.upstream import STALE, Upstream
 from schemas.identity import ContentHash, DestinationId, MailKey

@@ -30,10 +30,7 @@ _HEAD = ("apiVersion", "kind", "metadata")
 
 
 class CustomizationFailed(ValueError):
-    """An object cannot be customized: at one field, for want of a property or for a mistake.
-
-    `destination` is empty where it would fail at each; `used` are the names asked for until then.
-    """
+    """An object cannot be customized: at one field, for want of a property or for a mistake."""
 
     def __init__(
         self,
@@ -46,7 +43,9 @@ class CustomizationFailed(ValueError):
         self.key = key
         self.fault = fault
         self.property = name
+        # Empty where it would fail at each.
         self.destination = destination
+        # The names asked for until then.
         self.used = used
         where = f" at {destination}" if destination else ""
         super().__init__(f"{key}{where}: {fault}")

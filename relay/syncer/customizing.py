@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay.core.destination.customizing import NotCustomized, Values
+from relay.core.destination.customized_forms import NotCustomized, Values
 from relay.objects.customization import CustomizationFailed, Customized, Customizer, customize
 from schemas import codec
 from schemas.content import blobs
@@ -18,7 +18,7 @@ def customized_address(
 ) -> tuple[ContentHash, Values]:
     """The address of what an object becomes, and the properties it asked for.
 
-    As relay.core.destination.customizing.Customize.
+    As relay.core.destination.customized_forms.Customize.
     """
     try:
         return address_of(customized(key, plain, by, values, destination))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from relay.core.destination.claims import DesiredObject
 from relay.objects.merge import subsumes
 from relay.ports import Clock, Object
-from relay.syncer.applying import Applier, ContentMissing
+from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs
@@ -17,13 +17,11 @@ NAMED_MAX = 3
 
 
 class Drift:
-    """Per object what it is known to hold of ours; the ones that lack something of it.
-
-    `doubted` are those that were not where they were looked for.
-    """
+    """Per object what it is known to hold of ours; the ones that lack something of it."""
 
     def __init__(self, applier: Applier, clock: Clock) -> None:
         self.drifted: set[ObjectKey] = set()
+        # Those that were not where they were looked for.
         self.doubted: set[ObjectKey] = set()
         self._holding: dict[ObjectKey, str] = {}
         self._repairs = Repairs()

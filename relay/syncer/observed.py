@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.core.destination.judging import REASON_MAX_CHARACTERS
+from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.objects.health import assess
 from relay.objects.merge import SERVER_METADATA

@@ -37,12 +37,10 @@ _FLEETING = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "endpoi
 
 @dataclass(frozen=True, slots=True)
 class KeptObject:
-    """Why an object was not deleted; "" if it was, or was not there.
-
-    `is_temporary` says that it may still go: once nothing of others is in it.
-    """
+    """Why an object was not deleted; "" if it was, or was not there."""
 
     why: str = ""
+    # Whether it may still go: once nothing of others is in it.
     is_temporary: bool = False
 
 

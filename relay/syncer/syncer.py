@@ -31,7 +31,7 @@ from relay.ports import (
     Synced,
     Unserved,
 )
-from relay.syncer.applying import Applier, Case, ContentMissing, Loader
+from relay.syncer.applier import Applier, ApplyRequest, ContentMissing, Loader
 from relay.syncer.drift import Drift
 from relay.syncer.observed import Observations, look_at
 from relay.syncer.owned_objects import find_ours
@@ -240,7 +240,7 @@ class Syncer:
             )
             async with self._requests, asyncio.timeout(ACTION_SECONDS_MAX):
                 match ready:
-                    case Case():
+                    case ApplyRequest():
                         await self._apply(ready)
                     case PruneObject(done):
                         await self._prune(done)
@@ -274,16 +274,16 @@ class Syncer:
 
     # One object.
 
-    async def _prepare(self, wanted: DesiredObject) -> Case:
+    async def _prepare(self, wanted: DesiredObject) -> ApplyRequest:
         key = wanted.key
         unseen = self._observed.sight(key) is None and key not in self._others
         async with asyncio.timeout(ACTION_SECONDS_MAX):
             return await self._applier.prepare(wanted, unseen=unseen)
 
-    async def _apply(self, case: Case) -> None:
-        key, seen = case.key, self._observed.sight(case.key)
+    async def _apply(self, request: ApplyRequest) -> None:
+        key, seen = request.key, self._observed.sight(request.key)
         look = self._drift.doubts(key) or (seen is not None and seen.ending)
-        sight = await self._applier.apply(case, look=look)
+        sight = await self._applier.apply(request, look=look)
         if sight is None:
             return
         self._drift.applied(key, sight)

@@ -60,15 +60,14 @@ Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 
 class DownsyncClause(Value):
-    """Which objects go down, and how; at least one field must tell objects apart.
+    """Which objects go down, and how; at least one field must tell objects apart."""
 
-    `api_group` None is any group, "" is core. Namespaces named without `*` never admit
-    cluster-scoped objects; a namespaceSelector `{}` does.
-    """
-
+    # None is any group, "" is core.
     api_group: _ApiGroup | None = None
     resources: ListOf[ResourceName] = ()
+    # Those named without `*` never admit cluster-scoped objects.
     namespaces: ListOf[_Namespace] = ()
+    # `{}` admits cluster-scoped objects, too.
     namespace_selectors: ListOf[Selector] = ()
     object_names: ListOf[_ObjectName] = ()
     label_selectors: ListOf[Selector] = ()
@@ -130,25 +129,22 @@ class NonNamespacedObjectSet(Value):
 
 
 class EdgePlacementSpec(Value):
-    """What (downsync clauses) goes where (Locations that any selector matches; none if empty).
-
-    Of v1alpha1: `namespaceSelector` admits all namespaced objects of the Namespaces that it
-    selects, none if it is absent; `nonNamespacedObjects` admit cluster-scoped ones.
-    """
+    """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
 
     location_selectors: ListOf[Selector] = ()
     downsync: ListOf[DownsyncClause] = ()
     want_singleton_reported_state: bool = False
     upsync: ListOf[PlacedUpsyncSet] = ()
+    # Of v1alpha1: admits all namespaced objects of the Namespaces that it selects; none if absent.
     namespace_selector: Selector | None = None
+    # Of v1alpha1: admit cluster-scoped objects.
     non_namespaced_objects: ListOf[NonNamespacedObjectSet] = ()
 
 
 class PlacementStatus(Value):
     """What became of a placement of any kind, from the summaries.
 
-    Counts are of destinations and exact only if `complete`, else they read "at least". Those that
-    `neverJoined` are not among the `destinations`.
+    Counts are of destinations.
     """
 
     observed_generation: Int32 = 0
@@ -162,7 +158,9 @@ class PlacementStatus(Value):
     failing: Count | None = None
     frozen: Count | None = None
     unreachable: Count | None = None
+    # These are not among `destinations`.
     never_joined: Count | None = None
+    # Whether the counts are exact; else they read "at least".
     complete: bool | None = None
     errors: ListOf[str] = ()
 

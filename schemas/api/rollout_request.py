@@ -25,21 +25,22 @@ REQUEST_MAX_CHARACTERS = 4096
 
 
 class RolloutRequest(Value):
-    """One request; `id` tells it from others: each is handled once.
-
-    Of approve `wave` (the present one if empty); of promote `all`; of abort `keep`; of undo
-    `revision` (the former one if 0) and `now`; of pin `path` and `revision`; of unpin, freeze and
-    unfreeze `path`.
-    """
+    """One request; `id` tells it from others: each is handled once."""
 
     id: Annotated[str, Field(min_length=1, max_length=64)]
     action: Action
+    # Of approve: the present one if empty.
     wave: str = ""
+    # Of pin, unpin, freeze and unfreeze.
     path: str = ""
     user: str = ""
+    # Of undo, the former one if 0; of pin.
     revision: Annotated[int, Field(ge=0)] = 0
+    # Of promote.
     all: bool = False
+    # Of abort.
     keep: bool = False
+    # Of undo.
     now: bool = False
 
     def to_json(self) -> str:

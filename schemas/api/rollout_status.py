@@ -38,11 +38,7 @@ class RolloutStep(Value):
 
 
 class WaveStatus(Value):
-    """One wave of the revision: its gate, and what was counted of its members last.
-
-    `definition` is the wave as it was when the revision began; `soaked` and `lasted` are whole
-    seconds that counted.
-    """
+    """One wave of the revision: its gate, and what was counted of its members last."""
 
     name: str
     gate: str
@@ -55,12 +51,14 @@ class WaveStatus(Value):
     unreachable: Count | None = None
     steps: ListOf[RolloutStep] = ()
     step: Int32 = 0
+    # Whole seconds that counted; so is `lasted`.
     soaked: Number = 0
     lasted: Number = 0
     since: str | None = None
     approved_before: bool = False
     approved_after: bool = False
     reason: str = ""
+    # As it was when the revision began.
     definition: Wave
 
 
@@ -128,13 +126,10 @@ class RequestStatus(Value):
 
 
 class RolloutStatus(Value):
-    """How far a Rollout is. `layers` are what the placement's delta says, newest first.
-
-    `placement` is the one that all of this is of. `target` is the content that its space wants,
-    whatever revision is rolled out.
-    """
+    """How far a Rollout is. `layers` are what the placement's delta says, newest first."""
 
     observed_generation: Int32 = 0
+    # The one that all of this is of.
     placement: str = ""
     revision: Number = 0
     over_revision: Number | None = None
@@ -147,6 +142,7 @@ class RolloutStatus(Value):
     pins: ListOf[Pin] = ()
     freezes: ListOf[Freeze] = ()
     layers: ListOf[Layer] = ()
+    # The content that its space wants, whatever revision is rolled out.
     target: str = ""
     target_size: Number = 0
     salt: str = ""

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from relay.core.destination.claims import DesiredObject
 from relay.ports import AnotherSpace, first_of
-from relay.syncer.applying import ContentMissing
+from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas import codec
 from schemas.content import blobs

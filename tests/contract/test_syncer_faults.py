@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from relay.core.destination.judging import REASON_MAX_CHARACTERS
+from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
 from relay.ports import Change, Interest, Listed, SpaceError, Unserved
 from relay.syncer import pending
 from relay.syncer.wish import ours

@@ -11,7 +11,7 @@ from leafcast.local.credentials.certificates import (
     IssuedUnreadable,
     NodeCertificate,
 )
-from leafcast.local.listening import ListenRefused, kept_listening
+from leafcast.local.listen_settings import ListenRefused, kept_listen_settings
 from relay.adapters.server.link_trouble import cause_of, trouble_of
 from relay.adapters.tls.authority import (
     Authority,
@@ -20,7 +20,7 @@ from relay.adapters.tls.authority import (
     requested_names,
     signing_request,
 )
-from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
 from schemas.identity import NodePath
 from tests.fuzz.files import file, folder
 from tests.fuzz.target import Target
@@ -92,7 +92,7 @@ def logged(data: bytes) -> None:
 LISTEN = {"urls": ["tls://a.example:7422"], "certificate": "", "key": "", "authorities": ""}
 ISSUED = {"/emea": {"names": ["emea.example"], "due_ms": 7}}
 TARGETS = {
-    "listening": file("listen.json", kept_listening, ListenRefused, LISTEN),
+    "listening": file("listen.json", kept_listen_settings, ListenRefused, LISTEN),
     "issued": file("issued.json", issued, (), ISSUED),
     "request": Target(requested, lambda: [REQUEST.encode()]),
     "certificate": Target(paired, lambda: [CERTIFICATE.encode(), KEY.encode()]),

@@ -10,7 +10,7 @@ from nacl.secret import SecretBox
 
 from controllers.core.access.admissions import Admissions, IssuedToken, TokenRequest
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.expiring import certificates
+from leafcast.daemon.nodes.certificate_expiry import certificates
 from leafcast.daemon.nodes.token_files import TokenFiles, read_token_file, token_file_text
 from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
@@ -18,7 +18,7 @@ from leafcast.join.invitation import InvitationUnusable, invitation_of, read_inv
 from leafcast.join.join_request import JoinRequester, read_pending, request_text
 from leafcast.local.credentials.own_certificate import validity
 from leafcast.local.credentials.own_key import OwnKey
-from leafcast.local.listening import Listening, keep_listening
+from leafcast.local.listen_settings import ListenSettings, keep_listen_settings
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.link_trouble import trouble_of
@@ -176,7 +176,7 @@ def signed_answer(data: bytes) -> None:
 def expiring(at: Path) -> None:
     """A certificate that the user keeps himself."""
     validity(TlsFiles(at / "own.pem", at / "own.key"))
-    keep_listening(at, Listening(("tls://x:7422",), str(at / "own.pem"), "own.key"))
+    keep_listen_settings(at, ListenSettings(("tls://x:7422",), str(at / "own.pem"), "own.key"))
     try:
         list(certificates(DataDir(at)))
     finally:

@@ -17,7 +17,7 @@ TARGETS = targets()
 CHANGES = 60
 RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
-    "controllers/core/ledger/issuing.py::LedgerIssuer.withdraw": "read_orphans checked the term",
+    "controllers/core/ledger/ledger_issuer.py::LedgerIssuer.withdraw": "read_orphans checked it",
     "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
     "controllers/core/workloads/space.py::Workloads._read": "parse_kind reads it",
     "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
@@ -31,7 +31,7 @@ EXEMPT = {
     "leafcast/local/node_runtime.py::NodeRuntime._believe_at_parent": "goes_on reads it, any text",
     "leafcast/local/credentials/own_certificate.py::OwnCertificate._digest": "it reads nothing",
     "leafcast/local/credentials/own_certificate.py::read_pem": "check_pair reads it",
-    "leafcast/local/listening.py::Listening.authorities_text": "check_authorities reads it",
+    "leafcast/local/listen_settings.py::ListenSettings.authorities_text": "authorities are checked",
     "leafcast/local/node_runtime.py::NodeRuntime.__init__": "check_pair read it",
     "relay/adapters/kubernetes/exec_credentials.py::_authority": "a program reads it",
     "relay/adapters/server/external_server.py::ServerPlace.authorities_text": "check_pair reads it",
@@ -59,7 +59,7 @@ EXEMPT = {
     "relay/adapters/server/admin.py::_asked": "of the own server, by its system account",
     "relay/objects/stored_object.py::uid_from": "of dice",
     "relay/syncer/ownership.py::_parsed": "a field path of the server: JSON, or it names nothing",
-    "relay/syncer/applying.py::Applier.content": "content by the hash that the tree signed",
+    "relay/syncer/applier.py::Applier.content": "content by the hash that the tree signed",
 }
 """What opens bytes and is not fuzzed itself, and why not."""
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from leafcast.join.bundle import read_bundle
-from relay.core.reports.counting import UNSENT_MAX
+from relay.core.reports.child_reports import UNSENT_MAX
 from schemas.identity import short_key
 from schemas.reports import PART_MAX_BYTES, Report, Summary, encode
 from tests.nats.chaos_member import stalled_seconds, until

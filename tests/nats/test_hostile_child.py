@@ -9,8 +9,8 @@ import pytest
 from nats.errors import TimeoutError as NatsTimeout
 
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.reading import StreamReader
 from relay.adapters.jetstream.request_reply import brief_connection
+from relay.adapters.jetstream.stream_reader import StreamReader
 from relay.core.asks.routing import NOTE_EVERY_SECONDS
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from relay.note_log import LINES_MAX

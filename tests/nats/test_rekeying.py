@@ -7,7 +7,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import rekeying
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
-from relay.adapters.jetstream.reading import StreamReader
+from relay.adapters.jetstream.stream_reader import StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_server import EmbeddedServer

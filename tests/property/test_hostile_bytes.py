@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from leafcast.ask.remote import checked_answer
 from leafcast.join.bundle import SIZE_MAX_BYTES, Bundle, BundleRefused, read_bundle
 from leafcast.show.sanitize import sanitize
-from relay.adapters.jetstream.reading import Stored
 from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
+from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.bucket_values import VALUE_MAX_BYTES, parts_named
 from relay.adapters.spaces.bucket_values import unpack as unpack_value

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from leafcast.cli.main import cli
 from leafcast.join.bundle import BundleRefused, _digest, read_bundle
-from relay.adapters.jetstream.reading import Stored
 from relay.adapters.jetstream.records import reported
+from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.nats_config import check_child, render
 from schemas.api import parse_kind
 from schemas.asks import GET

@@ -322,7 +322,7 @@ def test_who_is_not_welcomed_asks_again_ever_later_up_to_thirty_seconds(waits):
     for wait in waits:
         assert session.due is not None
         now = max(now, session.due) + wait
-        session.said(now)
+        session.hello_sent(now)
         gaps.append(round(session.due - now, 6))
     assert gaps == sorted(gaps)
     assert gaps[0] == pytest.approx(1.0)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import (
     NOT_LISTED,
     Interest,
@@ -15,6 +14,7 @@ from relay.core.records.snapshot import (
     SnapshotView,
     Unread,
 )
+from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
 from schemas.content.blobs import open_value
 from schemas.identity import NodePath, short_key

@@ -19,12 +19,12 @@ from controllers.core.access.keys import (
     unbelieved,
 )
 from controllers.core.ledger.drafts import Draft, same, values_of
-from controllers.core.ledger.issuing import LedgerIssuer, Publication
+from controllers.core.ledger.ledger_issuer import LedgerIssuer, Publication
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
 from relay.core.notes import is_note
-from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot_reading import SnapshotReading
 from schemas import codec, wire
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay.core.destination.customizing import NotCustomized, Values
+from relay.core.destination.customized_forms import NotCustomized, Values
 from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
@@ -35,7 +35,7 @@ def form_of(reference: Reference, tier: str | None) -> ContentHash:
 def customize(
     key: ObjectKey, plain: bytes, _by: bytes | None, values: Mapping[str, str], _where: str
 ) -> tuple[ContentHash, Values]:
-    """As relay.core.destination.customizing.Customize."""
+    """As relay.core.destination.customized_forms.Customize."""
     tier = values.get(TIER)
     if key.name.startswith(NEEDS) and tier is None:
         raise NotCustomized(f"spec: no property {TIER}")

@@ -272,7 +272,7 @@ class Child:
         due = self.session.due
         if due is None or due > self.truth.now:
             return None
-        self.session.said(self.truth.now)
+        self.session.hello_sent(self.truth.now)
         reader, reached = self.reader, self.judge.reached
         return Hello(
             f"run {self.runs}",

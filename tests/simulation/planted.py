@@ -10,7 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from relay.core import effects as fx
-from relay.core.destination.customizing import Customize, NotCustomized
+from relay.core.destination.customized_forms import Customize, NotCustomized
 from relay.core.effects import Effect
 from relay.core.events import (
     BlobArrived,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from relay.core.destination.customizing import Customize
+from relay.core.destination.customized_forms import Customize
 from relay.core.effects import Effect
 from relay.core.events import Event
 from schemas.identity import ContentHash, MailKey

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controllers.core.rollout import decision, judging, layers
+from controllers.core.rollout import decision, layers, wave_health
 from tests.simulation import planned, soak
 from tests.simulation import run as runs
 from tests.simulation.assumptions import ASSUMPTIONS
@@ -73,7 +73,7 @@ def at_once(_duration):
 @pytest.mark.parametrize(
     ("where", "name", "wrong", "law"),
     [
-        (judging, "shortfall", nothing, WAVES),
+        (wave_health, "shortfall", nothing, WAVES),
         (decision._Turn, "_is_exact", always, WAVES),
         (decision, "seconds_of", at_once, WAVES),
         (layers, "_pinned", nothing, KEPT_PLACES),

@@ -11,7 +11,7 @@ from relay.adapters.tls.authority import (
     signing_request,
     valid_until,
 )
-from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
 from relay.adapters.tls.names import host_form, is_host
 
 DAY_MS = 86_400_000

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from controllers.issuing import SecondCentre
+from controllers.issuer import SecondCentre
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
 from controllers.work_queue import BURST_SECONDS, HOLD_SECONDS

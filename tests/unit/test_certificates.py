@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.certifying import Certifying
+from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.local.credentials.authorities import load_or_make_authorities
 from leafcast.local.credentials.certificates import (
     IssuedCertificates,
@@ -16,12 +16,12 @@ from leafcast.local.credentials.certificates import (
     NodeCertificate,
 )
 from leafcast.local.credentials.own_certificate import OwnCertificate
-from leafcast.local.listening import (
-    Listening,
+from leafcast.local.listen_settings import (
     ListenRefused,
-    keep_listening,
-    kept_listening,
-    listening,
+    ListenSettings,
+    keep_listen_settings,
+    kept_listen_settings,
+    listen_settings,
 )
 from relay.adapters.tls.authority import (
     Authority,
@@ -31,7 +31,7 @@ from relay.adapters.tls.authority import (
     signing_request,
     valid_until,
 )
-from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
 from relay.asker import AskFailed
 from relay.core.events import Instant
 from schemas.asks import CERTIFY, NODE, AskFault
@@ -69,7 +69,7 @@ def local(tmp_path, clock, said):
 
 async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(tmp_path):
     clock, server = MovedClock(), Server()
-    here = local(tmp_path, clock, listening(["centre.example"], "", "", ""))
+    here = local(tmp_path, clock, listen_settings(["centre.example"], "", "", ""))
     leaf_address = here.leaf_address(EMEA)
     assert leaf_address.urls == ("tls://centre.example:7423",)
     first = leaf_address.tls.certificate.read_text()
@@ -111,7 +111,7 @@ class Own:
 
     def said(self):
         files = map(str, (self.file, self.key, self.folder / "ca.pem"))
-        return listening(["centre.example"], *files)
+        return listen_settings(["centre.example"], *files)
 
 
 async def test_what_the_user_renews_is_taken_up(tmp_path):
@@ -182,48 +182,48 @@ def elsewhere(tmp_path):
 
 
 @pytest.fixture
-def certifying(tmp_path, elsewhere):
+def renewal(tmp_path, elsewhere):
     @dataclass
     class Place:
         folder = tmp_path / "centre"
 
     Place.folder.mkdir()
-    return Certifying(Tree(), elsewhere, Place(), elsewhere.clock)
+    return CertificateRenewal(Tree(), elsewhere, Place(), elsewhere.clock)
 
 
 async def test_a_node_elsewhere_is_renewed_over_the_tree_from_the_key_that_it_keeps(
-    certifying, elsewhere
+    renewal, elsewhere
 ):
     own, clock = elsewhere.own, elsewhere.clock
-    assert await certifying.first(EMEA, own.request())
+    assert await renewal.first(EMEA, own.request())
     key = own.files.key.read_text()
-    assert await certifying.renew_due(clock.wall_ms + 19 * DAY_MS) == []
+    assert await renewal.renew_due(clock.wall_ms + 19 * DAY_MS) == []
     clock.wall_ms += 21 * DAY_MS
-    assert await certifying.renew_due(clock.wall_ms) == [EMEA]
-    assert await certifying.renew_due(clock.wall_ms) == []
+    assert await renewal.renew_due(clock.wall_ms) == [EMEA]
+    assert await renewal.renew_due(clock.wall_ms) == []
     assert own.files.key.read_text() == key
     assert valid_until(own.files.certificate.read_text()) == clock.wall_ms + 30 * DAY_MS
 
 
-async def test_who_is_away_is_renewed_when_it_is_back(certifying, elsewhere):
-    await certifying.first(EMEA, elsewhere.own.request())
+async def test_who_is_away_is_renewed_when_it_is_back(renewal, elsewhere):
+    await renewal.first(EMEA, elsewhere.own.request())
     elsewhere.clock.wall_ms += 40 * DAY_MS
     elsewhere.away = True
-    assert await certifying.renew_due(elsewhere.clock.wall_ms) == []
+    assert await renewal.renew_due(elsewhere.clock.wall_ms) == []
     elsewhere.away = False
-    assert await certifying.renew_due(elsewhere.clock.wall_ms) == [EMEA]
+    assert await renewal.renew_due(elsewhere.clock.wall_ms) == [EMEA]
 
 
-async def test_a_node_gets_no_certificate_for_a_name_of_anothers(certifying, elsewhere):
-    await certifying.first(EMEA, elsewhere.own.request())
+async def test_a_node_gets_no_certificate_for_a_name_of_anothers(renewal, elsewhere):
+    await renewal.first(EMEA, elsewhere.own.request())
     evil = signing_request(new_key(), ["apac.example", "emea.example"])
     with pytest.raises(ApiError, match=r"emea.example, which is /emea's"):
-        await certifying.first(APAC, evil)
+        await renewal.first(APAC, evil)
     # What it asks for later than the first time counts for nothing either.
     elsewhere.own = NodeCertificate(elsewhere.own.folder, ("centre.example",))
     elsewhere.clock.wall_ms += 21 * DAY_MS
     with pytest.raises(CertificateUnusable, match=r"not for centre.example"):
-        await certifying.renew_due(elsewhere.clock.wall_ms)
+        await renewal.renew_due(elsewhere.clock.wall_ms)
 
 
 def test_names_are_free_again_when_their_node_is_gone(tmp_path):
@@ -243,11 +243,11 @@ def test_names_are_free_again_when_their_node_is_gone(tmp_path):
 
 
 async def test_nobody_elsewhere_gets_a_certificate_for_a_name_of_the_centre(
-    certifying, elsewhere, tmp_path
+    renewal, elsewhere, tmp_path
 ):
-    keep_listening(tmp_path / "centre", listening(["emea.example"], "", "", ""))
+    keep_listen_settings(tmp_path / "centre", listen_settings(["emea.example"], "", "", ""))
     with pytest.raises(ApiError, match=r"for emea.example, which is the centre's"):
-        await certifying.first(EMEA, elsewhere.own.request())
+        await renewal.first(EMEA, elsewhere.own.request())
     assert not elsewhere.own.there
 
 
@@ -256,21 +256,21 @@ async def test_nobody_elsewhere_gets_a_certificate_for_a_name_of_the_centre(
     [("10.0.0.1", "::ffff:10.0.0.1"), ("[2001:db8::1]", "2001:db8:0:0:0:0:0:1")],
 )
 async def test_nor_one_for_an_address_of_the_centre_in_another_form(
-    certifying, elsewhere, tmp_path, centre, asked
+    renewal, elsewhere, tmp_path, centre, asked
 ):
-    keep_listening(tmp_path / "centre", listening([centre], "", "", ""))
+    keep_listen_settings(tmp_path / "centre", listen_settings([centre], "", "", ""))
     with pytest.raises(ApiError, match="which is the centre's"):
-        await certifying.first(EMEA, signing_request(new_key(), [asked]))
+        await renewal.first(EMEA, signing_request(new_key(), [asked]))
     assert not elsewhere.own.there
 
 
-async def test_names_that_were_noted_in_another_form_are_whose_they_are(certifying, tmp_path):
+async def test_names_that_were_noted_in_another_form_are_whose_they_are(renewal, tmp_path):
     file = tmp_path / "centre" / "tls" / "issued.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text('{"/apac": {"names": ["2001:DB8:0::7", "Apac.example."], "due_ms": 1}}')
     for name in ("2001:db8::7", "apac.example"):
         with pytest.raises(ApiError, match="which is /apac's"):
-            await certifying.first(EMEA, signing_request(new_key(), [name]))
+            await renewal.first(EMEA, signing_request(new_key(), [name]))
 
 
 @pytest.mark.parametrize(
@@ -299,23 +299,25 @@ async def test_names_that_were_noted_in_another_form_are_whose_they_are(certifyi
 )
 def test_an_address_that_nobody_could_dial_is_refused(texts, said):
     with pytest.raises(ListenRefused, match=said):
-        listening(texts, "", "", "")
+        listen_settings(texts, "", "", "")
 
 
 def test_authorities_of_the_users_own_are_for_a_certificate_of_his_own():
     with pytest.raises(ListenRefused, match=r"say --tls-cert and --tls-key, too"):
-        listening(["centre.example"], "", "", "/ca.pem")
-    assert listening(["wss://centre.example/leaf"], "", "", "/ca.pem").authorities == "/ca.pem"
+        listen_settings(["centre.example"], "", "", "/ca.pem")
+    assert (
+        listen_settings(["wss://centre.example/leaf"], "", "", "/ca.pem").authorities == "/ca.pem"
+    )
 
 
 def test_where_it_listens_is_remembered(tmp_path):
-    assert kept_listening(tmp_path) is None
-    said = listening(["centre.example", "[fd00::1]:9000"], "/own.pem", "/own.key", "/ca.pem")
-    keep_listening(tmp_path, said)
+    assert kept_listen_settings(tmp_path) is None
+    said = listen_settings(["centre.example", "[fd00::1]:9000"], "/own.pem", "/own.key", "/ca.pem")
+    keep_listen_settings(tmp_path, said)
     assert (
-        kept_listening(tmp_path)
+        kept_listen_settings(tmp_path)
         == said
-        == Listening(
+        == ListenSettings(
             ("tls://centre.example:7422", "tls://[fd00::1]:9000"),
             "/own.pem",
             "/own.key",
@@ -325,13 +327,13 @@ def test_where_it_listens_is_remembered(tmp_path):
 
 
 def test_each_relay_here_needs_a_port():
-    said = listening(["centre.example:7422", "other.example:65535"], "", "", "")
+    said = listen_settings(["centre.example:7422", "other.example:65535"], "", "", "")
     with pytest.raises(ListenRefused, match=r"other.*up to 65536; name a lower port"):
         said.leaf_address(1, EMEA, None)
 
 
 def test_behind_a_proxy_each_relay_has_a_path_and_a_port_of_its_own():
-    said = listening(["wss://centre.example/leaf"], "", "", "")
+    said = listen_settings(["wss://centre.example/leaf"], "", "", "")
     assert said.leaf_address(0, CENTRE, None).urls == ("wss://centre.example/leaf",)
     region = said.leaf_address(1, EMEA, None)
     assert (region.urls, region.port) == (("wss://centre.example/leaf/emea",), 8423)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leafcast.ask import copies_answer as answering
-from leafcast.ask.copies_answer import Wanted, copies_answer
+from leafcast.ask.copies_answer import CopyQuery, copies_answer
 from leafcast.ask.decode import BadAnswer, read_copies
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import OBJECT, Filter
@@ -28,7 +28,7 @@ from schemas.upsync import (
 from schemas.wire import encode
 
 RELAY = NodePath.parse("/emea")
-MAPS = Wanted("", "configmaps")
+MAPS = CopyQuery("", "configmaps")
 HEARD_MS = 1_000_000
 
 
@@ -98,7 +98,7 @@ def many(count):
 async def test_what_lives_in_no_namespace_is_told_of_whatever_namespace_is_asked_for():
     relay = Relay(s1=kept(config_map("everywhere", ""), config_map("a")))
 
-    found, _ = await relay.all(Wanted("", "configmaps", namespace="default"))
+    found, _ = await relay.all(CopyQuery("", "configmaps", namespace="default"))
 
     assert [name for _, name in found] == ["everywhere"]
 
@@ -124,14 +124,14 @@ async def test_what_is_wanted_is_told_of_and_nothing_else():
     relay = Relay(s1=kept(*objects))
 
     async def names(**said):
-        return [name for _, name in (await relay.all(Wanted("", "configmaps", **said)))[0]]
+        return [name for _, name in (await relay.all(CopyQuery("", "configmaps", **said)))[0]]
 
     assert await names() == ["a", "b", "c"]
     assert await names(namespace="shop") == ["a", "c"]
     assert await names(name="b") == ["b"]
     by_y = LabelSelector.from_kubernetes({"matchLabels": {"by": "y"}})
     assert await names(selector=by_y) == ["b", "c"]
-    assert (await relay.all(Wanted("apps", "deployments")))[0] == []
+    assert (await relay.all(CopyQuery("apps", "deployments")))[0] == []
     by_x = Filter('returned.metadata.labels.by == "x"', OBJECT)
     assert await names(filter=by_x) == ["a"]
     assert await names(filter=Filter("returned.data.missing > 0", OBJECT)) == []

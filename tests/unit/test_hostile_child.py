@@ -10,7 +10,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.downstream import NOTED_MAX_CHARACTERS
 from relay.core.effects import AddChild, Noted, SendWelcome
 from relay.core.events import HelloArrived, MailArrived, ReportArrived
-from relay.core.reports.counting import UNSENT_MAX
+from relay.core.reports.child_reports import UNSENT_MAX
 from schemas.identity import NodePath, mail_key, short_key
 from schemas.link import Hello
 from schemas.records import API_NODE, NodeRecord, Source, encode_payload

@@ -5,13 +5,13 @@ import random
 import pytest
 
 from controllers.core.ledger.drafts import Draft, slot_of
-from controllers.core.ledger.issuing import LedgerIssuer
 from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.snapshots import SETTLING_SECONDS
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
-from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.verdict import HeldRecord, Standing, standing
 from schemas.content.blobs import open_value
 from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id

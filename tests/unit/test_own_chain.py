@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from relay.adapters.tls.checking import CertificateUnusable, check_pair
+from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
 
 NOW_MS = 1_800_000_000_000
 NOW = datetime.fromtimestamp(NOW_MS / 1000, tz=UTC)

@@ -10,7 +10,7 @@ from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
 from relay.core.reports import digest
-from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.child_reports import ChildReports, Facts
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
 from schemas import codec

@@ -6,7 +6,7 @@ from relay.core.collecting.collecting import CollectingRoom
 from relay.core.content.content import Content
 from relay.core.gates import GateNames
 from relay.core.link.session import Presence
-from relay.core.reports.counting import (
+from relay.core.reports.child_reports import (
     UNSENT_BYTES_MAX,
     UNSENT_MAX,
     ChildReports,

@@ -5,7 +5,7 @@ import asyncio
 from relay.adapters.clock import SystemClock
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.config import NodeConfig
-from relay.core.content.sweeping import SWEEP_EVERY_SECONDS
+from relay.core.content.sweeper import SWEEP_EVERY_SECONDS
 from relay.core.effects import DropBlobs, LoadBlob, Noted
 from relay.core.events import (
     BlobArrived,

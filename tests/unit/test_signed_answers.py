@@ -10,7 +10,7 @@ from controllers.keys import load_or_make_keys
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.handlers import answerers
-from leafcast.daemon.nodes.certifying import Certifying
+from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.daemon.nodes.node_keys import NodeKeys
 from leafcast.local.credentials.node_certificate import NodeCertificate
 from relay.adapters.clock import SystemClock, SystemDice
@@ -95,8 +95,8 @@ class Bed:
     def node_keys(self):
         return NodeKeys(self, self, asyncio.Lock(), self.asks, self.clock)
 
-    def certifying(self):
-        return Certifying(self, self.asks, SimpleNamespace(folder=self.folder), self.clock)
+    def renewal(self):
+        return CertificateRenewal(self, self.asks, SimpleNamespace(folder=self.folder), self.clock)
 
 
 @pytest.fixture
@@ -161,8 +161,8 @@ async def test_a_relay_that_swaps_the_next_key_of_a_node_changes_nothing(bed, re
 
 
 async def test_a_relay_that_swaps_a_certificate_request_gets_no_certificate(bed):
-    certifying = bed.certifying()
-    assert await certifying.first(EMEA, bed.own.request())
+    renewal = bed.renewal()
+    assert await renewal.first(EMEA, bed.own.request())
     evil = signing_request(new_key(), ["emea.example"])
     later = bed.clock.now().wall_ms + 21 * 86_400_000
     handed_over = []
@@ -173,16 +173,16 @@ async def test_a_relay_that_swaps_a_certificate_request_gets_no_certificate(bed)
         return swapped(certificateRequest=evil)(record, answer)
 
     bed.relay = relay
-    assert await certifying.renew_due(later) == []
+    assert await renewal.renew_due(later) == []
     assert handed_over == []
     bed.relay = lambda _record, answer: answer
-    assert await certifying.renew_due(later) == [EMEA]
+    assert await renewal.renew_due(later) == [EMEA]
 
 
 async def test_a_relay_that_says_taken_for_a_node_is_not_believed(bed):
     bed.relay = lambda record, answer: {"taken": True} if record.verb == CERTIFY else answer
     with pytest.raises(ApiError, match="is not signed by its key"):
-        await bed.certifying().first(EMEA, bed.own.request())
+        await bed.renewal().first(EMEA, bed.own.request())
 
 
 def test_an_answer_that_is_deeper_than_can_be_written_is_not_believed():

@@ -9,7 +9,7 @@ from controllers.core.status.status import (
     placement_status,
     singleton,
 )
-from controllers.core.workloads.missing import Lack
+from controllers.core.workloads.missing_references import Lack
 from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault

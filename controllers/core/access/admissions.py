@@ -31,7 +31,7 @@ class TokenRequest:
 
     path: NodePath
     nkey: str
-    said: str
+    host_name: str
     asked_ms: int
     state: str = PENDING
     decided_ms: int = 0
@@ -211,7 +211,7 @@ class Admissions:
         asked = TokenRequest(
             path,
             request.nkey,
-            request.said,
+            request.host_name,
             now_ms,
             certificate_request=request.certificate_request,
         )
@@ -227,7 +227,7 @@ class Admissions:
                 GRANTED: f"run `leafcast node revoke {path}`, and ",
             }
             return _refused(
-                f"the token for {path} was used already, by {known.said or 'another node'}",
+                f"the token for {path} was used already, by {known.host_name or 'another node'}",
                 f"if that was you, join in the folder that it has; else "
                 f"{undo.get(known.state, '')}{_another(path)}",
             )

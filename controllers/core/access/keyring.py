@@ -52,15 +52,13 @@ IN_CLEAR = PlacementKeys()
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """The masters, newest first (32 bytes each); without any nothing is sealed.
-
-    `counts` are how often a placement got another key on its own, under each master. `marking`
-    stays for ever.
-    """
+    """The masters, newest first (32 bytes each); without any nothing is sealed."""
 
     tree: TreeId
     masters: tuple[bytes, ...] = field(default=(), repr=False)
+    # How often a placement got another key on its own, under each master.
     counts: Mapping[MailKey, tuple[int, ...]] = field(default_factory=dict)
+    # Stays for ever.
     marking: bytes = field(default=b"", repr=False)
 
     def boxes(self, nkey: str) -> tuple[bytes, bytes]:

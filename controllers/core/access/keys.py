@@ -48,15 +48,13 @@ class KeysRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The private keys of a centre, and the last `keys` message that is complete.
-
-    `prepared` are new keys of requests that lack signatures.
-    """
+    """The private keys of a centre, and the last `keys` message that is complete."""
 
     tree: TreeId
     signing: Signer = field(repr=False)
     roots: tuple[Signer, ...] = field(default=(), repr=False)
     message: Envelope | None = None
+    # New keys of requests that lack signatures.
     prepared: tuple[Signer, ...] = field(default=(), repr=False)
 
     @property

@@ -170,12 +170,13 @@ class HoldIndex:
 class HealthBaseline:
     """How a placement fares when it does not move.
 
-    `unwell` are the destinations that were not healthy at best, and since when that is so; what
-    lasts longer than a move may take is taken for what is usual. `healthy` were so at last.
+    What lasts longer than a move may take is taken for what is usual.
     """
 
+    # Destinations that were not healthy at best, and since when that is so.
     unwell: int
     since_seconds: float
+    # Destinations that were healthy at last.
     healthy: int
 
     def seen(

@@ -22,12 +22,10 @@ def is_properties(key: ObjectKey) -> bool:
 
 
 class DestinationProperties:
-    """By the names of SyncTargets. Each change returns whether, or whose, properties are others.
-
-    In `errors` stands what is wrong, by object.
-    """
+    """By the names of SyncTargets. Each change returns whether, or whose, properties are others."""
 
     def __init__(self, errors: MutableMapping[str, str]) -> None:
+        # What is wrong, by object.
         self._errors = errors
         self._said: dict[str, Mapping[str, str]] = {}
         self._wrong: set[str] = set()

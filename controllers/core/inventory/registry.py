@@ -57,9 +57,7 @@ class RegistryWork:
 class Registry:
     """The SyncTargets and Locations of the space of one identity, beside the records in force.
 
-    `errors` say what is wrong, and what is held, by name. What comes from the space returns the
-    objects to look at again. `spaces` are the identities of all inventory
-    spaces that are followed.
+    What comes from the space returns the objects to look at again.
     """
 
     def __init__(
@@ -71,6 +69,7 @@ class Registry:
         keyring: Callable[[], Keyring] | None = None,
     ) -> None:
         self.identity = identity
+        # What is wrong, and what is held, by name.
         self.errors: dict[str, str] = {}
         self.objects: dict[ObjectKey, Object] = {}
         self.inventory = Inventory()
@@ -78,6 +77,7 @@ class Registry:
         self._tree = tree
         self._records = records
         self._holding = Holding(records)
+        # The identities of all inventory spaces that are followed.
         self._spaces = spaces
         self._keyring = keyring or (lambda: Keyring(tree))
         self._targets: dict[str, SyncTarget] = {}

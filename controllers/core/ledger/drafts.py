@@ -19,15 +19,13 @@ from schemas.wire import replace
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A record to be issued, with the blobs that are kept first.
-
-    `loses` says that someone may lose something of a placement by it.
-    """
+    """A record to be issued, with the blobs that are kept first."""
 
     kind: RecordKind
     record: Record
     body: bytes | None = None
     blobs: Mapping[ContentHash, bytes] = field(default_factory=dict)
+    # Whether someone may lose something of a placement by it.
     loses: bool = False
 
     @property

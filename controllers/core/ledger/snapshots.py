@@ -44,11 +44,8 @@ class IssuedSnapshot:
 class SnapshotIssuer:
     """Told of what the ledger issues and deletes, it says when to sign a snapshot, and makes it.
 
-    `stored` is the tree of the last snapshot, whose blobs are in the store; `ahead` are the records
-    of the ledger above that snapshot. What the last one lists goes on being listed until it is
-    issued anew or deleted, whether the ledger has it or not. `terms` are those known at the start.
-    `losing` says that a former run took something, and may not have settled it.
-    Times are seconds of the monotonic clock, and never go back.
+    What the last one lists goes on being listed until it is issued anew or deleted, whether the
+    ledger has it or not. Times are seconds of the monotonic clock, and never go back.
     """
 
     def __init__(
@@ -63,11 +60,14 @@ class SnapshotIssuer:
         losing: bool = False,
     ) -> None:
         self._term = term
+        # Those known at the start, and this one.
         self._terms = {entry.term: entry for entry in terms}
         # Whether the list of terms lies in the store as it is now.
         self._terms_stored: BlobPointer | None = None
+        # The tree of the last snapshot, whose blobs are in the store.
         self._stored = stored or SnapshotTree.empty()
-        # What is listed otherwise by the next snapshot.
+        # What is listed otherwise by the next snapshot. At first the records of the ledger above
+        # the last one.
         self._changes: dict[EntryKey, int | None] = dict(ahead)
         # The generation last issued or signed: the next one lies above it.
         self._highest = max([last.generation if last else 0, *ahead.values()])
@@ -76,7 +76,8 @@ class SnapshotIssuer:
         self._unsettled: deque[tuple[float, int]] = deque()
         if self._highest > self._settled:
             self._unsettled.append((now, self._highest))
-        # When each change was made that takes something away and no snapshot has settled.
+        # When each change was made that takes something away and no snapshot has settled. A former
+        # run may have left one.
         self._losses: deque[float] = deque([now] if losing else ())
         # When each key was deleted that is still listed.
         self._deleted: dict[EntryKey, float] = {}

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.core.ledger.drafts import slot_of
-from controllers.core.ledger.issuing import LedgerIssuer
 from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.moving import still_left
 from controllers.core.ledger.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
 from controllers.core.reading import Reading
 from relay.core.events import Instant
-from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, SnapshotView, Unread
+from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from controllers.core.planning.states import Contents
-from relay.core.destination.customizing import Form, NotCustomized, Values
+from relay.core.destination.customized_forms import Form, NotCustomized, Values
 from relay.objects.customization import (
     CustomizationFailed,
     Customized,

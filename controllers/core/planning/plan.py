@@ -51,26 +51,21 @@ class Row(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """An object as it is meant at a destination before and after, None if not, or not known.
-
-    `kept` says whether its copy is kept in step.
-    """
+    """An object as it is meant at a destination before and after, None if not, or not known."""
 
     key: ObjectKey
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
+    # Whether its copy is kept in step.
     kept: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much would be done, the first rows of each action, and on demand all of them.
-
-    `destinations` are those where something would be done, or is kept from it, `placements` those
-    by which.
-    """
+    """How much would be done, the first rows of each action, and on demand all of them."""
 
     counts: Mapping[Action, int]
+    # How many of them do something, or are kept from it, and at how many destinations.
     placements: int
     destinations: int
     sample: tuple[Row, ...]

@@ -53,15 +53,14 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is delivered, and the inventory; of an equal part both states hold the same value.
-
-    `gone` are objects that are deleted from their space, `new` those that are created.
-    """
+    """All that is delivered, and the inventory; states share the value of an equal part."""
 
     placements: Mapping[MailKey, Delivery]
     profiles: Mapping[MailKey, Profile]
     locations: Mapping[MailKey, LocationRecord]
+    # Objects that are deleted from their space.
     gone: frozenset[ObjectKey] = frozenset()
+    # Objects that are created.
     new: frozenset[ObjectKey] = frozenset()
 
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from controllers.core.planning.copies import Copies, Copy
 from controllers.core.planning.states import NOTHING, Delivery, State
 from relay.core.destination.claims import Claim, DesiredObject, choose
-from relay.core.destination.customizing import Form
+from relay.core.destination.customized_forms import Form
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
 from schemas.content.chunks import ManifestEntry
 from schemas.identity import ContentHash, MailKey

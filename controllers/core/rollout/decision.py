@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from controllers.core.rollout import history, judging, layers, recovery, waves
+from controllers.core.rollout import history, layers, recovery, wave_health, waves
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.judging import Tally
 from controllers.core.rollout.requests import handle, ignored
 from controllers.core.rollout.revisions import (
     TOO_MANY,
@@ -28,6 +27,7 @@ from controllers.core.rollout.state import (
     target_of,
     with_wave,
 )
+from controllers.core.rollout.wave_health import Tally
 from relay.core.events import Instant
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec, seconds_of
@@ -163,7 +163,7 @@ class _Turn:
         # Of what was given up its last counts tell why.
         if state.layers[0].revision == state.revision:
             listed = tuple(
-                judging.shown(wave, self._tally(state, at)) if wave.step else wave
+                wave_health.shown(wave, self._tally(state, at)) if wave.step else wave
                 for at, wave in enumerate(listed)
             )
         late = None
@@ -174,13 +174,15 @@ class _Turn:
     def _tally(self, state: RolloutStatus, at: int) -> Tally:
         assert self._facts.count is not None
         cells = self._facts.count.summary.cells
-        return judging.tally(cells, waves.gate_name(state.revision, at), self._spec.success.of)
+        return wave_health.tally(cells, waves.gate_name(state.revision, at), self._spec.success.of)
 
     def _is_exact(self, state: RolloutStatus) -> bool:
         """Whether what is counted is all that is open now, and no more and no less."""
         count = self._facts.count
         said = self._facts.gates == layers.gates_of(state)
-        return said and count is not None and count.exact and judging.is_whole(count.summary.cells)
+        return (
+            said and count is not None and count.exact and wave_health.is_whole(count.summary.cells)
+        )
 
     def _step(self, state: RolloutStatus) -> RolloutStatus:
         wave = present(state)
@@ -216,7 +218,7 @@ class _Turn:
     def _lacks(self, state: RolloutStatus, at: int) -> str:
         """Why a wave is not good; "" if it is."""
         found = self._tally(state, at)
-        return judging.failure(self._spec, found) or judging.shortfall(self._spec, found)
+        return wave_health.failure(self._spec, found) or wave_health.shortfall(self._spec, found)
 
     def _steps(self, state: RolloutStatus) -> tuple[RolloutStep, ...]:
         definitions = [each.definition for each in state.waves]
@@ -232,9 +234,9 @@ class _Turn:
 
     def _judged(self, state: RolloutStatus, wave: WaveStatus, found: Tally) -> RolloutStatus:
         """What exact counts of the present step make of the wave."""
-        if reason := judging.failure(self._spec, found):
+        if reason := wave_health.failure(self._spec, found):
             return self._failed(state, wave, reason)
-        if judging.shortfall(self._spec, found):
+        if wave_health.shortfall(self._spec, found):
             self.run = replace(self.run, soaked=0.0, is_running=found.waiting == 0)
             left = self._left(wave)
             if left is not None and left <= 0:

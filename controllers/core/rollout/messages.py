@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controllers.core.conditions import Truth, condition
-from controllers.core.rollout import judging, layers
+from controllers.core.rollout import layers, wave_health
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.judging import Tally
 from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
 from controllers.core.rollout.state import changed, is_under_way, present
+from controllers.core.rollout.wave_health import Tally
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.api.shared import Condition
@@ -92,7 +92,7 @@ def _progress(spec: RolloutSpec, facts: Facts, state: RolloutStatus, wave: WaveS
         return f"{where}: its counts are not exact yet{heard}"
     if wave.phase == "Soaking":
         return f"{where} is good, and soaks for {wave.definition.soak}"
-    lack = judging.shortfall(spec, _tally(wave))
+    lack = wave_health.shortfall(spec, _tally(wave))
     return f"{where}: {lack}" if lack else f"{where} is good; more begin as its rate allows"
 
 

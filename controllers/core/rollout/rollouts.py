@@ -36,18 +36,16 @@ def is_released(placement: Object | None) -> bool:
 
 
 class Rollouts:
-    """By name; `states` are those that were written, and only they let anything out.
-
-    `targets` are the contents that placements want and the centre keeps. `fresh` are those that
-    came in this run: all others, which a list showed, may be older.
-    """
+    """By name; `states` are those that were written, and only they let anything out."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.specs: dict[str, RolloutSpec] = {}
         self.invalid: dict[str, str] = {}
         self.states: dict[str, RolloutStatus] = {}
+        # The contents that placements want and the centre keeps.
         self.targets: dict[str, Reference] = {}
+        # Those that came in this run: all others, which a list showed, may be older.
         self.fresh: set[str] = set()
 
     def put(self, name: str, obj: Object) -> frozenset[str]:

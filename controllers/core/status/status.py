@@ -12,7 +12,7 @@ from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.status.aggregated import unpacked
-from controllers.core.workloads.missing import Lack
+from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import FROZEN
 from schemas.api import Condition
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
@@ -156,12 +156,10 @@ def error_text(sample: ExceptionSample) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Singleton:
-    """What an object's own status shall be: `count` destinations hold it for those who ask.
-
-    `status` None leaves it as it is, `{}` clears it.
-    """
+    """What an object's own status shall be: `count` destinations hold it for those who ask."""
 
     count: int
+    # None leaves it as it is, `{}` clears it.
     status: dict[str, Any] | None
 
 

@@ -34,12 +34,10 @@ class ObjectRefused(ValueError):
 
 @dataclass(slots=True)
 class CleanObjects:
-    """Addresses of clean objects, so that an object is cleaned once per change.
-
-    Clean is what `transforms` took off, too.
-    """
+    """Addresses of clean objects, so that an object is cleaned once per change."""
 
     customizers: Customizers = field(default_factory=Customizers)
+    # What they take off is taken off of clean objects, too.
     transforms: Transforms = field(default_factory=Transforms)
     _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
         default_factory=dict

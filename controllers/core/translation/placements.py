@@ -83,10 +83,7 @@ class Work:
 class Placements:
     """The placements of the space of one identity; `issued` is what the ledger holds of them.
 
-    `ledger` says which destinations there are, `is_kept` whether a snapshot lists a key, though it
-    may be deleted. `held` says by name why removals wait, `faults` what
-    cannot be sent. `listed` and the changes
-    after it return the placements to look at again.
+    `listed` and the changes after it return the placements to look at again.
     """
 
     def __init__(
@@ -99,7 +96,9 @@ class Placements:
     ) -> None:
         self.identity = identity
         self.workloads = Workloads()
+        # What cannot be sent, by name.
         self.faults: dict[str, tuple[Fault, ...]] = {}
+        # Why removals wait, by name.
         self.held: dict[str, str] = {}
         # Placements that stay as they are, as the Rollout is gone that steered them.
         self.gone: set[str] = set()
@@ -109,7 +108,9 @@ class Placements:
         self._issued = dict(issued)
         # What placements that are steered wanted last, whoever gets it.
         self._targets: dict[str, StoredArm] = {}
+        # Says which destinations there are.
         self._ledger = ledger
+        # Whether a snapshot lists a key, though it may be deleted.
         self._is_kept = is_kept
         self._keys_of = keys_of
         # What is tried went through all waves.

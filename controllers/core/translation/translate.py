@@ -95,16 +95,15 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What a placement comes to: its entries and its delta.
-
-    No draft: the ledger says it already. Still `lost` is content that no object shows again.
-    """
+    """What a placement comes to: its entries and its delta."""
 
     entries: Entries
     gates: tuple[Gate, ...]
     kept: frozenset[ContentHash]
     faults: tuple[Fault, ...]
+    # None if the ledger says it already.
     draft: Draft | None
+    # Content that no object shows again.
     lost: frozenset[ContentHash] = frozenset()
     collectors: tuple[Reference, ...] = ()
     programs: frozenset[tuple[str, str]] | None = None
@@ -152,29 +151,26 @@ class StoredArm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """What a rollout makes of a target: the gates, and what is known of other arms in them.
+    """What a rollout makes of a target: the gates, and what is known of other arms in them."""
 
-    Without gates nothing is issued yet. `target` is the last one, which the store has.
-    """
-
+    # Without gates nothing is issued yet.
     gates_of: GatesOf
     # What the store keeps besides: the contents of former revisions.
     known: Others = field(default_factory=dict)
+    # The last one, which the store has.
     target: StoredArm | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaRules:
-    """What a delta says beside objects.
+    """What a delta says beside objects."""
 
-    What destinations send back beside counts: rows of collectors, and objects of their own. And who
-    gets the content when: all at once, unless it is steered, and not before what it waits for. And
-    under which keys it is sealed.
-    """
-
+    # What destinations send back beside counts: rows, and objects of their own.
     collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
     upsync: tuple[UpsyncClause, ...] = ()
+    # Who gets the content when; without it all at once.
     steering: Steering | None = None
+    # What it waits for.
     after: tuple[Dependency, ...] = ()
     keys: PlacementKeys = IN_CLEAR
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.core.destination.customizing import NotCustomized
+from relay.core.destination.customized_forms import NotCustomized
 from relay.objects.customization import (
     CustomizationFailed,
     Customizer,

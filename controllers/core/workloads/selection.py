@@ -68,14 +68,13 @@ STAYS_LABEL = "leafcast.io/stays"
 
 @dataclass(frozen=True, slots=True)
 class KindScope:
-    """The kinds that a clause may select: `group` None is any, no resources are all.
-
-    `scope` "" is any. `by_labels` says that metadata tells which objects it selects.
-    """
+    """The kinds that a clause may select: `group` None is any, no resources are all."""
 
     group: str | None
     resources: frozenset[str]
+    # Empty for any.
     scope: str
+    # Whether metadata tells which objects it selects.
     by_labels: bool
 
     def covers(self, group: str, resource: str, *, namespaced: bool) -> bool:
@@ -90,10 +89,7 @@ class KindScope:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One test of `downsync`; `group` None is any group, `scope` "" any.
-
-    `flags` are those of a manifest entry.
-    """
+    """One test of `downsync`; `group` None is any group, `scope` "" any."""
 
     group: str | None = None
     resources: frozenset[str] = frozenset()
@@ -101,6 +97,7 @@ class Clause:
     namespace_selectors: tuple[LabelSelector, ...] = ()
     names: frozenset[str] = frozenset()
     selectors: tuple[LabelSelector, ...] = ()
+    # Those of a manifest entry.
     flags: int = 0
     # The StatusCollectors that it names.
     collectors: tuple[str, ...] = ()

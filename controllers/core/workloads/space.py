@@ -14,7 +14,7 @@ from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
 from controllers.core.workloads.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.workloads.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.workloads.dependencies import Dependencies
-from controllers.core.workloads.missing import Lack, Missing
+from controllers.core.workloads.missing_references import Lack, MissingReferences
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
@@ -75,13 +75,12 @@ def reaches_among(objects: Iterable[Object]) -> frozenset[KindScope]:
 class Workloads:
     """The present state of one space; each change returns the placements that it touches.
 
-    Placements go by the names of `schemas.placements`; they are `leaving` while they are deleted
-    and something still holds them there.
+    Placements go by the names of `schemas.placements`.
     """
 
     def __init__(self) -> None:
         self.resolver = WhatResolver()
-        self.missing = Missing()
+        self.missing = MissingReferences()
         self.renatured = Renatured()
         self.collectors = Collectors()
         self.transforms = Transforms()
@@ -89,6 +88,7 @@ class Workloads:
         self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
+        # Placements that are deleted while something still holds them there.
         self.leaving: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
         self.unseen: set[ObjectKey] = set()
@@ -120,7 +120,7 @@ class Workloads:
         shown = self.resolver.objects.keys() if kind is None else self.resolver.of_kind(kind)
         for key in shown - objects.keys():
             if not self.renatured.hide(key, None):
-                self._gone(key)
+                self._remove_object(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         self._unlist_control(objects, issued.keys(), kind)
         for key, obj in objects.items():
@@ -154,7 +154,7 @@ class Workloads:
         """Take it that an object is gone: an unbroken watch said so."""
         self._seen(key)
         if (placement := placement_at(key)) is not None:
-            return frozenset({placement, *self._beside(placement), *self._forget(placement)})
+            return frozenset({placement, *self._related_to(placement), *self._forget(placement)})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
         if _kind(key) == TRANSFORMS:
@@ -165,7 +165,7 @@ class Workloads:
             return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
             return self._again(key)
-        return self._gone(key)
+        return self._remove_object(key)
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state."""
@@ -183,8 +183,8 @@ class Workloads:
             return self.rollouts.put(key.name, obj)
         name = placement_at(key)
         if name is None:
-            return self._shown(key, obj)
-        former = self._beside(name)
+            return self._put_object(key, obj)
+        former = self._related_to(name)
         if obj.get("metadata", {}).get("deletionTimestamp"):
             waiting = self._forget(name)
             self.leaving[name] = obj
@@ -192,7 +192,7 @@ class Workloads:
             self.leaving.pop(name, None)
             self.objects[name] = obj
             waiting = self._read(name, obj)
-        return frozenset({name, *former, *waiting, *self._beside(name)})
+        return frozenset({name, *former, *waiting, *self._related_to(name)})
 
     def put_status(self, key: ObjectKey, obj: Object) -> str | None:
         """Take the present state of a placement of which only the status is another.
@@ -213,7 +213,7 @@ class Workloads:
         for kind in self.resolver.kinds() - kinds:
             for key in self.resolver.of_kind(kind):
                 if not self.renatured.hide(key, None):
-                    self._gone(key)
+                    self._remove_object(key)
 
     def serve(self, served: Iterable[tuple[str, str]]) -> frozenset[str]:
         """Learn which kinds the space serves now, by API group and resource."""
@@ -328,7 +328,7 @@ class Workloads:
     def _set(self, changed: Mapping[ObjectKey, Object | None]) -> frozenset[str]:
         touched: frozenset[str] = frozenset()
         for key, obj in changed.items():
-            touched |= self._gone(key) if obj is None else self._shown(key, obj)
+            touched |= self._remove_object(key) if obj is None else self._put_object(key, obj)
         return touched
 
     def _again(self, key: ObjectKey) -> frozenset[str]:
@@ -358,13 +358,13 @@ class Workloads:
         self.collectors.put_placement(name, placement.spec)
         return self.dependencies.put(name, placement.metadata.annotations)
 
-    def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
+    def _put_object(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         touched = self.resolver.put(key, obj) | self._namespace_of(key)
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.put(key.name, obj)
         return touched
 
-    def _gone(self, key: ObjectKey) -> frozenset[str]:
+    def _remove_object(self, key: ObjectKey) -> frozenset[str]:
         touched = self.resolver.remove(key) | self._namespace_of(key)
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.remove(key.name)
@@ -382,7 +382,7 @@ class Workloads:
                 found[key] = (*found.get(key, ()), AGGREGATE)
         return found
 
-    def _beside(self, name: str) -> set[str]:
+    def _related_to(self, name: str) -> set[str]:
         """The placements to look at again when one comes, changes or goes."""
         return {*self.resolver.differing(name), *self.resolver.merging_with(name)}
 

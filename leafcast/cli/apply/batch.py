@@ -161,13 +161,11 @@ def _refusal(wish: Wish, said: str) -> _Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Prerequisites:
-    """What a batch brings that others of it lean on; it is not there yet when they are judged.
-
-    What is `unread` of it may bring any Namespace.
-    """
+    """What a batch brings that others of it lean on; it is not there yet when they are judged."""
 
     serving: Serving
     namespaces: frozenset[str]
+    # Whether some of it could not be read, which may bring any Namespace.
     unread: bool
 
     @staticmethod

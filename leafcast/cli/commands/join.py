@@ -30,7 +30,7 @@ from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.health_endpoint import HealthAddress
-from leafcast.local.listening import Listening
+from leafcast.local.listen_settings import ListenSettings
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
@@ -78,7 +78,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     context: str | None,
     simulated: bool,  # noqa: FBT001 - click
     proxy: str,
-    listens: Listening | None,
+    listens: ListenSettings | None,
     store_key: StoreKeyFile | None,
     log_format: str,
     health: HealthAddress | None,

@@ -24,7 +24,7 @@ from leafcast.local.views import TreeShape
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.tls.checking import check_pair
+from relay.adapters.tls.certificate_checks import check_pair
 
 log = logging.getLogger("leafcast")
 NO_NODES_HERE = TreeShape(regions=0, sites=0)

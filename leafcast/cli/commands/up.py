@@ -30,7 +30,12 @@ from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
 from leafcast.local.credentials.own_certificate import check_files
 from leafcast.local.credentials.store_key import keep_file, kept_file
-from leafcast.local.listening import Listening, ListenRefused, keep_listening, kept_listening
+from leafcast.local.listen_settings import (
+    ListenRefused,
+    ListenSettings,
+    keep_listen_settings,
+    kept_listen_settings,
+)
 from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -96,7 +101,7 @@ def up(  # noqa: PLR0913 - its options
     depth: int | None,
     kube: str | None,
     spaces: CentreSpaces | None,
-    listens: Listening | None,
+    listens: ListenSettings | None,
     store_key: StoreKeyFile | None,
     data_dir: Path | None,
     timeout_seconds: float,
@@ -240,11 +245,11 @@ def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> 
 
 
 def _check_running(
-    place: DataDir, listens: Listening | None, store_key: StoreKeyFile | None
+    place: DataDir, listens: ListenSettings | None, store_key: StoreKeyFile | None
 ) -> None:
     """Refuse what a tree that runs cannot be told."""
     other = ""
-    if listens is not None and kept_listening(place.folder) != listens:
+    if listens is not None and kept_listen_settings(place.folder) != listens:
         other = "other addresses"
     if store_key is not None and kept_file(place.folder) != store_key.file:
         other = "another store key"
@@ -257,7 +262,7 @@ def _keep(
     place: DataDir,
     shape: TreeShape,
     spaces: CentreSpaces | None,
-    listens: Listening | None,
+    listens: ListenSettings | None,
     store_key: StoreKeyFile | None,
 ) -> None:
     """Remember what was said for the next start; raises StoreKeyRefused."""
@@ -267,15 +272,15 @@ def _keep(
         check_key(place.node(NodePath()), store_key.key)
         keep_file(place.folder, store_key.file)
     if listens is not None:
-        keep_listening(place.folder, listens)
+        keep_listen_settings(place.folder, listens)
     if spaces is not None:
         place.write_spaces(spaces)
 
 
-def _check_ports(said: Listening, shape: TreeShape) -> None:
+def _check_ports(settings: ListenSettings, shape: TreeShape) -> None:
     """Refuse a port behind which there is none for each relay that follows."""
     try:
-        said.leaf_address(shape.nodes - shape.destinations - 1, NodePath(), None)
+        settings.leaf_address(shape.nodes - shape.destinations - 1, NodePath(), None)
     except ListenRefused as error:
         raise click.BadParameter(str(error), param_hint="--listen") from error
 
@@ -283,7 +288,7 @@ def _check_ports(said: Listening, shape: TreeShape) -> None:
 def _check_listening(place: DataDir) -> None:
     """Refuse files named at the last start that are good no more; raises CertificateUnusable."""
     try:
-        said = kept_listening(place.folder)
+        said = kept_listen_settings(place.folder)
     except ListenRefused as error:
         raise click.ClickException(str(error)) from error
     if said is not None:

@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from leafcast.local.credentials.own_certificate import check_files
-from leafcast.local.listening import ListenRefused, listening
+from leafcast.local.listen_settings import ListenRefused, listen_settings
 from relay.adapters.clock import SystemClock
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def listen_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """All of them, given to the command as `listens: Listening | None`, None if none is given."""
+    """All of them, given to the command as `listens: ListenSettings | None`."""
 
     @click.option(
         "--listen",
@@ -44,7 +44,7 @@ def listen_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise click.UsageError("--tls-cert, --tls-key and --tls-ca belong to --listen")
             return command(*given, listens=None, **others)
         try:
-            said = listening(listen, *files)
+            said = listen_settings(listen, *files)
         except ListenRefused as error:
             raise click.BadParameter(str(error), param_hint="--listen") from error
         check_files(said, SystemClock().now().wall_ms)

@@ -25,9 +25,9 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.nodes.enrolment import (
     Enrolment,
     Fault,
+    NodeSpec,
     Plan,
     Tree,
-    Wanted,
     key_taken,
 )
 from leafcast.daemon.nodes.token_files import TokenFiles
@@ -69,10 +69,7 @@ log = logging.getLogger("leafcast")
 
 
 class Admission:
-    """The verbs about tokens and requests, and the answers to the requests themselves.
-
-    `changing` is held by whoever changes which nodes there are.
-    """
+    """The verbs about tokens and requests, and the answers to the requests themselves."""
 
     def __init__(
         self,
@@ -86,6 +83,7 @@ class Admission:
     ) -> None:
         self._tree = tree
         self._enrolling = enrolling
+        # Held by whoever changes which nodes there are.
         self._changing = changing
         self._files = files
         self._clock = clock
@@ -417,7 +415,7 @@ class Admission:
         """What letting them in comes to; one that is in already takes its own place."""
         plan = await self._enrolling.plan(
             [
-                Wanted(
+                NodeSpec(
                     it.path,
                     one.labels,
                     relay=one.relay,
@@ -461,7 +459,7 @@ def register_admission(api: Api, admission: Admission) -> None:
 def _request_form(one: IssuedToken, request: TokenRequest) -> Json:
     return {
         "path": str(request.path),
-        "said": request.said,
+        "said": request.host_name,
         "nkey": request.nkey,
         "askedMs": request.asked_ms,
         "token": one.token,

@@ -25,7 +25,7 @@ from leafcast.daemon.nodes.authority_steps import (
     SwitchAuthority,
     change_steps,
 )
-from leafcast.daemon.nodes.certifying import Certifying
+from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
 from leafcast.local.credentials.authorities import (
@@ -60,7 +60,7 @@ class AuthorityChange:
         asks: CentreAsks,
         place: DataDir,
         clock: Clock,
-        certifying: Certifying,
+        renewal: CertificateRenewal,
         leave: Callable[[str, str], Awaitable[list[str]]],
         *,
         renew_here: Callable[[], Awaitable[None]] = _nothing_here,
@@ -69,7 +69,7 @@ class AuthorityChange:
         self._asks = asks
         self._folder = place.folder
         self._clock = clock
-        self._certifying = certifying
+        self._renewal = renewal
         self._leave = leave
         self._changing = asyncio.Lock()
         self._told: dict[NodePath, str] = {}
@@ -138,7 +138,7 @@ class AuthorityChange:
 
     async def _renew(self, signing: str) -> Lacking:
         await self._renew_here()
-        await self._certifying.renew_due(now_ms := self._clock.now().wall_ms)
+        await self._renewal.renew_due(now_ms := self._clock.now().wall_ms)
         left = IssuedCertificates(self._folder).due(now_ms, signing)
         return {str(path): "its server shows a certificate of the former one" for path in left}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controllers.core.ledger.moving import nodes_below
-from controllers.issuing import Issuer
+from controllers.issuer import Issuer
 from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
@@ -72,15 +72,13 @@ class States(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A node to be; an edge has labels of its own besides `id` and `region`.
-
-    `again` is whether it may take the place of one that exists.
-    """
+class NodeSpec:
+    """A node to be; an edge has labels of its own besides `id` and `region`."""
 
     path: NodePath
     labels: Mapping[str, str]
     relay: bool = False
+    # Whether it may take the place of one that exists.
     again: bool = False
 
 
@@ -106,7 +104,7 @@ class Fault:
 class Plan:
     """What adding some nodes comes to: their inventory, and their parents' answers by path."""
 
-    wanted: Sequence[Wanted]
+    wanted: Sequence[NodeSpec]
     faults: list[Fault] = field(default_factory=list)
     existing: set[NodePath] = field(default_factory=set)
     objects: dict[NodePath, list[Json]] = field(default_factory=dict)
@@ -143,7 +141,7 @@ class Enrolment:
         self._dice = dice
         self._registered: dict[NodePath, Json] = {}
 
-    async def plan(self, wanted: Sequence[Wanted]) -> Plan:
+    async def plan(self, wanted: Sequence[NodeSpec]) -> Plan:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
         plan, edges = Plan(wanted), self.edges_at()
         plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
@@ -181,7 +179,7 @@ class Enrolment:
         await self._register(plan)
         await self.admitted(nkeys)
 
-    def _added(self, plan: Plan, one: Wanted, seed: str, nkey: str, until_ms: int) -> Json:
+    def _added(self, plan: Plan, one: NodeSpec, seed: str, nkey: str, until_ms: int) -> Json:
         credentials = NodeCredentials(one.path, seed, nkey)
         parent, objects = plan.parents[one.path.parent], plan.objects.get(one.path, [])
         bundle = self.bundle(parent, credentials, objects, until_ms)
@@ -293,7 +291,7 @@ class Enrolment:
             answer["authorities"] = authority
         plan.parents[parent] = answer
 
-    def _check_place(self, one: Wanted, edges: Mapping[str, str]) -> None:
+    def _check_place(self, one: NodeSpec, edges: Mapping[str, str]) -> None:
         """Raises NodeRefused if a new bundle would make a relay of an edge, or an edge of a relay.
 
         A relay without nodes below it may become one: it was added so by mistake.
@@ -382,7 +380,7 @@ def key_taken(path: NodePath, holder: NodePath) -> NodeRefused:
     return NodeRefused(path, reason, f"deny it, and make another token for {path}")
 
 
-def _objects_of(one: Wanted, found: Mapping[str, Json], hanging: dict[str, str]) -> list[Json]:
+def _objects_of(one: NodeSpec, found: Mapping[str, Json], hanging: dict[str, str]) -> list[Json]:
     """An edge's SyncTarget and Location; labels given win over `region`, never over `id`."""
     name = name_for(one.path, hanging)
     hanging[name] = str(one.path)

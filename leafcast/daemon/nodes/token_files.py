@@ -112,7 +112,7 @@ def token_file_text(one: IssuedToken) -> str:
             {
                 "path": str(it.path),
                 "nkey": it.nkey,
-                "said": it.said,
+                "said": it.host_name,
                 "asked_ms": it.asked_ms,
                 "state": it.state,
                 "decided_ms": it.decided_ms,

@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.core.access.admissions import USES_MAX
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.enrolment import Wanted
+from leafcast.daemon.nodes.enrolment import NodeSpec
 from schemas.identity import NodePath
 
 _PATTERN = re.compile(r"[a-z0-9*]([-a-z0-9*]{0,61}[a-z0-9*])?\Z")
@@ -24,7 +24,7 @@ class TokenWish:
     # Its path, or with more than one use a pattern of paths.
     path_pattern: str
     # The node that it is for; of a pattern any one.
-    wanted: Wanted
+    wanted: NodeSpec
     uses: int
     approved: bool
 
@@ -66,5 +66,5 @@ def _wish(
     if uses > 1 and not pattern:
         raise ApiError("Invalid", f"{where} is one node", "a pattern such as /region-1/* has uses")
     path = NodePath.parse(where.replace("*", STAND_IN) if pattern else where)
-    wanted = Wanted(path, labels, relay=relay, again=replace or pattern)
+    wanted = NodeSpec(path, labels, relay=relay, again=replace or pattern)
     return TokenWish(where, wanted, uses, sure)

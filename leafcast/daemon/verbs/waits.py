@@ -14,7 +14,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.status.status import UNCOUNTED
-from controllers.core.workloads.missing import UNKNOWN_KIND, UNREADABLE, Lack
+from controllers.core.workloads.missing_references import UNKNOWN_KIND, UNREADABLE, Lack
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.daemon.tree_facts import count_form, listed

@@ -16,7 +16,7 @@ from leafcast.local.credentials.own_certificate import (
     reload_all,
     renew_in_time,
 )
-from leafcast.local.listening import Listening
+from leafcast.local.listen_settings import ListenSettings
 from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress, TlsFiles
 from relay.adapters.tls.authority import fingerprint, renewal_ms
 from relay.adapters.tls.names import host_form
@@ -133,29 +133,29 @@ class LocalListening:
 
     def __init__(
         self,
-        said: Listening,
+        settings: ListenSettings,
         relays: list[NodePath],
         folder_of: Callable[[NodePath], Path],
         authorities: Callable[[], Authorities],
         clock: Clock,
     ) -> None:
-        self._said = said
+        self._settings = settings
         self._places = {path: at for at, path in enumerate(relays)}
         self._folder_of = folder_of
         self._authorities = authorities
         self._clock = clock
-        self._own = OwnCertificate(said) if said.own_files is not None else None
+        self._own = OwnCertificate(settings) if settings.own_files is not None else None
 
     def leaf_address(self, path: NodePath) -> LeafAddress | None:
         """How servers of its children dial in; None for a node that has none."""
         if path not in self._places:
             return None
-        return self._said.leaf_address(self._places[path], path, self._files(path))
+        return self._settings.leaf_address(self._places[path], path, self._files(path))
 
     def authorities(self) -> str:
         """Whom a child is to believe, as PEM text; "" for the authorities of its system."""
-        if self._said.behind_proxy or self._said.own_files is not None:
-            return self._said.authorities_text()
+        if self._settings.behind_proxy or self._settings.own_files is not None:
+            return self._settings.authorities_text()
         return self._authorities().believed
 
     async def renew(self, servers: Callable[[], Mapping[NodePath, Reloadable]]) -> None:
@@ -167,7 +167,7 @@ class LocalListening:
 
         Raises CertificateUnusable, ServerFailed, BusBroken, OSError or ValueError.
         """
-        if self._said.behind_proxy:
+        if self._settings.behind_proxy:
             return []
         here = {path: servers[path] for path in self._places if path in servers}
         if self._own is not None:
@@ -175,9 +175,9 @@ class LocalListening:
         return await reload_all({path: here[path] for path in here if self._renewed(path)})
 
     def _files(self, path: NodePath) -> TlsFiles | None:
-        if self._said.behind_proxy:
+        if self._settings.behind_proxy:
             return None
-        if (own := self._said.own_files) is not None:
+        if (own := self._settings.own_files) is not None:
             return own
         self._renewed(path)
         return self._certificate(path).files
@@ -191,4 +191,4 @@ class LocalListening:
         return True
 
     def _certificate(self, path: NodePath) -> NodeCertificate:
-        return NodeCertificate(self._folder_of(path), self._said.served_names)
+        return NodeCertificate(self._folder_of(path), self._settings.served_names)

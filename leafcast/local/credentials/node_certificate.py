@@ -63,7 +63,7 @@ class NodeCertificate:
 
     def take(self, certificate: str, authorities: str, now_ms: int) -> None:
         """Put it in the place of the one before; raises CertificateUnusable."""
-        from relay.adapters.tls.checking import check_pair  # noqa: PLC0415
+        from relay.adapters.tls.certificate_checks import check_pair  # noqa: PLC0415
 
         key = self.files.key.read_text(encoding="utf-8")
         check_pair(certificate, key, authorities, self.names, now_ms, "the new certificate")

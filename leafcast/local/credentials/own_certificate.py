@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from leafcast.local.listening import Listening
+from leafcast.local.listen_settings import ListenSettings
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.process import ServerFailed
 from relay.adapters.tls.refusals import CertificateUnusable
@@ -28,19 +28,19 @@ class Reloadable(Protocol):
     async def reload(self) -> None: ...
 
 
-def check_files(said: Listening, now_ms: int) -> None:
+def check_files(settings: ListenSettings, now_ms: int) -> None:
     """Refuse files of the user's that children would not take; raises CertificateUnusable."""
-    if not (said.certificate or said.authorities):
+    if not (settings.certificate or settings.authorities):
         return
     # Here, because who brings no files does without the library.
-    from relay.adapters.tls.checking import check_authorities, check_pair  # noqa: PLC0415
+    from relay.adapters.tls.certificate_checks import check_authorities, check_pair  # noqa: PLC0415
 
-    trusted = read_pem(said.authorities) if said.authorities else ""
+    trusted = read_pem(settings.authorities) if settings.authorities else ""
     if trusted:
-        check_authorities(trusted, said.authorities, now_ms)
-    if said.certificate:
-        certificate, key = read_pem(said.certificate), read_pem(said.key)
-        check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)
+        check_authorities(trusted, settings.authorities, now_ms)
+    if settings.certificate:
+        certificate, key = read_pem(settings.certificate), read_pem(settings.key)
+        check_pair(certificate, key, trusted, settings.hosts, now_ms, settings.certificate)
 
 
 def validity(files: TlsFiles) -> dict[str, int]:
@@ -77,8 +77,8 @@ class OwnCertificate:
     They go on with the one before until children would take the new one.
     """
 
-    def __init__(self, said: Listening) -> None:
-        self._said = said
+    def __init__(self, settings: ListenSettings) -> None:
+        self._settings = settings
         self._shown = self._digest()
 
     async def renew_now(
@@ -91,13 +91,13 @@ class OwnCertificate:
         digest = self._digest()
         if digest == self._shown:
             return []
-        check_files(self._said, now_ms)
+        check_files(self._settings, now_ms)
         renewed = await reload_all(servers)
         self._shown = digest
         return renewed
 
     def _digest(self) -> bytes:
-        files = (Path(self._said.certificate), Path(self._said.key))
+        files = (Path(self._settings.certificate), Path(self._settings.key))
         return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import Outgoing
-from relay.adapters.jetstream.reading import Stored, StreamReader
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import purge
 from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
 from relay.core.events import BlobArrived

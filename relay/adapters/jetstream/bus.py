@@ -20,7 +20,6 @@ from relay.adapters.jetstream.child_reports import ChildReports
 from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.copies import OwnCopies, read_copies
 from relay.adapters.jetstream.publish import Publisher
-from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import (
     mail_slot,
     outgoing_done,
@@ -29,6 +28,7 @@ from relay.adapters.jetstream.records import (
     outgoing_reports,
     own_record,
 )
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import (
     children_heard,
     delete_message,
@@ -74,15 +74,12 @@ class ServerControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BusAddress:
-    """The node's own server, and the seeds that open its accounts; the centre has no uplink.
-
-    With the system account's seed the loss and return of the link are heard of at once; without it
-    they are found out by asking.
-    """
+    """The node's own server, and the seeds that open its accounts; the centre has no uplink."""
 
     url: str
     relay_seed: str = field(repr=False)
     uplink_seed: str | None = field(default=None, repr=False)
+    # With it the loss and return of the link are heard of at once; without it by asking.
     system_seed: str | None = field(default=None, repr=False)
 
 

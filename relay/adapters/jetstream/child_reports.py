@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.periodic_yield import PeriodicYield
-from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import reported
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.inbox import FromChild, Inbox
 from relay.ports import Clock
 from schemas import subjects

@@ -13,7 +13,7 @@ from relay.adapters.jetstream.publish import (
     header_line,
     header_lines,
 )
-from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
-from relay.adapters.jetstream.reading import Stored, StreamReader
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_stream, purge
 from relay.ports import Clock
 from schemas import subjects

@@ -39,10 +39,7 @@ _SAYS_READY = {
 
 
 class ClusterControllers:
-    """The processes beside an API server. With `workloads` a Deployment there gets ready Pods.
-
-    Without them the server keeps house only: what people write stays as they wrote it.
-    """
+    """The processes beside an API server. With `workloads` a Deployment there gets ready Pods."""
 
     def __init__(
         self, server: ApiServer, binaries: Binaries, guard: Guard, *, workloads: bool
@@ -51,6 +48,7 @@ class ClusterControllers:
         self._server = server
         self._binaries = binaries
         self._guard = guard
+        # Else the server keeps house only: what people write stays as they wrote it.
         self._workloads = workloads
 
     @property

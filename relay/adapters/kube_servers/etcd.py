@@ -21,10 +21,7 @@ _SOCKETS = ("client", "peer")
 
 
 class Etcd:
-    """Started and stopped; what it stores stays in the folder.
-
-    Without `durable` it does not wait for the disk: faster, and lost with the machine's power.
-    """
+    """Started and stopped; what it stores stays in the folder."""
 
     def __init__(
         self, folder: Path, binaries: Binaries, guard: Guard, dice: Dice, *, durable: bool = True
@@ -32,6 +29,7 @@ class Etcd:
         self.folder = folder
         self._binaries = binaries
         self._guard = guard
+        # Else it does not wait for the disk: faster, and lost with the machine's power.
         self._durable = durable
         # An etcd of an earlier run that is still ending removes its own sockets, not these.
         self._run = dice.entropy(4).hex()

@@ -44,19 +44,18 @@ _REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
 
 @dataclass(frozen=True, slots=True)
 class InformerContext:
-    """What all informers of one follower share.
-
-    `same_space` raises AnotherSpace, `mark` is a revision of now, `get` reads one object, and
-    `lists` bounds what is held.
-    """
+    """What all informers of one follower share."""
 
     api: ApiClient
     discovery: Discovery
     clock: Clock
     dice: Dice
+    # Raises AnotherSpace if it is another one.
     same_space: Callable[[], Awaitable[None]]
+    # A revision of now.
     mark: Callable[[], Awaitable[str]]
     get: Callable[[ObjectKey], Awaitable[Object | None]]
+    # Bounds what is held.
     lists: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LISTS_AT_ONCE))
 
 

@@ -33,12 +33,11 @@ class InvalidKubeconfig(SpaceError):
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """A context of a kubeconfig; `path` may name several as $KUBECONFIG does, "" is kubectl's own.
+    """A context of a kubeconfig."""
 
-    Without `context` it is the file's current one.
-    """
-
+    # May name several files, as $KUBECONFIG does; empty for kubectl's own.
     path: str = ""
+    # Empty for the file's current one.
     context: str = ""
 
 
@@ -51,15 +50,13 @@ class InCluster:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One cluster and one user of it, in a kubeconfig's words, with all paths absolute.
+    """One cluster and one user of it, in a kubeconfig's words, with all paths absolute."""
 
-    `origin` says to people where this comes from, and `files` are all that it is made of: once one
-    of them changes it is to be read again.
-    """
-
+    # Says to people where this comes from.
     origin: str
     cluster: Mapping[str, Any]
     user: Mapping[str, Any]
+    # All that it is made of: once one of them changes it is to be read again.
     files: tuple[Path, ...]
 
     @property

@@ -19,13 +19,11 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class LeafAddress:
-    """How servers of children elsewhere dial in: the `urls` that they are told.
-
-    With `tls` that is a port on all addresses of this machine; else one of 127.0.0.1, of WebSockets
-    that a proxy passes on.
-    """
+    """How servers of children elsewhere dial in: the `urls` that they are told."""
 
     urls: tuple[str, ...]
+    # With `tls` on all addresses of this machine; else on 127.0.0.1, of WebSockets that a proxy
+    # passes on.
     port: int
     tls: TlsFiles | None = None
 

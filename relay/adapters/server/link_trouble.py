@@ -75,13 +75,12 @@ _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
 class LinkNews:
-    """The link's trouble and its cause, judged again only once the log says more.
-
-    `trouble` and `cause` are what `trouble_of` and, while the parent is away, `cause_of` say.
-    """
+    """The link's trouble and its cause, judged again only once the log says more."""
 
     def __init__(self) -> None:
+        # What `trouble_of` says.
         self.trouble = ""
+        # What `cause_of` says while the parent is away.
         self.cause = ("", "")
         self._read: list[str] = []
 

@@ -50,15 +50,13 @@ _NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What lies at a key; of a deleted one, what lay there. Revisions order the whole bucket.
-
-    `parts` says where the value lies if it does not lie at the key itself.
-    """
+    """What lies at a key; of a deleted one, what lay there. Revisions order the whole bucket."""
 
     key: str
     value: bytes
     revision: int
     deleted: bool
+    # Where the value lies if it does not lie at the key itself.
     parts: Parts | None = None
 
 

@@ -57,14 +57,12 @@ _OBJECTS = "o"
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What lies at an object's key: the object unless there is none, and the entry's place.
-
-    `fresh` if it was read just now; else it may be outdated.
-    """
+    """What lies at an object's key: the object unless there is none, and the entry's place."""
 
     stored: StoredObject | None
     revision: int
     parts: Parts | None = None
+    # Whether it was read just now; else it may be outdated.
     fresh: bool = True
 
 

@@ -87,11 +87,9 @@ AskEffect = PassAsk | SendAnswer | AnswerHere | Noted
 
 @dataclass(frozen=True, slots=True)
 class LastHeard:
-    """When (ms since 1970) a child was last heard of, and whether that is too long ago.
+    """When (ms since 1970) a child was last heard of, and whether that is too long ago."""
 
-    0 of one that has never joined.
-    """
-
+    # 0 of one that has never joined.
     last_ms: int
     silent: bool
 

@@ -25,7 +25,7 @@ from relay.core.collecting.ports import (
 from relay.core.collecting.tables import TableAlgebra
 from relay.core.collecting.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
-from relay.core.content.opening import Opening
+from relay.core.content.destination_keys import DestinationKeys
 from schemas.collectors import (
     SCOPE_PLACEMENT,
     WHOLE,
@@ -182,10 +182,13 @@ class CollectingRoom:
     """What is collected at one node; without an evaluator nothing is."""
 
     def __init__(
-        self, content: Content, evaluator: Evaluator | None, opening: Opening | None = None
+        self,
+        content: Content,
+        evaluator: Evaluator | None,
+        destination_keys: DestinationKeys | None = None,
     ) -> None:
         self._content = content
-        self._opening = opening or Opening(TreeId(""))
+        self._destination_keys = destination_keys or DestinationKeys(TreeId(""))
         self._evaluator = evaluator
         self._context: CollectingContext
         self._standing_cache: StandingCache
@@ -231,7 +234,7 @@ class CollectingRoom:
 
     def _keys(self, key: MailKey, body: DeltaBody) -> tuple[SealingKey, ...]:
         try:
-            return tuple(self._opening.keys(key, body.key))
+            return tuple(self._destination_keys.keys(key, body.key))
         except NotOpened:
             return ()
 

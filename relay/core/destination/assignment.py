@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from relay.core.destination.customizing import Forms
+from relay.core.destination.customized_forms import Forms
 from relay.core.destination.removals import DROPPED
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry

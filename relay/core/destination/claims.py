@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from relay.core.destination.customizing import Form, Forms
+from relay.core.destination.customized_forms import Form, Forms
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.content.sealing import SealingKey

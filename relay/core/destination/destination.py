@@ -13,19 +13,19 @@ from itertools import chain
 from typing import NamedTuple
 
 from relay.core.content.content import Content, manifest_of
-from relay.core.content.opening import Opening
+from relay.core.content.destination_keys import DestinationKeys
 from relay.core.destination.admissions import Admissions, in_wave
 from relay.core.destination.assignment import Assignment, following
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
-from relay.core.destination.customizing import (
+from relay.core.destination.customized_forms import (
     NOBODY,
     Customize,
-    Customizing,
+    CustomizedForms,
     customizes_nothing,
 )
 from relay.core.destination.inputs import FormerRun, Inventory, OwnProfiles
-from relay.core.destination.judging import WAITING, judge, sample, waiting_sample
+from relay.core.destination.object_outcome import WAITING, judge, sample, waiting_sample
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
@@ -79,10 +79,10 @@ class Destination:
         content: Content,
         past: FormerRun,
         customize: Customize = customizes_nothing,
-        opening: Opening | None = None,
+        destination_keys: DestinationKeys | None = None,
     ) -> None:
         self.path = path
-        self._opening = opening or Opening(TreeId(""))
+        self._destination_keys = destination_keys or DestinationKeys(TreeId(""))
         # The keys of placements meant for it, as their deltas bring them.
         self._wrapped: dict[MailKey, bytes] = {}
         self.profile: Profile | None = None
@@ -99,7 +99,7 @@ class Destination:
         # Placements of which some object cannot be customized, or nothing can be opened: they stay
         # as they were; which state that is, and why.
         self._frozen: dict[MailKey, tuple[State, tuple[ExceptionSample, ...]]] = {}
-        self._customizing = Customizing(customize)
+        self._customized_forms = CustomizedForms(customize)
         self._ownership = ObjectOwnership()
         # Placements that changed since the last `resolve`.
         self._changed: dict[MailKey, None] = {}
@@ -125,16 +125,16 @@ class Destination:
         """Take a profile, None if it is in force no more; whether who hangs here is another."""
         before, self.profile = self.profile, self._profiles.put(key, profile)
         if self.profile != before:
-            self._opening.put_profile(self.profile)
+            self._destination_keys.put_profile(self.profile)
         return self.profile != before
 
     def read_properties(self) -> None:
         """Take what the inventory in force says of the destination; `evaluate` follows it."""
         profile = self.profile
         if profile is None:
-            self._customizing.put(NOBODY)
+            self._customized_forms.put(NOBODY)
         else:
-            self._customizing.put(properties_of(profile, self._inventory.locations(profile)))
+            self._customized_forms.put(properties_of(profile, self._inventory.locations(profile)))
 
     def evaluate(
         self, key: MailKey, head: DeltaHead, body: DeltaBody | None, *, cause: int, now: Instant
@@ -161,7 +161,7 @@ class Destination:
         assignment = following(former, arm, cause, gated=head.is_gated)
         if arm is None:
             self.upsync.put(key, ())
-        if not self._customizing.is_current(assignment.forms):
+        if not self._customized_forms.is_current(assignment.forms):
             assignment = replace(assignment, entries=None, former=assignment.in_force)
         if former != assignment:
             self._assign(key, assignment)
@@ -205,9 +205,9 @@ class Destination:
             return
         plains = self._content.plains(owner_of(key))
         try:
-            keys = self._opening.keys(key, self._wrapped.get(key, b""))
+            keys = self._destination_keys.keys(key, self._wrapped.get(key, b""))
             manifest = manifest_of(plains, assignment.arm, keys)
-            forms, failed = self._customizing.forms(manifest.entries, plains, manifest.key)
+            forms, failed = self._customized_forms.forms(manifest.entries, plains, manifest.key)
         except WireRefused as refused:
             self._keep_as_is(key, "pending", [self._sample(AT_WORK, "", f"{SEALED}: {refused}")])
             return
@@ -561,7 +561,7 @@ class Destination:
         return [*failed, *filter(None, waiting)]
 
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
-        for obj, why in self._customizing.clashes(assignment.forms):
+        for obj, why in self._customized_forms.clashes(assignment.forms):
             yield self._sample(2, str(obj), f"{CLASH}: {why}")
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:

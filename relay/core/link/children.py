@@ -21,7 +21,7 @@ from relay.core.link.session import (
 from relay.core.link.writer import Comparison, MailboxWriter, Target
 from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import DEPTH_MAX, SNAPSHOT_KEY, MailKey
+from schemas.identity import SNAPSHOT_KEY, MailKey
 from schemas.link import Hello, Progress, Repair, Welcome, greeting
 from schemas.reports import encode
 
@@ -31,8 +31,6 @@ REACH_SECONDS = 60.0
 """So long per level below it a child may take to reach what was written to it."""
 IN_FLIGHT_MAX = 64
 """Of more inventory records under way to a child each may bear on any placement."""
-LEVELS_MAX = DEPTH_MAX
-"""No child has more levels below it, whatever it says."""
 RENEWAL_MS = 590_000
 """A snapshot that is so much newer than the one in a mailbox is written there in any case."""
 
@@ -141,7 +139,7 @@ class Children:
             return False
         else:
             self.heard(name, now)
-        child.levels = min(hello.levels, LEVELS_MAX)
+        child.levels = hello.levels
         self._note_wants(name, child, hello.wants)
         repair = self._repair(name, child, hello, now)
         self._answer(name, child, hello, repair)

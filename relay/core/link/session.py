@@ -94,7 +94,7 @@ class ParentSession:
         if self.state is Session.WELCOMED:
             self.due = now
 
-    def said(self, now: float) -> None:
+    def hello_sent(self, now: float) -> None:
         """A hello was said: when the next one is due."""
         match self.state:
             case Session.ASKING:

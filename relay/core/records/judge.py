@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted, Version
-from relay.core.records.reading import SnapshotReading, WholeReading
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
+from relay.core.records.snapshot_reading import SnapshotReading, WholeReading
 from relay.core.records.verdict import Admission, Standing, admit, standing
 from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, ContentHash, MailKey, NodePath

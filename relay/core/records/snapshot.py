@@ -80,12 +80,12 @@ class Interest:
 class SnapshotView:
     """What a snapshot says of keys and terms.
 
-    `nodes` are the plain bytes of blobs whose hash was checked. Methods raise SnapshotRefused for
-    a blob that breaks the form of a snapshot.
+    Methods raise SnapshotRefused for a blob that breaks the form of a snapshot.
     """
 
     def __init__(self, record: SnapshotRecord, nodes: Mapping[ContentHash, bytes]) -> None:
         self.record = record
+        # The plain bytes of blobs whose hash was checked.
         self.nodes = nodes
         self._terms: dict[Term, TermEntry] | None = None
 

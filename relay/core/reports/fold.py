@@ -36,13 +36,13 @@ class Reported(NamedTuple):
     # The oldest receipt, milliseconds since 1970; 0 for none.
     oldest_ms: int
     # The summary without its oldest receipt.
-    said: Summary | None
+    summary: Summary | None
     # It says that nothing of the placement is there.
     gone: bool = False
 
     @property
     def is_there(self) -> bool:
-        return self.said is not None and not self.gone
+        return self.summary is not None and not self.gone
 
 
 class Counted(NamedTuple):
@@ -80,12 +80,12 @@ class Shapes:
 class _Block:
     """The rows of some children."""
 
-    __slots__ = ("counted", "flags", "numbers", "said", "sum")
+    __slots__ = ("counted", "flags", "numbers", "sum", "summaries")
 
     def __init__(self) -> None:
         self.flags = array("B")
         self.numbers = array("q")
-        self.said: list[Summary | None] = []
+        self.summaries: list[Summary | None] = []
         self.counted: list[Summary | None] = []
         self.sum: Summary | None = EMPTY
 
@@ -95,7 +95,7 @@ class _Block:
         if lacking > 0:
             self.flags.extend([0] * lacking)
             self.numbers.extend([0] * (_NUMBERS * lacking))
-            self.said.extend([None] * lacking)
+            self.summaries.extend([None] * lacking)
             self.counted.extend([None] * lacking)
 
 
@@ -126,7 +126,7 @@ class Fold:
         start = at * _NUMBERS
         run, revision, generation, oldest = block.numbers[start : start + _NUMBERS]
         gone = bool(block.flags[at] & _GONE)
-        return Reported(run, revision, generation, oldest, block.said[at], gone)
+        return Reported(run, revision, generation, oldest, block.summaries[at], gone)
 
     def has_row(self, place: int) -> bool:
         """Whether a child has a row: it counts or reported, or is to be looked at."""
@@ -139,13 +139,13 @@ class Fold:
         block, at = self._row(place)
         start, before = at * _NUMBERS, block.flags[at]
         flags = before & ~_KEPT
-        if said.said is not None:
+        if said.summary is not None:
             flags |= _REPORTED | (said.gone and _GONE)
             if block.numbers[start + _OLDEST] != said.oldest_ms:
                 flags |= _MOVED
         numbers = (said.run, said.revision, said.generation, said.oldest_ms)
         block.numbers[start : start + _NUMBERS] = array("q", numbers)
-        block.said[at] = said.said
+        block.summaries[at] = said.summary
         self._set(block, at, flags)
 
     def stale(self, place: int) -> None:
@@ -217,12 +217,12 @@ class Fold:
         """Assert that sums and rows agree."""
         rows = 0
         for number, block in self._blocks.items():
-            assert len(block.flags) == len(block.said) == len(block.counted)
+            assert len(block.flags) == len(block.summaries) == len(block.counted)
             assert block.sum is None or block.sum == _sum(block)
             for at, flags in enumerate(block.flags):
                 rows += flags != 0
                 assert (block.counted[at] is not None) == bool(flags & _COUNTS)
-                assert (block.said[at] is not None) == bool(flags & _REPORTED)
+                assert (block.summaries[at] is not None) == bool(flags & _REPORTED)
                 assert bool(flags & _STALE) <= (number * BLOCK_CHILDREN + at in self._stale)
         assert rows == self._rows
         assert self._total is None or self._total == merge_all(map(_sum, self._blocks.values()))

@@ -33,7 +33,7 @@ class ReportSender:
         self._slots: dict[str, int] = {}
         self._sum = 0
         # The progress that was said last: it may have been lost, so each hello says it again.
-        self.said: Progress | None = None
+        self.sent_progress: Progress | None = None
 
     def begin(self, incarnation: str) -> None:
         """Report all anew to this run of the parent: whoever calls this then reports everything."""
@@ -41,7 +41,7 @@ class ReportSender:
         self._sent.clear()
         self._slots.clear()
         self._sum = 0
-        self.said = None
+        self.sent_progress = None
 
     @property
     def digest(self) -> bytes:
@@ -92,8 +92,8 @@ class ReportSender:
         if not self._incarnation:
             return
         progress = Progress(self._run, self._incarnation, through, self.digest, mail, snapshot)
-        if progress != self.said:
-            self.said = progress
+        if progress != self.sent_progress:
+            self.sent_progress = progress
             self._out.append(SendReport(PROGRESS_KEY, encode(progress)))
 
     def check(self) -> None:

@@ -56,7 +56,7 @@ def customizes_nothing(
     raise NotCustomized("this program customizes nothing; use a newer one")
 
 
-class Customizing:
+class CustomizedForms:
     """The properties of a destination, and what they make of objects."""
 
     def __init__(self, customize: Customize) -> None:

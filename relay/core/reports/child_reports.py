@@ -387,7 +387,7 @@ class ChildReports:
                 return self._expected(_PENDING, facts)
 
     def _reported(self, held: Reported, facts: Facts) -> Counted:
-        summary = held.said
+        summary = held.summary
         if summary is None or held.gone or (facts.edge and not _is_of_one(summary)):
             # An edge is one destination: it speaks for no other, and for no less than itself.
             return self._expected(_PENDING, facts)

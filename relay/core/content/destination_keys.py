@@ -21,7 +21,7 @@ NO_PROFILE = "no profile brought this node a key yet"
 NOT_SEALED_TO = "its profile brings no key that opens here; it goes on when the next one does"
 
 
-class Opening:
+class DestinationKeys:
     """Keys come with profiles, and those that came stay: what cannot be opened takes none away."""
 
     def __init__(self, tree: TreeId, private_keys: PrivateKeys = tuple) -> None:

@@ -75,16 +75,14 @@ class ContentMissing(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One object to be applied: what is wanted of it, and what is known of it.
-
-    With an `intent`, which DONE says already, it may be made without a look before.
-    """
+class ApplyRequest:
+    """One object to be applied: what is wanted of it, and what is known of it."""
 
     wanted: DesiredObject
     content: Object
     policies: Policies
     done: Done | None
+    # With one, which DONE says already, it may be made without a look before.
     intent: Done | None = None
 
     @property
@@ -152,7 +150,7 @@ class Applier:
         """What is applied: the content with our marks."""
         return self._marked(wanted.key, await self.content(wanted), done)
 
-    async def prepare(self, wanted: DesiredObject, *, unseen: bool = False) -> Case:
+    async def prepare(self, wanted: DesiredObject, *, unseen: bool = False) -> ApplyRequest:
         """All that needs no word of the space: the content opened, the intent kept.
 
         Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
@@ -160,157 +158,159 @@ class Applier:
         """
         content = await self.content(wanted)
         policies = policies_of(wanted.key, content)
-        case = Case(wanted, content, policies, self._record.held.get(wanted.key))
-        if not (unseen and self._tells_managers and case.plain):
-            return case
-        intent = self._intent(case, None)
+        request = ApplyRequest(wanted, content, policies, self._record.held.get(wanted.key))
+        if not (unseen and self._tells_managers and request.plain):
+            return request
+        intent = self._intent(request, None)
         self._record.put(intent)
         await self._record.stored(wanted.key)
-        return Case(wanted, content, policies, None, intent)
+        return ApplyRequest(wanted, content, policies, None, intent)
 
-    async def apply(self, case: Case, *, look: bool) -> ObservedState | None:
+    async def apply(self, request: ApplyRequest, *, look: bool) -> ObservedState | None:
         """Make the object as wanted; with `look` it may not be as it was left.
 
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing
         and CodecError.
         """
-        wanted = case.wanted
-        if case.done and case.known and not look:
-            if case.once and case.policies.overwrite == case.done.stay:
-                return await self._leave_alone(case, case.done)
-            if case.once:
-                address = case.done.address if wanted.create_only else wanted.address
-                self._record.put(case.claimed(replace(case.done, address=address)))
+        wanted = request.wanted
+        if request.done and request.known and not look:
+            if request.once and request.policies.overwrite == request.done.stay:
+                return await self._leave_alone(request, request.done)
+            if request.once:
+                address = request.done.address if wanted.create_only else wanted.address
+                self._record.put(request.claimed(replace(request.done, address=address)))
                 return None
-            if case.done.stay:
-                await self._say_policy(case, case.done)
+            if request.done.stay:
+                await self._say_policy(request, request.done)
             try:
-                return await self._write(case, case.done, None)
+                return await self._write(request, request.done, None)
             except FieldConflict:
                 raise
             except Conflict:
                 # It went, or is another, and nobody told of that yet.
-                return await self._look_and_apply(case)
-        if case.intent is not None:
-            sight = await self._try_to_make(case, case.intent)
+                return await self._look_and_apply(request)
+        if request.intent is not None:
+            sight = await self._try_to_make(request, request.intent)
             if sight is not None:
                 return sight
-        return await self._look_and_apply(case)
+        return await self._look_and_apply(request)
 
-    async def _leave_alone(self, case: Case, done: Done) -> ObservedState | None:
+    async def _leave_alone(self, request: ApplyRequest, done: Done) -> ObservedState | None:
         """From now on it is its cluster's; only the annotation that says so is kept in step."""
-        sight = await self._say_policy(case, done)
-        address = done.address if case.wanted.create_only else case.wanted.address
-        self._record.put(case.claimed(replace(done, address=address)))
+        sight = await self._say_policy(request, done)
+        address = done.address if request.wanted.create_only else request.wanted.address
+        self._record.put(request.claimed(replace(done, address=address)))
         return sight
 
-    async def _say_policy(self, case: Case, done: Done) -> ObservedState | None:
-        live = await self._space.get(case.key)
+    async def _say_policy(self, request: ApplyRequest, done: Done) -> ObservedState | None:
+        live = await self._space.get(request.key)
         if live is None or _uid(live) != done.uid:
             return None
-        wish = policy_alone(live, overwrite=case.policies.overwrite)
+        wish = policy_alone(live, overwrite=request.policies.overwrite)
         return look_at(await self._space.apply(wish, POLICY_MANAGER))
 
-    async def _look_and_apply(self, case: Case) -> ObservedState:
-        wanted, policies = case.wanted, case.policies
+    async def _look_and_apply(self, request: ApplyRequest) -> ObservedState:
+        wanted, policies = request.wanted, request.policies
         live = await self._space.get(wanted.key)
         if live is not None:
             self._tells_managers = MANAGED in live["metadata"]
         if live is not None and terminating(live):
             raise SpaceError("Terminating", terminating(live))
-        if live is not None and self._is_foreign(case, live):
+        if live is not None and self._is_foreign(request, live):
             other = tree_of(live, wanted.key)
             if other and not policies.force:
                 raise SpaceError("AlreadyExists", _OTHERS.format(other))
             if policies.existing == REFUSE:
                 raise SpaceError("AlreadyExists", _REFUSED)
-            if case.once or policies.existing == LEAVE:
-                return self._leave(case, live)
-        intent = self._intent(case, live)
+            if request.once or policies.existing == LEAVE:
+                return self._leave(request, live)
+        intent = self._intent(request, live)
         self._record.put(intent)
         await self._record.stored(wanted.key)
-        if live is not None and case.once:
-            return self._keep(case, intent, live)
+        if live is not None and request.once:
+            return self._keep(request, intent, live)
         if live is not None and is_left_alone(live):
             await self._space.apply(policy_alone(live, overwrite=True), POLICY_MANAGER)
-        return await self._write(case, intent, live)
+        return await self._write(request, intent, live)
 
-    async def _try_to_make(self, case: Case, intent: Done) -> ObservedState | None:
+    async def _try_to_make(self, request: ApplyRequest, intent: Done) -> ObservedState | None:
         """Apply without a look before: a new object says that no one else wrote it.
 
         None if it was there; what we said in it then is said anew, as of one that was adopted.
         """
-        wish = self._marked(case.key, case.content, intent)
+        wish = self._marked(request.key, request.content, intent)
         try:
             live = await self._space.apply(wish, MANAGER, force=False)
         except FieldConflict:
             live = None
         if live is not None and is_newborn(live, MANAGER):
-            return self._keep(case, intent, live)
+            return self._keep(request, intent, live)
         adopted = replace(intent, made=False)
         self._record.put(adopted)
-        await self._record.stored(case.key)
-        return None if live is None else await self._write(case, adopted, live)
+        await self._record.stored(request.key)
+        return None if live is None else await self._write(request, adopted, live)
 
-    def _is_foreign(self, case: Case, live: Object) -> bool:
-        mine = case.done is not None and case.known and case.done.uid == _uid(live)
-        return not mine and not is_ours(live, case.key, self._tree)
+    def _is_foreign(self, request: ApplyRequest, live: Object) -> bool:
+        mine = request.done is not None and request.known and request.done.uid == _uid(live)
+        return not mine and not is_ours(live, request.key, self._tree)
 
-    def _intent(self, case: Case, live: Object | None) -> Done:
+    def _intent(self, request: ApplyRequest, live: Object | None) -> Done:
         """What DONE says before anything is created: whether the object is ours to delete."""
-        wanted, done = case.wanted, case.done
+        wanted, done = request.wanted, request.done
         if live is None:
             made, uid = True, ""
-        elif done is not None and case.known and done.uid == _uid(live):
+        elif done is not None and request.known and done.uid == _uid(live):
             made, uid = done.made, done.uid
         else:
             # Whoever stopped between an apply and what came of it does not know what was there.
             unsure = done is not None and not done.uid and is_shared(live, MANAGER)
-            mine = is_ours(live, case.key, self._tree) and not is_adopted(live)
+            mine = is_ours(live, request.key, self._tree) and not is_adopted(live)
             made, uid = mine and not unsure, ""
         address = done.address if done and live is not None else wanted.address
         fresh = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
         if done is not None and uid:
             fresh = replace(fresh, held=done.held, fields=done.fields)
-        return case.claimed(fresh)
+        return request.claimed(fresh)
 
-    def _leave(self, case: Case, live: Object) -> ObservedState:
-        address = case.wanted.address
-        done = Done(case.key, _uid(live), address, (), made=False, order=0, left=True)
-        self._record.put(case.claimed(done))
+    def _leave(self, request: ApplyRequest, live: Object) -> ObservedState:
+        address = request.wanted.address
+        done = Done(request.key, _uid(live), address, (), made=False, order=0, left=True)
+        self._record.put(request.claimed(done))
         return look_at(live)
 
-    async def _write(self, case: Case, intent: Done, live: Object | None) -> ObservedState:
-        wish = of_this(self._marked(case.key, case.content, intent), intent.uid)
-        if live is not None and await self._is_scaled(case.key, live):
+    async def _write(
+        self, request: ApplyRequest, intent: Done, live: Object | None
+    ) -> ObservedState:
+        wish = of_this(self._marked(request.key, request.content, intent), intent.uid)
+        if live is not None and await self._is_scaled(request.key, live):
             wish = without_replicas(wish)
-        same = bool(intent.held) and intent.address == case.wanted.address
-        force = live is not None and (case.policies.force or same)
+        same = bool(intent.held) and intent.address == request.wanted.address
+        force = live is not None and (request.policies.force or same)
         try:
             live = await self._space.apply(wish, MANAGER, force=force)
         except FieldConflict as conflict:
-            live = await self._contested(case, intent, wish, conflict)
+            live = await self._contested(request, intent, wish, conflict)
         except SpaceError as error:
             if not is_unchangeable(error.reason, error.message):
                 raise
-            live = await self._recreate(case, intent, wish, error)
-            intent = self._record.held[case.key]
+            live = await self._recreate(request, intent, wish, error)
+            intent = self._record.held[request.key]
         if terminating(live):
             raise SpaceError("Terminating", terminating(live))
-        return self._keep(case, intent, live)
+        return self._keep(request, intent, live)
 
-    def _keep(self, case: Case, intent: Done, live: Object) -> ObservedState:
+    def _keep(self, request: ApplyRequest, intent: Done, live: Object) -> ObservedState:
         """Write into the record what the object is now."""
         hold, uid = hold_of(live, MANAGER), _uid(live)
         self._tells_managers = hold is not None
         sight = look_at(live, hold)
-        hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(case, intent))))
-        kept = case.wanted.create_only and bool(intent.uid)
-        address = intent.address if kept else case.wanted.address
+        hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(request, intent))))
+        kept = request.wanted.create_only and bool(intent.uid)
+        address = intent.address if kept else request.wanted.address
         made = intent.made and intent.uid in ("", uid)
         self._record.put(
             replace(
-                case.claimed(intent),
+                request.claimed(intent),
                 uid=uid,
                 address=address,
                 made=made,
@@ -321,27 +321,27 @@ class Applier:
         )
         return sight
 
-    def _marked_content(self, case: Case, done: Done) -> Object:
-        return self._marked(case.key, case.content, done)
+    def _marked_content(self, request: ApplyRequest, done: Done) -> Object:
+        return self._marked(request.key, request.content, done)
 
     def _marked(self, key: ObjectKey, content: Object, done: Done) -> Object:
         return marked(content, key, self._tree, adopted=not done.made)
 
     async def _contested(
-        self, case: Case, intent: Done, wish: Object, conflict: FieldConflict
+        self, request: ApplyRequest, intent: Done, wish: Object, conflict: FieldConflict
     ) -> Object:
         """Take what was ours or is asked for, never an autoscaler's; raises FieldConflict else."""
         managers = dict(conflict.managers)
-        live = await self._space.get(case.key)
+        live = await self._space.get(request.key)
         ours = {path for path in managers if is_marked(path, intent.fields)}
         if live is not None and scaled_by(live):
             scale = set(filter(_is_scale, managers))
-            if await self._is_scaled(case.key, live):
+            if await self._is_scaled(request.key, live):
                 wish = without_replicas(wish)
                 managers = {path: name for path, name in managers.items() if path not in scale}
             ours |= scale
         others = {path: name for path, name in managers.items() if path not in ours}
-        if others and not case.policies.force:
+        if others and not request.policies.force:
             raise FieldConflict("Conflict", _contention(others), others) from conflict
         return await self._space.apply(wish, MANAGER, force=bool(managers))
 
@@ -357,22 +357,22 @@ class Applier:
         return any(scales(one, key.group, key.name) for one in listing.objects)
 
     async def _recreate(
-        self, case: Case, intent: Done, wish: Object, refused: SpaceError
+        self, request: ApplyRequest, intent: Done, wish: Object, refused: SpaceError
     ) -> Object:
         """Replace an object that cannot be changed, if it asks for that and is ours."""
-        if not may_be_recreated(case.key):
+        if not may_be_recreated(request.key):
             raise SpaceError(refused.reason, f"{refused.message}{_NEVER}") from refused
-        if not case.policies.recreate:
+        if not request.policies.recreate:
             raise SpaceError(refused.reason, f"{refused.message}{_REMEDY}") from refused
         if not intent.made or not intent.uid:
             said = f"{refused.message}; it was there before, so it is not replaced"
             raise SpaceError(refused.reason, said) from refused
-        await self._space.delete(case.key, uid=intent.uid)
-        live = await self._space.get(case.key)
+        await self._space.delete(request.key, uid=intent.uid)
+        live = await self._space.get(request.key)
         if live is not None:
             raise SpaceError("Terminating", terminating(live) or refused.message)
         self._record.put(replace(intent, uid="", held="", fields=b""))
-        await self._record.stored(case.key)
+        await self._record.stored(request.key)
         return await self._space.apply(of_this(wish, ""), MANAGER)
 
 

@@ -16,7 +16,7 @@ from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
 from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
-from leafcast.local.listening import kept_listening
+from leafcast.local.listen_settings import kept_listen_settings
 from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
@@ -28,7 +28,7 @@ LOOK_SECONDS = 600.0
 log = logging.getLogger("leafcast")
 
 
-class Certifying:
+class CertificateRenewal:
     """The centre's part: signs for the names that a node had, and for no others."""
 
     def __init__(self, tree: Tree, asks: CentreAsks, place: DataDir, clock: Clock) -> None:
@@ -93,7 +93,7 @@ class Certifying:
         issued = IssuedCertificates(self._place.folder)
         if not request or issued.names_of(path) == (names := requested_names(request)):
             return ""
-        here = kept_listening(self._place.folder)
+        here = kept_listen_settings(self._place.folder)
         issued.check(path, names, here.hosts if here is not None else ())
         found = self._authorities()
         made = found.signing.issue(request, self._clock.now().wall_ms)

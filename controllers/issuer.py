@@ -20,8 +20,8 @@ from controllers.core.access.keys import (
     unbelieved,
 )
 from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.issuing import LedgerIssuer
 from controllers.core.ledger.ledger import Ledger
+from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.reading import Reading
@@ -55,10 +55,7 @@ class SecondCentre(Exception):
 
 
 class Issuer:
-    """The one writer of the centre's ledger; it holds each record in force, by its key.
-
-    `on_change` hears of records as they come into force, leave it, and are listed no more.
-    """
+    """The one writer of the centre's ledger; it holds each record in force, by its key."""
 
     def __init__(
         self,
@@ -73,6 +70,7 @@ class Issuer:
         self._core = core
         self._keys = keys
         self._clock = clock
+        # They hear of records as they come into force, leave it, and are listed no more.
         self._listeners = [on_change]
         self._on_rival = on_rival
         self._lock = asyncio.Lock()

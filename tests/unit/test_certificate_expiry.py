@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.remote import checked_answer
-from leafcast.daemon.nodes.expiring import certificates, troubles
+from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
 from leafcast.daemon.verbs.diagnosis import Diagnosis
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
@@ -19,7 +19,7 @@ from leafcast.local.credentials.authorities import (
 )
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
 from leafcast.local.credentials.own_certificate import check_files, validity
-from leafcast.local.listening import Listening, keep_listening
+from leafcast.local.listen_settings import ListenSettings, keep_listen_settings
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request, valid_until
 from relay.adapters.tls.refusals import CertificateUnusable
@@ -54,8 +54,8 @@ def test_a_certificate_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
     authority, file = Authority.make("own", NOW), tmp_path / "own.pem"
     request = signing_request(new_key(), ["centre.example"])
     file.write_text(authority.issue(request, NOW, NOW + 90 * DAY))
-    said = Listening(("tls://centre.example:7422",), str(file), str(tmp_path / "own.key"))
-    keep_listening(tmp_path, said)
+    said = ListenSettings(("tls://centre.example:7422",), str(file), str(tmp_path / "own.key"))
+    keep_listen_settings(tmp_path, said)
     assert list(told(tmp_path, NOW + 75 * DAY).values()) == ["ok"]
     assert told(tmp_path, NOW + 77 * DAY) == {str(file): "warning"}
     file.unlink()
@@ -87,7 +87,9 @@ def test_a_certificate_of_the_users_own_elsewhere_is_told_of_by_what_its_node_sa
 def test_an_authority_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
     file = tmp_path / "ca.pem"
     file.write_text(Authority.make("own", NOW).certificate)
-    keep_listening(tmp_path, Listening(("wss://centre.example/leaf",), authorities=str(file)))
+    keep_listen_settings(
+        tmp_path, ListenSettings(("wss://centre.example/leaf",), authorities=str(file))
+    )
     ends = valid_until(file.read_text())
     assert list(told(tmp_path, ends - 15 * DAY).values()) == ["ok"]
     assert told(tmp_path, ends - 13 * DAY) == {str(file): "warning"}
@@ -96,7 +98,7 @@ def test_an_authority_of_the_users_own_is_told_of_two_weeks_before(tmp_path):
 
 def test_an_authority_that_ended_is_none_unless_another_one_stands_beside_it(tmp_path):
     file = tmp_path / "ca.pem"
-    said = Listening(("wss://centre.example/leaf",), authorities=str(file))
+    said = ListenSettings(("wss://centre.example/leaf",), authorities=str(file))
     ended = Authority.make("ended", NOW).certificate
     ends = valid_until(ended)
     file.write_text(ended)
@@ -140,7 +142,9 @@ def test_a_certificate_of_the_users_own_that_no_child_would_take_is_told_of(tmp_
     file, key_file = tmp_path / "own.pem", tmp_path / "own.key"
     file.write_text(authority.issue(signing_request(key, ["centre.example"]), NOW))
     key_file.write_text(key)
-    keep_listening(tmp_path, Listening(("tls://centre.example:7422",), str(file), str(key_file)))
+    keep_listen_settings(
+        tmp_path, ListenSettings(("tls://centre.example:7422",), str(file), str(key_file))
+    )
     assert wrong(tmp_path) == []
     key_file.write_text(new_key())
     assert wrong(tmp_path) == [("failure", "name the key that the certificate was made with")]

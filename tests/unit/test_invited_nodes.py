@@ -6,7 +6,7 @@ import pytest
 
 from controllers.nodes import awaited_nodes, invite_anew
 from leafcast.daemon import tree_facts
-from leafcast.daemon.nodes.invited import InvitedNodes
+from leafcast.daemon.nodes.invited_nodes import InvitedNodes
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
 from leafcast.local import tree as tree_module

@@ -29,9 +29,7 @@ class WholeReading:
 class SnapshotReading:
     """Reads of one snapshot what an interest needs, from the root down.
 
-    `nodes` are the plain bytes that the node keeps; what is read is put there. It ends when
-    `missing()` is empty: then each key of the interest can be judged. What an `earlier` reading
-    has read is not looked at again, as far as that had the same interest.
+    It ends when `missing()` is empty: then each key of the interest can be judged.
     """
 
     def __init__(
@@ -43,7 +41,9 @@ class SnapshotReading:
     ) -> None:
         self.record = record
         self.interest = interest
+        # What it has read is not looked at again, as far as it had the same interest.
         self.earlier = earlier
+        # The plain bytes that the node keeps; what is read is put there.
         self._nodes = nodes
         self._otherwise = Interest() if earlier is None else interest.differing(earlier.interest)
         # What it went through, and what it left aside: the earlier one has it, and all below it.

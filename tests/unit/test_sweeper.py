@@ -5,7 +5,7 @@ import random
 import pytest
 
 from relay.core.content.content import Content
-from relay.core.content.sweeping import (
+from relay.core.content.sweeper import (
     SWEEP_EVERY_SECONDS,
     SWEEP_FIRST_SECONDS,
     SWEEP_RETRY_SECONDS,

@@ -35,7 +35,7 @@ class ListenRefused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class ListenSettings:
     """Where a node listens for children elsewhere."""
 
     # Of the centre, or of the one relay that joined; all tls, or all wss: then a proxy has the
@@ -91,7 +91,9 @@ class Listening:
         return LeafAddress(tuple(urls), ports[0], tls)
 
 
-def listening(texts: Sequence[str], certificate: str, key: str, authorities: str) -> Listening:
+def listen_settings(
+    texts: Sequence[str], certificate: str, key: str, authorities: str
+) -> ListenSettings:
     """What the user said, judged; raises ListenRefused."""
     urls = tuple(map(_url, texts))
     if not urls:
@@ -100,7 +102,7 @@ def listening(texts: Sequence[str], certificate: str, key: str, authorities: str
         raise ListenRefused(texts[URLS_MAX], f"{URLS_MAX} addresses are the most")
     if len({urlsplit(url).scheme for url in urls}) > 1:
         raise ListenRefused(texts[-1], "all addresses of a tree are of one kind")
-    found = Listening(urls, certificate, key, authorities)
+    found = ListenSettings(urls, certificate, key, authorities)
     if bool(certificate) is not bool(key):
         remedy = "say both --tls-cert and --tls-key"
         raise ListenRefused(certificate or key, "a certificate and its key go together", remedy)
@@ -113,25 +115,25 @@ def listening(texts: Sequence[str], certificate: str, key: str, authorities: str
     return found
 
 
-def kept_listening(folder: Path) -> Listening | None:
+def kept_listen_settings(folder: Path) -> ListenSettings | None:
     """What the last start was told; None if it keeps to this machine. Raises ListenRefused."""
     try:
         form = from_json((folder / FILE).read_bytes())
         files = [str(form[name]) for name in ("certificate", "key", "authorities")]
-        return listening(list(map(str, form["urls"])), *files)
+        return listen_settings(list(map(str, form["urls"])), *files)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ListenRefused(str(folder / FILE), "it is damaged: say --listen again") from error
 
 
-def keep_listening(folder: Path, said: Listening) -> None:
+def keep_listen_settings(folder: Path, settings: ListenSettings) -> None:
     """Remember it for the next start."""
     form = {
-        "urls": list(said.urls),
-        "certificate": said.certificate,
-        "key": said.key,
-        "authorities": said.authorities,
+        "urls": list(settings.urls),
+        "certificate": settings.certificate,
+        "key": settings.key,
+        "authorities": settings.authorities,
     }
     atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
 

@@ -39,14 +39,12 @@ class Lack:
 
 
 @dataclass(slots=True)
-class Missing:
-    """What each placement names; each change returns the placements that it concerns.
+class MissingReferences:
+    """What each placement names; each change returns the placements that it concerns."""
 
-    As long as it is not known which kinds are `served`, no kind is unknown. `unreadable` are those
-    that the space will not show, with its own words why.
-    """
-
+    # As long as it is not known which kinds are, no kind is unknown.
     served: AbstractSet[Resource] | None = None
+    # Those that the space will not show, with its own words why.
     unreadable: dict[Resource, str] = field(default_factory=dict)
     _specs: dict[str, Spec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

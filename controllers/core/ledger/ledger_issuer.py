@@ -49,12 +49,7 @@ class SnapshotPublication:
 
 
 class LedgerIssuer:
-    """The one writer of a centre's ledger.
-
-    `unlisted` are keys in the store that the last snapshot does not list; `lost` is what it lists
-    and the ledger lacks, by key. That goes on being listed until it is issued anew, or a person
-    lets it go. A ledger that no snapshot vouches for, which `is_vouched` says, is issued anew.
-    """
+    """The one writer of a centre's ledger."""
 
     def __init__(
         self,
@@ -67,11 +62,15 @@ class LedgerIssuer:
         is_vouched: bool = True,
     ) -> None:
         self.ledger = ledger
+        # Whether a snapshot vouches for the ledger; else it is issued anew.
         self.is_vouched = is_vouched
+        # What the last snapshot lists and the ledger lacks. It goes on being listed until it is
+        # issued anew, or a person lets it go.
         self.lost: dict[MailKey, EntryKey] = dict(lost or {})
         self._snapshots = snapshots
         # Who signs all but `keys` records.
         self.signer = signer
+        # Keys in the store that the last snapshot does not list.
         self._unlisted = frozenset(unlisted)
 
     # Records.

@@ -12,7 +12,7 @@ from leafcast.local.credentials.authorities import AUTHORITY_FILE, load_authorit
 from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
 from leafcast.local.credentials.node_certificate import FOLDER
 from leafcast.local.credentials.own_certificate import check_files
-from leafcast.local.listening import ListenRefused, kept_listening
+from leafcast.local.listen_settings import ListenRefused, kept_listen_settings
 from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
 from relay.adapters.tls.refusals import CertificateUnusable
 
@@ -31,7 +31,7 @@ def certificates(place: DataDir) -> Iterator[Expiry]:
         "replace it: leafcast keys rotate authority",
     )
     with suppress(ListenRefused):
-        said = kept_listening(place.folder)
+        said = kept_listen_settings(place.folder)
         if said is not None and said.certificate:
             remedy = "put a new one in its place: it is read within a minute"
             cause = "nodes elsewhere do not reach this tree any more"
@@ -76,7 +76,7 @@ def _own_files(place: DataDir, now_ms: int) -> Iterator[Trouble]:
     """Files of the user's that no server can show."""
     cause = "servers go on with what they had, and no start can use it"
     try:
-        if (said := kept_listening(place.folder)) is not None:
+        if (said := kept_listen_settings(place.folder)) is not None:
             check_files(said, now_ms)
     except ListenRefused:
         return

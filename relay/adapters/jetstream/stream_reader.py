@@ -51,10 +51,7 @@ Take = Callable[[Stored], Awaitable[None]]
 
 
 class StreamReader:
-    """Reads a stream from a message on; `take` is awaited, and so slows the server.
-
-    With `filters` it reads only messages on these subjects.
-    """
+    """Reads a stream from a message on; `take` is awaited, and so slows the server."""
 
     def __init__(
         self,
@@ -70,6 +67,7 @@ class StreamReader:
         self._clock = clock
         self._stream = stream
         self._headers_only = headers_only
+        # It reads only messages on these subjects; without any all.
         self._filters = list(filters)
         self._next_sequence = first
         self._deliveries = 0

@@ -1,6 +1,6 @@
 """What a placement names and is not there, and what it asks for that is not supported yet."""
 
-from controllers.core.workloads.missing import Missing
+from controllers.core.workloads.missing_references import MissingReferences
 from controllers.core.workloads.space import Workloads, placement_key
 from schemas.api import parse_kind
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
@@ -12,7 +12,7 @@ SERVED = frozenset(
 
 
 def missing(*clauses, selected=1, served=SERVED):
-    found = Missing(served)
+    found = MissingReferences(served)
     found.put("shop", parse_kind(placement(downsync=list(clauses))).spec)
     return found.of("shop", selected)
 
@@ -28,7 +28,7 @@ def test_what_selects_nothing_says_so():
 def test_an_upsync_that_admits_nothing_says_so():
     def lack(*clauses, selected=0):
         spec = {"downsync": [], "upsync": [*clauses]}
-        found = Missing(SERVED)
+        found = MissingReferences(SERVED)
         found.put("shop", parse_kind(placement(**spec)).spec)
         return found.of("shop", selected)
 
@@ -61,7 +61,7 @@ def test_no_kind_is_unknown_as_long_as_nobody_knows_which_there_are():
 
 
 def test_a_kind_that_comes_concerns_the_placements():
-    found = Missing(SERVED)
+    found = MissingReferences(SERVED)
     found.put("shop", parse_kind(placement(clause={"resources": ["widgets"]})).spec)
     assert found.of("shop", 1).reason == "UnknownKind"
     assert found.serve(SERVED | {("example.com", "widgets")}) == {"shop"}
@@ -100,7 +100,7 @@ def test_what_is_in_a_namespace_tells_that_it_is_there():
 
 
 def test_a_change_concerns_only_the_placements_that_name_the_namespace():
-    found = Missing()
+    found = MissingReferences()
     for name in ("a", "b"):
         found.put(name, parse_kind(placement(name, clause={"namespaces": [name]})).spec)
     assert found.put_namespace("a") == {"a"}
@@ -117,7 +117,7 @@ def test_every_resource_that_kubernetes_has_is_known_by_its_plural():
 
 
 def test_a_kind_that_cannot_be_read_is_named_with_the_servers_words_where_it_may_be_selected():
-    found = Missing(SERVED)
+    found = MissingReferences(SERVED)
     found.unreadable["", "secrets"] = (
         'secrets is forbidden: User "x" cannot list resource "secrets"'
     )
