@@ -85,7 +85,7 @@ class Downstream:
             child.has_copies = True
             self._out.append(OpenCopies(name))
         progress = hello.progress
-        progressed = progress is not None and self._progress(name, progress)
+        progressed = progress is not None and self._progress(name, progress, in_hello=True)
         if not hello.shown:
             return HelloTaken(None, progressed)
         verified = self._acceptance.snapshot(hello.shown)
@@ -170,10 +170,10 @@ class Downstream:
             current = held is not None and held.generation == report.generation
             self._collecting.admits(report.key, report.collected, current=current)
 
-    def _progress(self, name: str, progress: Progress) -> bool:
+    def _progress(self, name: str, progress: Progress, *, in_hello: bool = False) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds
-        before = child.through
-        if not self._children.progressed(name, progress, self._reports.digest(name), now):
+        before, digest = child.through, self._reports.digest(name)
+        if not self._children.progressed(name, progress, digest, now, in_hello=in_hello):
             return False
         for key in self._book.gated:
             slot = child.mailbox.slots.get(key)

@@ -12,6 +12,7 @@ from relay.core.effects import Effect, Noted, SendWelcome
 from relay.core.events import MailSlot, MailWritten
 from relay.core.link.child import Child, InFlight
 from relay.core.link.session import (
+    HELLO_SECONDS,
     SILENT_AFTER_SECONDS,
     ChildSession,
     Identity,
@@ -315,7 +316,9 @@ class Children:
 
     # Progress.
 
-    def progressed(self, name: str, progress: Progress, digest: bytes, now: float) -> bool:
+    def progressed(
+        self, name: str, progress: Progress, digest: bytes, now: float, *, in_hello: bool = False
+    ) -> bool:
         """Take a child's progress, if all that it says agrees; `digest` is of its reports here."""
         child = self.by_name[name]
         mine = progress.run == child.session.run and progress.incarnation == self._incarnation
@@ -328,7 +331,8 @@ class Children:
         if progress.digest != digest:
             # A report that was replaced meanwhile is not lost: the next progress will agree.
             if child.repeat_at is None:
-                child.repeat_at = now + SAY_AFTER_SECONDS
+                # What a hello speaks of may still be under way: the next one will agree.
+                child.repeat_at = now + SAY_AFTER_SECONDS + (HELLO_SECONDS if in_hello else 0.0)
                 self._look_by(child.repeat_at)
             return False
         child.repeat_at = None
