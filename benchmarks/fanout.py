@@ -69,7 +69,9 @@ class Usage:
         self._pids = pids
         self._what = what
         self._used = dict.fromkeys(pids, 0.0)
-        self._count, self._waited, self._idle = 0, 0.0, 0.0
+        self._count, self._waited = 0, 0.0
+        # Of all of them a second, if it was looked at.
+        self._idle: float | None = None
 
     async def of(self, work: Awaitable[float]) -> float:
         """What the work says; the time that was used meanwhile is noted."""
@@ -93,13 +95,15 @@ class Usage:
         each = {name: used / self._count for name, used in self._used.items()}
         for name, pid in self._pids.items():
             report.row(self._edges, f"{self._what}{name}", resident_mb(pid), each[name])
-        total, idle = sum(each.values()), self._idle * self._waited / self._count
+        total = sum(each.values())
         report.row(self._edges, f"{self._what}all together", "", total)
-        ms = 1000 / self._edges
-        report.note(
-            f"{self._edges} edges: {self._what}{total * ms:.2f} ms of processor time an edge and "
-            f"change; {idle * ms:.2f} of it they use in as long while nothing changes"
-        )
+        if self._idle is not None:
+            ms, seconds = 1000 / self._edges, self._waited / self._count
+            idle = self._idle * seconds * ms
+            report.note(
+                f"{self._edges} edges: {self._what}{total * ms:.2f} ms of processor time an edge "
+                f"and change; {idle:.2f} of it they use in as long while nothing changes"
+            )
 
 
 async def _exchanged(tree: WideTree) -> Exchanged:

@@ -34,6 +34,7 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.events import Event, Instant, MailArrived
 from relay.inbox import Inbox
 from schemas.objects import ObjectKey
+from tests.awaiting import LOOK_SECONDS
 from tests.nats.chaos_lies import lie
 
 
@@ -121,9 +122,6 @@ def count_what_is_held(file: Path) -> None:
         whole.replace(file)
 
     signal.signal(signal.SIGUSR2, count)
-
-
-LOOK_SECONDS = 0.05
 
 
 def hear_nothing(while_there: Path) -> None:

@@ -67,8 +67,8 @@ class Planned:
             path, had = there.get(host, new)
             if host in self._refusing or host.space.refused_for_good:
                 continue
-            stayed = path == host.path and path in carried
-            if path != host.path or stayed or (host not in there and path in occupied):
+            is_new = host not in there and path in occupied
+            if path != host.path or path in carried or is_new:
                 # Another cluster hangs here than did, as a plan cannot know.
                 continue
             became, planned = _became(had, objects), said.get(path, {})
