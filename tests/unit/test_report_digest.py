@@ -9,7 +9,7 @@ from relay.core.collecting.collecting import CollectingRoom
 from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
-from relay.core.reports import digest
+from relay.core.reports import child_reports
 from relay.core.reports.child_reports import ChildReports, Facts
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
@@ -142,7 +142,7 @@ def test_nothing_is_said_before_there_is_a_parent():
 
 def test_the_later_parts_of_one_child_take_bounded_memory(monkeypatch):
     room = 8 * 1024 * 1024
-    monkeypatch.setattr(digest, "PARTS_BYTES_MAX", room)
+    monkeypatch.setattr(child_reports, "PARTS_BYTES_MAX", room)
     found = reports(facts(edge=False, expected=9))
     tracemalloc.start()
     taken = 0

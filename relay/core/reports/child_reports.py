@@ -6,13 +6,20 @@ signed inventory expects there (link.md, section 3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from relay.core.gates import GateNames, Waves
 from relay.core.link.session import Presence
 from relay.core.reports import reduce
-from relay.core.reports.digest import PartBudget, ReportDigests, run_number, size_of
+from relay.core.reports.digest import (
+    PARTS_BYTES_MAX,
+    PARTS_OF_CHILD_MAX,
+    PartBudget,
+    ReportDigests,
+    run_number,
+    size_of,
+)
 from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
 from schemas.collectors import Collected
 from schemas.identity import MailKey
@@ -39,11 +46,6 @@ def _is_of_one(summary: Summary) -> bool:
 
 def _tells_no_wave(summary: Summary) -> bool:
     return CELL_FORMER in summary.cells or CELL_OTHER in summary.cells
-
-
-def _have_room(unsent: Mapping[MailKey, int], more: int) -> bool:
-    """Whether one more report of so many bytes finds room beside these."""
-    return len(unsent) < UNSENT_MAX and sum(unsent.values()) + more <= UNSENT_BYTES_MAX
 
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
@@ -119,10 +121,9 @@ class ChildReports:
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
         self._digests = ReportDigests()
-        self._parts = PartBudget()
-        # By child what it reported without having been sent it, as what a lost disk knew of: how
-        # many bytes each report has.
-        self._unsent: dict[int, dict[MailKey, int]] = {}
+        self._parts = PartBudget(PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX)
+        # What a child reported without having been sent it, as what a lost disk knew of: part 0s.
+        self._unsent = PartBudget(UNSENT_MAX, UNSENT_BYTES_MAX)
         # Placements of which something else may be to be reported.
         self._dirty: dict[MailKey, None] = {}
 
@@ -272,7 +273,7 @@ class ChildReports:
         self._collecting.forget_child(child)
         self._digests.forget_child(place)
         self._parts.forget_child(place)
-        self._unsent.pop(place, None)
+        self._unsent.forget_child(place)
 
     # What follows.
 
@@ -313,10 +314,9 @@ class ChildReports:
     def check(self) -> None:
         """Assert that folds and digests agree with the rows."""
         self._parts.check()
-        for place, unsent in self._unsent.items():
-            assert len(unsent) <= UNSENT_MAX
-            assert sum(unsent.values()) <= UNSENT_BYTES_MAX
-            assert all(self.knows(self._names[place], key) for key in unsent)
+        self._unsent.check()
+        for place, name in enumerate(self._names):
+            assert all(self.knows(name, key) for key in self._unsent.placements(place))
         held: dict[int, list[tuple[str, int, int]]] = {}
         for key, fold in self._folds.items():
             fold.check()
@@ -331,17 +331,18 @@ class ChildReports:
 
     def _admits(self, place: int, report: Report) -> bool:
         """Whether a child reports on what it was sent, or on little that it was not."""
-        unsent, key = self._unsent.get(place, {}), report.key
-        known = self.knows(self._names[place], key) and key not in unsent
+        unsent, key = self._unsent, report.key
+        known = self.knows(self._names[place], key) and not unsent.of(place, key)
         if report.gone or known or self._was_sent(place, key):
             return True
-        others = {k: size for k, size in unsent.items() if k != key}
-        mine = len(encode(report.summary))
-        if not _have_room(others, mine):
-            others = {k: size for k, size in others.items() if not self._was_sent(place, k)}
-        if not _have_room(others, mine):
+        size = len(encode(report.summary))
+        if not unsent.admits(place, key, 0, size):
+            for other in unsent.placements(place):
+                if self._was_sent(place, other):
+                    unsent.take(place, other, 0)
+        if not unsent.admits(place, key, 0, size):
             return False
-        self._unsent[place] = {**others, key: mine}
+        unsent.put(place, key, 0, (run_number(report.run), report.revision, size))
         return True
 
     def _was_sent(self, place: int, key: MailKey) -> bool:
@@ -426,8 +427,8 @@ class ChildReports:
         fold.report(place, said)
         if said.is_there:
             self._digests.add(place, key, said.run, said.revision)
-        elif place in self._unsent:
-            self._unsent[place].pop(key, None)
+        else:
+            self._unsent.take(place, key, 0)
 
     def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
         for part in list(self._parts.of(place, key)):

@@ -154,27 +154,33 @@ class ReportDigests:
 
 
 class PartBudget:
-    """Which later parts each child has, and how much memory these take."""
+    """Which parts of some kind each child has, and how much memory these take."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts_max: int, bytes_max: int) -> None:
+        """Both are of one child."""
+        self._parts_max, self._bytes_max = parts_max, bytes_max
         # By child and placement: run, revision and bytes of each part.
         self._parts: dict[int, dict[MailKey, dict[int, tuple[int, int, int]]]] = {}
         # By child: how many parts, and bytes, in all.
         self._totals: dict[int, tuple[int, int]] = {}
 
     def admits(self, place: int, key: MailKey, part: int, size: int) -> bool:
-        """Whether a child that says this later part says no more than it may."""
+        """Whether a child that says this part says no more than it may."""
         count, total = self._totals.get(place, (0, 0))
         held = self.of(place, key).get(part)
         count, total = count + (held is None), total + size - (held[2] if held else 0)
-        return total <= PARTS_BYTES_MAX and count <= PARTS_OF_CHILD_MAX
+        return total <= self._bytes_max and count <= self._parts_max
 
     def of(self, place: int, key: MailKey) -> dict[int, tuple[int, int, int]]:
-        """A child's later parts of a placement: run, revision, and bytes."""
+        """A child's parts of a placement: run, revision, and bytes."""
         return self._parts.get(place, {}).get(key, {})
 
+    def placements(self, place: int) -> list[MailKey]:
+        """The placements that a child has parts of."""
+        return list(self._parts.get(place, ()))
+
     def all_of(self, place: int) -> Iterable[tuple[str, int, int]]:
-        """A child's slots of later parts, with run and revision."""
+        """A child's slots of parts, with run and revision."""
         for key, parts in self._parts.get(place, {}).items():
             for part, (run, revision, _) in parts.items():
                 yield part_key(key, part), run, revision
@@ -205,5 +211,7 @@ class PartBudget:
     def check(self) -> None:
         """Assert that the totals are those of the parts."""
         for place, (count, size) in self._totals.items():
+            assert count <= self._parts_max
+            assert size <= self._bytes_max
             parts = [said for each in self._parts.get(place, {}).values() for said in each.values()]
             assert (count, size) == (len(parts), sum(said[2] for said in parts))
