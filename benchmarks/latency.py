@@ -32,6 +32,7 @@ from benchmarks.raw_chain import RawNode
 from benchmarks.report import Report, children_of, cpu_seconds, percentile
 from controllers.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
+from leafcast.local.freed_memory import search_rarely
 from leafcast.local.inventory import edge_objects
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
@@ -209,6 +210,7 @@ async def running_tree(
         await local.up.wait()
         tree = Tree(local, folder, shape, kubeconfigs or {})
         await tree.grow(group)
+        search_rarely()
         yield tree
         await tree.end()
         task.cancel()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.counts import is_synced
 from benchmarks.raw_chain import RawNode
+from leafcast.local.freed_memory import search_rarely
 from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_space
@@ -113,6 +114,7 @@ async def run(said: dict[str, str]) -> None:
             await _stored(said["kubeconfig"], stack, group),
         )
         telling = None if children else group.create_task(_tell_applied(driver))
+        search_rarely()
         _say("ready", runtime.server.leaf_url)
         await _obey({"open": raw.open, "serve": raw.serve})
         await raw.close()

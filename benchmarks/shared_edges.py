@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leafcast.local.freed_memory import search_rarely
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
@@ -221,6 +222,7 @@ async def run_all(edges: Sequence[SharedEdge]) -> None:
             for edge in some:
                 await edge.driver.until(lambda node: node.ready)
             print(at + len(some), flush=True)
+        search_rarely()
         print("ready", flush=True)
 
 

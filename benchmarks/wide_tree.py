@@ -15,6 +15,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, enrol_nodes
+from leafcast.local.freed_memory import search_rarely
 from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server import nats_config
@@ -116,6 +117,7 @@ class WideTree:
             self.processes[str(region)] = await self._start_edges(region, seeds)
         for region in self.regions:
             await self._until_joined(region)
+        search_rarely()
         return tasks
 
     async def _until_known(self, region: NodePath) -> None:

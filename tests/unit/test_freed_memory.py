@@ -23,9 +23,11 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def thawed():
-    """What these tests freeze is searched again after them."""
+    """What these tests freeze is searched again after them, and as often as before."""
+    before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*before)
 
 
 async def test_it_goes_back_after_each_pause(monkeypatch):
@@ -50,3 +52,4 @@ async def test_what_a_program_started_with_is_searched_for_cycles_no_more(monkey
     monkeypatch.setattr(freed_memory, "_trim", lambda: None)
     await freed_memory.give_back_freed(Clock(1))
     assert called == ["collect", "freeze"]
+    assert gc.get_threshold()[0] == freed_memory.SEARCH_AFTER_OBJECTS
