@@ -36,7 +36,7 @@ def merge_applied(
     A field in `previous` and not in `wanted` is removed, and a section that this empties with it;
     what others put into the section stays. Nothing that is handed in is changed or shared.
     """
-    merged: Object = _merge(live, wish_of(previous), wish_of(wanted))
+    merged: Object = _merge(live, _said(previous), wish_of(wanted))
     return merged
 
 
@@ -67,7 +67,7 @@ def changed_fields(
     for name, value in wanted.items():
         path = (*above, name)
         held = live.get(name)
-        if isinstance(value, Mapping) and isinstance(held, Mapping):
+        if _is_mapping(value) and _is_mapping(held):
             yield from changed_fields(held, value, path)
         elif name in live and not same(held, value):
             yield ".".join(path), path
@@ -114,7 +114,7 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is type(other) and type(one) in _SCALARS:
         return bool(one == other)
     if _is_mapping(one) and _is_mapping(other):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(map(same, one.values(), map(other.get, one)))
     if _is_list(one) and _is_list(other):
         return len(one) == len(other) and all(map(same, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
@@ -124,7 +124,7 @@ def _said(obj: Mapping[str, Any]) -> Object:
     """The object without `status` and a space's own metadata; what is below is shared."""
     said = {name: value for name, value in obj.items() if name != "status"}
     metadata = said.get("metadata")
-    if isinstance(metadata, Mapping):
+    if _is_mapping(metadata):
         said["metadata"] = {
             name: value for name, value in metadata.items() if name not in SERVER_METADATA
         }
@@ -133,19 +133,21 @@ def _said(obj: Mapping[str, Any]) -> Object:
 
 def _names_of(wish: Mapping[str, Any]) -> Object:
     return {
-        name: _names_of(value) if isinstance(value, Mapping) else 0
+        name: _names_of(value) if _is_mapping(value) else 0
         for name, value in wish.items()
         if value is not None
     }
 
 
 def _merge(live: Any, previous: Any, wanted: Any) -> Any:
-    if not isinstance(wanted, Mapping) or not isinstance(live, Mapping):
+    if not _is_mapping(wanted) or not _is_mapping(live):
         return copied(wanted)
-    said = previous if isinstance(previous, Mapping) else _NOTHING
-    merged = _withdraw(live, {name: said[name] for name in said if name not in wanted})
+    said = previous if _is_mapping(previous) else _NOTHING
+    others = {name: value for name, value in live.items() if name not in wanted}
+    merged = _withdraw(others, said)
     for name, value in wanted.items():
-        merged[name] = _merge(live.get(name), said.get(name), value)
+        scalar = type(value) in _SCALARS
+        merged[name] = value if scalar else _merge(live.get(name), said.get(name), value)
     return merged
 
 
@@ -153,11 +155,10 @@ def _withdraw(live: Mapping[str, Any], previous: Mapping[str, Any]) -> Object:
     """What is left of `live` without the fields of `previous`."""
     left = {}
     for name, value in live.items():
-        if name not in previous:
+        section = previous.get(name)
+        if section is None:
             left[name] = copied(value)
-            continue
-        section = previous[name]
-        if isinstance(value, Mapping) and isinstance(section, Mapping):
+        elif _is_mapping(value) and _is_mapping(section):
             remaining = _withdraw(value, section)
             if remaining:
                 left[name] = remaining
@@ -165,8 +166,8 @@ def _withdraw(live: Mapping[str, Any], previous: Mapping[str, Any]) -> Object:
 
 
 def _holds(live: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping):
-        if not isinstance(live, Mapping):
+    if _is_mapping(wanted):
+        if not _is_mapping(live):
             return False
         return all(
             name in live and _holds(live[name], value)
@@ -180,8 +181,12 @@ def _holds(live: Any, wanted: Any) -> bool:
 
 def _without_nulls(value: Any) -> Any:
     """A copy; a null within a list is an item, and stays."""
-    if isinstance(value, Mapping):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    if _is_mapping(value):
+        return {
+            name: item if type(item) in _SCALARS else _without_nulls(item)
+            for name, item in value.items()
+            if item is not None
+        }
     return copied(value)
 
 

@@ -96,6 +96,8 @@ def _contested(
     held: StoredObject, wish: Mapping[str, Any], manager: str
 ) -> dict[tuple[str, ...], list[str]]:
     """Fields that the wish would change and others said, with who did."""
+    if held.applied_fields.keys() <= {manager}:
+        return {}
     wanted = wish_of(wish)
     for name in ("apiVersion", "kind"):
         wanted.pop(name, None)
