@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from relay.core.config import NodeConfig
 from relay.core.effects import (
@@ -296,7 +296,7 @@ class _ByKind:
     """The effects of a batch by their kinds, and in their order where several kinds share one."""
 
     def __init__(self, effects: Iterable[Effect]) -> None:
-        self._by_kind: dict[type, list[Effect]] = {}
+        self._by_kind: dict[type, list[Any]] = {}
         # What is neither kept nor written.
         self.said: list[Effect] = []
         for effect in effects:
@@ -309,7 +309,7 @@ class _ByKind:
                 self.said.append(effect)
 
     def of(self, kind: type[E]) -> list[E]:
-        return cast("list[E]", self._by_kind.get(kind, []))
+        return self._by_kind.get(kind, [])
 
 
 _KEPT = frozenset({KeepBlob, StoreOwn, WriteMail})

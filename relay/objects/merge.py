@@ -8,7 +8,7 @@ into `metadata`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 Object = dict[str, Any]
 
@@ -190,7 +190,7 @@ def _without_nulls(value: Any) -> Any:
     return copied(value)
 
 
-def _is_mapping(value: Any) -> bool:
+def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
     # To ask whether something is a Mapping is slow.
     return type(value) is dict or isinstance(value, Mapping)
 

@@ -15,6 +15,7 @@ from relay.core.audience.label_sets import LabelSets
 from relay.core.audience.numbering import Numbering, Range
 from relay.core.audience.selection import Counts, Selection, changed_indices
 from relay.core.audience.selector_index import SelectorIndex
+from relay.core.audience.terms import selectable
 from schemas.identity import MailKey, NodePath
 from schemas.records import OVER_LOCATION, Alternative, LocationHead, LocationRecord, Profile
 from schemas.selectors import LabelSelector
@@ -189,11 +190,14 @@ class Audience:
         selection = self._placements.get(placement)
         if selection is None:
             return False
+        space, labels = record.source.space, selectable(record.labels)
         if isinstance(record, LocationRecord):
-            if record.instance_selector is None:
-                return False
-            return selection in self._selecting(record.source.space, record.labels)
-        return selection in self._selections_for(record)
+            selects = record.instance_selector is not None
+            return selects and selection.selects_location(space, labels)
+        return selection.selects_target(space, labels) or any(
+            selection.selects_location(self._locations.space(at), self._locations.labels(at))
+            for at in self._by_instance.matching(space, labels)
+        )
 
     def has_instances(self, location: LocationHead, other: Profile | None) -> bool:
         """Whether a Location, in force or not, selects a destination in force, or another one."""
@@ -206,7 +210,9 @@ class Audience:
 
     def meant_for(self, profile: Profile) -> Iterator[MailKey]:
         """The placements that are meant for a destination, in force or not."""
-        for selection in self._selections_for(profile):
+        space, labels = profile.source.space, profile.labels
+        located = self._by_instance.matching(space, labels)
+        for selection in self._matching(space, labels, located):
             yield from selection.placements
 
     def located_at(self, profile: Profile) -> Iterator[MailKey]:
@@ -298,10 +304,6 @@ class Audience:
 
     def _selections_of(self, number: int) -> dict[Selection, None]:
         space, labels = self._targets.space(number), self._targets.labels(number)
-        return self._matching(space, labels, self._by_instance.matching(space, labels))
-
-    def _selections_for(self, profile: Profile) -> dict[Selection, None]:
-        space, labels = profile.source.space, profile.labels
         return self._matching(space, labels, self._by_instance.matching(space, labels))
 
     def _matching(

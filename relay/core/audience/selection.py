@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -23,12 +23,21 @@ def changed_indices(before: Counts, after: Counts) -> Iterator[int]:
 class Selection:
     """The alternatives of one or several placements, and their counts."""
 
-    __slots__ = ("_over_target", "alternatives", "before", "children", "counts", "placements")
+    __slots__ = (
+        "_over_location",
+        "_over_target",
+        "alternatives",
+        "before",
+        "children",
+        "counts",
+        "placements",
+    )
 
     def __init__(self, alternatives: tuple[Alternative, ...]) -> None:
         self.alternatives = alternatives
-        # Those of them that select by the destination's own labels.
+        # Those of them that select by the destination's own labels, and by a Location's.
         self._over_target = [item for item in alternatives if item.over != OVER_LOCATION]
+        self._over_location = [item for item in alternatives if item.over == OVER_LOCATION]
         # The placements that have these alternatives, in the order they came.
         self.placements: dict[MailKey, None] = {}
         self.counts: Counts = array("I")
@@ -39,10 +48,11 @@ class Selection:
 
     def selects_target(self, space: str, labels: Mapping[str, str]) -> bool:
         """Whether a destination is selected by its own labels."""
-        return any(
-            item.space in ("", space) and item.selector.matches(labels)
-            for item in self._over_target
-        )
+        return _selects(self._over_target, space, labels)
+
+    def selects_location(self, space: str, labels: Mapping[str, str]) -> bool:
+        """Whether a Location with these labels is selected."""
+        return _selects(self._over_location, space, labels)
 
     def count(self, index: int) -> int:
         return self.counts[index] if index < len(self.counts) else 0
@@ -73,3 +83,7 @@ class Selection:
         """The child indices whose counts differ from those at the last drain."""
         before, self.before = self.before, {}
         return [index for index, count in before.items() if count != self.count(index)]
+
+
+def _selects(items: Iterable[Alternative], space: str, labels: Mapping[str, str]) -> bool:
+    return any(item.space in ("", space) and item.selector.matches(labels) for item in items)

@@ -19,6 +19,6 @@ def label_term(key: str, value: str) -> str:
 
 def selectable(labels: Mapping[str, str]) -> Mapping[str, str]:
     """The labels that a selector can name. The others would read as terms of another meaning."""
-    if all(key and "=" not in key for key in labels):
+    if "" not in labels and "=" not in "".join(labels):
         return labels
     return {key: value for key, value in labels.items() if key and "=" not in key}
