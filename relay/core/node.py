@@ -176,9 +176,6 @@ class Node(NodeView):
         for event in events:
             self._dispatch(event)
         self._follow_up()
-        # By now all that the records led to has said what it lacks.
-        if upstream is not None and upstream.use_carried():
-            self._follow_up()
         self._say_in_time()
         return self._take_out()
 

@@ -8,7 +8,6 @@ from relay.core.audience import HERE
 from relay.core.config import NodeConfig
 from relay.core.effects import (
     AckMail,
-    LoadBlob,
     Noted,
     ResetMail,
     SendHello,
@@ -37,7 +36,7 @@ from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, Ve
 from relay.core.records.snapshot import Interest
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor, Welcome, copies_word
 from schemas.records import LocationHead, Profile
 from schemas.reports import encode
@@ -97,8 +96,6 @@ class Upstream:
         self._interest_grew = False
         # Mail since the last acknowledgement.
         self._unacknowledged = 0
-        # Small blobs that came along with mail of this batch.
-        self._carried: dict[ContentHash, bytes] = {}
         # Whether this batch of events has the mailbox read from elsewhere: its mail is void.
         self._is_reset = False
         # When the cursor is kept, and mail acknowledged, as no more came.
@@ -222,7 +219,7 @@ class Upstream:
         """Judge a message of the own mailbox, act on it, and say how far all is judged."""
         if not self.welcomed or self._is_reset:
             return
-        self._carried.update(event.carried)
+        self._content.carry(event.carried)
         self._quiet_at = self._clock().seconds + QUIET_SECONDS
         if event.key == SNAPSHOT_KEY:
             self._offer(event.data, event.sequence)
@@ -369,20 +366,7 @@ class Upstream:
     def begin_batch(self) -> None:
         """Mail that comes now follows from what was said of the mailbox before."""
         self._is_reset = False
-
-    def use_carried(self) -> bool:
-        """Take small blobs that came along instead of loading them; whether any came."""
-        carried, self._carried = self._carried, {}
-        at = 0
-        while carried and at < len(self._out):
-            effect = self._out[at]
-            if isinstance(effect, LoadBlob) and effect.reference.address in carried:
-                del self._out[at]
-                value = carried[effect.reference.address]
-                self.content_arrived(BlobArrived(effect.reference, value, local=False))
-            else:
-                at += 1
-        return bool(carried)
+        self._content.begin_batch()
 
     def content_arrived(self, event: BlobArrived) -> None:
         """Take the answer to a LoadBlob; what it completes goes on."""

@@ -69,6 +69,8 @@ class Content:
         self._whole: set[ContentHash] = set()
         self._walks: dict[str, ContentWalk] = {}
         self._wants: dict[ContentHash, _Want] = {}
+        # Small blobs that came along with mail of this batch.
+        self._carried: dict[ContentHash, bytes] = {}
         self._linked = False
         # Since when content is refused that an owner still lacks.
         self._refused_since: dict[str, float] = {}
@@ -83,6 +85,14 @@ class Content:
     def keep(self, addresses: Iterable[ContentHash]) -> None:
         """These are in the store: the centre put them there, or they came along with a record."""
         self._held.update(addresses)
+
+    def begin_batch(self) -> None:
+        """Other mail comes: what came along with the last is not asked for any more."""
+        self._carried.clear()
+
+    def carry(self, blobs: Iterable[tuple[ContentHash, bytes]]) -> None:
+        """These came along with a record: walks that begin in this batch need not load them."""
+        self._carried.update(blobs)
 
     def take_troubled(self) -> list[str]:
         """The owners whose content was refused since this was asked last."""
@@ -110,6 +120,8 @@ class Content:
         walk = self._walks[owner] = ContentWalk({}, set(), {} if read else None, expand, objects)
         for reference in references:
             self._visit(owner, walk, reference)
+        if not walk.missing:
+            self._finish(owner, walk)
         return not walk.missing
 
     def end(self, owner: str) -> None:
@@ -224,12 +236,50 @@ class Content:
         reads = walk.reads(reference)
         if address in self._held and (address in self._whole or not branching) and not reads:
             return
-        walk.missing[address] = None
         want = self._wants.get(address)
+        if want is None and self._take_carried(owner, walk, reference):
+            return
+        walk.missing[address] = None
         if want is None:
             want = self._wants[address] = _Want(reference, {})
             self._out.append(LoadBlob(reference, fresh=address not in self._held))
         want.owners[owner] = None
+
+    def _take_carried(self, owner: str, walk: ContentWalk, reference: Reference) -> bool:
+        """Go on with a value that came along; one that is no good is loaded."""
+        value = self._carried.get(reference.address)
+        if value is None:
+            return False
+        try:
+            plain = blobs.open_value(reference, value)
+            children = references_in(reference.kind, plain)
+        except WireRefused:
+            return False
+        if reference.address not in self._held:
+            self._held.add(reference.address)
+            self._out.append(KeepBlob(reference.address, value))
+        self._pass(owner, walk, reference, plain, children)
+        return True
+
+    def _pass(
+        self,
+        owner: str,
+        walk: ContentWalk,
+        reference: Reference,
+        plain: bytes,
+        children: tuple[Reference, ...],
+    ) -> None:
+        """Go on behind a blob that is here."""
+        if walk.plains is not None and walk.reads(reference):
+            walk.plains[reference.address] = plain
+        for child in children if walk.expand else ():
+            self._visit(owner, walk, child)
+
+    def _finish(self, owner: str, walk: ContentWalk) -> None:
+        self._refused_since.pop(owner, None)
+        self._whole.update(walk.seen if walk.expand else ())
+        if walk.plains is None:
+            del self._walks[owner]
 
     def _advance(self, want: _Want, plain: bytes, children: tuple[Reference, ...]) -> list[str]:
         address = want.reference.address
@@ -238,16 +288,10 @@ class Content:
         for owner in want.owners:
             walk = self._walks[owner]
             walk.missing.pop(address, None)
-            if walk.plains is not None and walk.reads(want.reference):
-                walk.plains[address] = plain
-            for child in children if walk.expand else ():
-                self._visit(owner, walk, child)
+            self._pass(owner, walk, want.reference, plain, children)
             if not walk.missing:
-                self._refused_since.pop(owner, None)
-                self._whole.update(walk.seen if walk.expand else ())
+                self._finish(owner, walk)
                 done.append(owner)
-                if walk.plains is None:
-                    del self._walks[owner]
         return done
 
     def _keep(self, event: BlobArrived, value: bytes, parts: dict[ContentHash, bytes]) -> None:
