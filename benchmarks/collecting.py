@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from benchmarks.core_tree import PATH, CoreTree, Traffic
 from benchmarks.report import Report, middle
-from relay.core.collecting.items import member_hash
-from relay.core.collecting.ports import CopyView, Member
-from relay.core.collecting.tables import TableAlgebra
+from relay.core.collectors.items import member_hash
+from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.tables import TableAlgebra
 from relay.evaluator import CelEvaluator
 from schemas import codec
 from schemas.collectors import Collected, CombinedField, Expression, Program, program_set

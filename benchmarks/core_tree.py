@@ -20,7 +20,7 @@ from controllers.core.ledger.drafts import Draft, values_of
 from controllers.core.ledger.start import StoredLedger
 from relay.core import effects as fx
 from relay.core import events as ev
-from relay.core.collecting.ports import Evaluator
+from relay.core.collectors.ports import Evaluator
 from relay.core.config import NodeConfig
 from relay.core.node import Node
 from relay.core.records.trust import Trust, Verdict

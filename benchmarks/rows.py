@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.footprint import edge_process
 from benchmarks.report import Report, middle, resident_mb
-from relay.core.collecting.ports import CopyView
+from relay.core.collectors.ports import CopyView
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
 from schemas import codec

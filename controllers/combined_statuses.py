@@ -17,7 +17,7 @@ from controllers.core.workloads.space import Object
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
-from relay.core.collecting.collecting import Result
+from relay.core.collectors.collected_results import Result
 from relay.ports import UNAVAILABLE, Clock, Space, SpaceError
 from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
 from schemas.objects import ObjectKey

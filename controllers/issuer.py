@@ -19,12 +19,12 @@ from controllers.core.access.keys import (
     signs_alone,
     unbelieved,
 )
+from controllers.core.blob_reading import Reading
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.ledger import Ledger
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
-from controllers.core.reading import Reading
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
 from relay.core.records.root_walk import RootsRefused

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.moving import move_fault, node_in, nodes_below
+from controllers.core.ledger.node_moves import move_fault, node_in, nodes_below
 from controllers.issuer import Issuer
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source

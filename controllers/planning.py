@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from controllers.centre import Controllers
+from controllers.core.blob_reading import Reading
 from controllers.core.planning.dry_run import CentreState, DryRun, Written, dry_run
 from controllers.core.planning.plan import Plan, plan
-from controllers.core.reading import Reading
 from controllers.core.translation.placements import read_issued
 from controllers.core.translation.translate import Issued
 from controllers.issuer import read_all

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
-from relay.core.collecting.collecting import Result
+from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown
 from relay.ports import Space
 from schemas.content.blobs import Reference

@@ -10,7 +10,7 @@ from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.status import PlacementFacts, placement_status, singleton
-from controllers.core.workloads.cleaning import EXECUTING_COUNT_LABEL
+from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status

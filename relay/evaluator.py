@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from relay.core.collecting.cells import Sample, in_units
-from relay.core.collecting.ports import CopyView, Sent
-from relay.core.collecting.tables import FILTER, Outcome
+from relay.core.collectors.cells import Sample, in_units
+from relay.core.collectors.ports import CopyView, Sent
+from relay.core.collectors.tables import FILTER, Outcome
 from relay.objects.expressions.bounds import TooCostly, largest_in, narrowed
 from relay.objects.expressions.cel import (
     CompiledExpression,

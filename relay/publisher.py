@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
-from relay.core.collecting.collecting import Result
+from relay.core.collectors.collected_results import Result
 from relay.core.content.content import references_in
 from relay.core.effects import SnapshotShown, StoreOwn
 from relay.core.events import Event, HistoryKept, Issued, OwnRecord, SnapshotIssued

@@ -162,7 +162,7 @@ class Collected(WireRecord, frozen=True):
     program: str
     # The sum modulo 2^128 of a hash of each destination that it counts.
     members: bytes
-    # A table as `relay.core.collecting` writes it.
+    # A table as `relay.core.collectors` writes it.
     rows: bytes
     # The table that counts while nobody hears from there, if that is another.
     unreached: bytes = b""

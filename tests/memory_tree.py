@@ -27,7 +27,7 @@ from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import CopiesPage
 from relay.syncer.applier import ContentMissing
-from relay.syncer.customizing import customized_address
+from relay.syncer.customized_content import customized_address
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference

@@ -16,7 +16,7 @@ from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.listen_settings import ListenSettings
 from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
-from relay.adapters.jetstream.rekeying import rekey_streams
+from relay.adapters.jetstream.stream_rekey import rekey_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
 from relay.adapters.server.nats_config import ParentLink

@@ -50,7 +50,7 @@ from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, CopiesPage, Dice, Space, SpaceError, first_of
-from relay.syncer.customizing import customized_address
+from relay.syncer.customized_content import customized_address
 from schemas.asks import AskFault
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId, random_id

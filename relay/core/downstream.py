@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from relay.core.audience import HERE
-from relay.core.collecting.ports import Member, PlacementStanding
+from relay.core.collectors.ports import Member, PlacementStanding
 from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
@@ -54,7 +54,7 @@ class Downstream:
         self._acceptance = rooms.acceptance
         self._children = rooms.children
         self._reports = rooms.reports
-        self._collecting = rooms.collecting
+        self._collected = rooms.collected
         self._content = rooms.content
         self._joined = rooms.joined
         self._invitations = rooms.invitations
@@ -168,7 +168,7 @@ class Downstream:
         if report.collected:
             held = self._book.get(report.key)
             current = held is not None and held.generation == report.generation
-            self._collecting.admits(report.key, report.collected, current=current)
+            self._collected.admits(report.key, report.collected, current=current)
 
     def _progress(self, name: str, progress: Progress, *, in_hello: bool = False) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import assert_never
 
 from relay.core.audience import HERE, Audience
-from relay.core.collecting.collecting import CollectingRoom
-from relay.core.collecting.ports import CollectingContext, CopyView, Evaluator
+from relay.core.collectors.collected_results import CollectedResults
+from relay.core.collectors.ports import CollectorContext, CopyView, Evaluator
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.destination_keys import DestinationKeys
@@ -104,8 +104,8 @@ class Node(NodeView):
         self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
         self._places: dict[str, int] = {}
         self._destination_keys = DestinationKeys(config.tree, config.private_keys)
-        self._collecting = CollectingRoom(self._content, evaluator, self._destination_keys)
-        self._reports = ChildReports(self._place, self._facts, self._collecting)
+        self._collected = CollectedResults(self._content, evaluator, self._destination_keys)
+        self._reports = ChildReports(self._place, self._facts, self._collected)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
         # Placements of objects of which the syncer has just said something.
@@ -119,7 +119,7 @@ class Node(NodeView):
         rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
-        self._collecting.settle(self._surroundings())
+        self._collected.settle(self._surroundings())
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, notes.cursor, rooms, self._propagation)
@@ -152,7 +152,7 @@ class Node(NodeView):
             self._targets,
             self._children,
             self._reports,
-            self._collecting,
+            self._collected,
             self._sender,
             self._destination,
             joined,
@@ -199,7 +199,7 @@ class Node(NodeView):
         self._audience.check()
         self._children.check()
         self._reports.check()
-        self._collecting.check()
+        self._collected.check()
         self._sender.check()
         if self._upstream is not None:
             self._upstream.link.reader.check()
@@ -246,7 +246,7 @@ class Node(NodeView):
             case UpsyncObserved():
                 self._upsync_observed(event)
             case CopyObserved():
-                self._collecting.upsynced(event.key, event.copy)
+                self._collected.upsynced(event.key, event.copy)
             case Tick():
                 self._tick(now)
             case _:
@@ -274,7 +274,7 @@ class Node(NodeView):
                 upstream.hurry()
             touched, wants_changed = destination.resolve()
             for key in touched:
-                self._collecting.stale(key, HERE)
+                self._collected.stale(key, HERE)
                 self._reports.touch(key)
             if wants_changed:
                 self._out.append(WantsChanged())
@@ -305,7 +305,7 @@ class Node(NodeView):
             self._upstream.content_arrived(event)
         else:
             for owner in self._content.arrived(event, self._now.seconds):
-                self._collecting.supplied(owner)
+                self._collected.supplied(owner)
         for owner in self._content.take_troubled():
             key = owner.partition("/")[2]
             if key:
@@ -373,7 +373,7 @@ class Node(NodeView):
         if event.reason.startswith(f"{LEFT_IN_PLACE}{KEPT}"):
             self._out.append(Noted("Kept", str(event.key), event.reason))
         claimers = self._destination.observe(event)
-        self._collecting.observed(event.key, claimers)
+        self._collected.observed(event.key, claimers)
         for key in claimers:
             self._reports.touch(key)
             self._observed_for[key] = None
@@ -448,7 +448,7 @@ class Node(NodeView):
             key,
             summary,
             self._reports.results(key, own).values(),
-            self._collecting.collected(key),
+            self._collected.collected(key),
             generation=held.generation if held is not None else 0,
             gone=gone,
         )
@@ -474,10 +474,10 @@ class Node(NodeView):
     def _child_changed(self, name: str) -> None:
         self._propagation.child_changed(name)
 
-    def _surroundings(self) -> CollectingContext:
+    def _surroundings(self) -> CollectorContext:
         """What collecting asks of the other rooms; nothing of it before they are there."""
         downstream = self._downstream
-        return CollectingContext(
+        return CollectorContext(
             downstream.standing,
             downstream.concerned,
             downstream.members,

@@ -36,7 +36,7 @@ class Propagation:
         self._reports = rooms.reports
         self._content = rooms.content
         self._destination = rooms.destination
-        self._collecting = rooms.collecting
+        self._collected = rooms.collected
         # The children of which anything was ever heard, by any run of this node.
         self._joined = rooms.joined
         self._invitations = rooms.invitations
@@ -96,7 +96,7 @@ class Propagation:
             case _ if is_delta(former):
                 self._audience.put_placement(key, None)
                 self._content.end(mail_owner(key))
-                self._collecting.drop(key)
+                self._collected.drop(key)
                 if self._destination is not None:
                     self._destination.drop(key)
                 self._reports.touch(key)
@@ -182,8 +182,8 @@ class Propagation:
             self._evaluate(accepted, cause)
             if another:
                 # It may bring the keys of what is collected over.
-                self._collecting.put(accepted.key, accepted.body)
-            self._collecting.stale(accepted.key, HERE)
+                self._collected.put(accepted.key, accepted.body)
+            self._collected.stale(accepted.key, HERE)
             self._reports.touch(accepted.key)
 
     def look_again(self, key: MailKey) -> None:
@@ -204,7 +204,7 @@ class Propagation:
         self._content.end(mail_owner(key))
         self._audience.put_placement(key, alternatives)
         self._evaluate(accepted, accepted.last_loss or accepted.generation)
-        self._collecting.put(key, accepted.body)
+        self._collected.put(key, accepted.body)
         self._reports.touch(key)
 
     def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:
@@ -233,7 +233,7 @@ class Propagation:
         if isinstance(accepted.record, Profile):
             # Who hangs there may be another, and the numbers the same.
             for name in touched:
-                self._collecting.stale_child(name)
+                self._collected.stale_child(name)
         self._announce(touched, accepted.key, former, accepted, cause)
         if self._book.gated:
             meant = self._audience.placements_of(accepted.key)

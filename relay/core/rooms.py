@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relay.core.audience import Audience
-from relay.core.collecting.collecting import CollectingRoom
+from relay.core.collectors.collected_results import CollectedResults
 from relay.core.content.content import Content
 from relay.core.destination.destination import Destination
 from relay.core.effects import Effect
@@ -38,7 +38,7 @@ class Rooms:
     targets: Targets
     children: Children
     reports: ChildReports
-    collecting: CollectingRoom
+    collected: CollectedResults
     sender: ReportSender
     # None where no space is attached.
     destination: Destination | None

@@ -80,7 +80,7 @@ class Upstream:
         self._sender = rooms.sender
         self._propagation = propagation
         self._destination = rooms.destination
-        self._collecting = rooms.collecting
+        self._collected = rooms.collected
         self._out = rooms.out
         self._wants = Wants(self._book, self._judge, self._children)
         self._watermark = Watermark()
@@ -376,7 +376,7 @@ class Upstream:
                 self._take_nodes()
             elif kind == "mail":
                 self._children.supplied(MailKey(key))
-            elif self._collecting.supplied(owner):
+            elif self._collected.supplied(owner):
                 pass
             elif self._destination is not None:
                 self._destination.content_ready(MailKey(key))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from relay.core.asks.routing import LastHeard
 from relay.core.audience import HERE, Audience
-from relay.core.collecting.collecting import CollectingRoom, Result
-from relay.core.collecting.upsynced import Sources
+from relay.core.collectors.collected_results import CollectedResults, Result
+from relay.core.collectors.upsynced import Sources
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
@@ -60,7 +60,7 @@ class NodeView:
     _judge: SnapshotJudge
     _children: Children
     _reports: ChildReports
-    _collecting: CollectingRoom
+    _collected: CollectedResults
     _destination: Destination | None
     _upstream: Upstream | None
     _downstream: Downstream
@@ -100,7 +100,7 @@ class NodeView:
     @property
     def upsync_sources(self) -> Sources:
         """At an edge: of what comes up, what collectors are over."""
-        return self._collecting.sources
+        return self._collected.sources
 
     @property
     def session(self) -> str:
@@ -157,7 +157,7 @@ class NodeView:
 
     def collected(self, key: MailKey) -> list[Result]:
         """What collectors collected of a placement in this subtree."""
-        return self._collecting.results(key)
+        return self._collected.results(key)
 
     def child_counts(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now in a placement, by name."""

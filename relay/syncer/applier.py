@@ -22,7 +22,7 @@ from relay.objects.policies import (
     policies_of,
 )
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
-from relay.syncer.customizing import customized
+from relay.syncer.customized_content import customized
 from relay.syncer.observed import ObservedState, look_at
 from relay.syncer.ownership import (
     AUTOSCALERS,

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
-from relay.core.collecting.upsynced import Sources
+from relay.core.collectors.upsynced import Sources
 from relay.core.events import CopyObserved, UnservedKind, UpsyncFault, UpsyncObserved
 from relay.objects.upsynced_form import upsynced_form, version_of
 from relay.ports import (

@@ -9,7 +9,7 @@ from typing import Any
 from controllers.core.workloads.customizers import CUSTOMIZERS, Customizers
 from relay.objects.customization import CustomizationFailed, Customizer, Replacement, customize
 from relay.objects.expansion import Syntax
-from relay.syncer.customizing import customized
+from relay.syncer.customized_content import customized
 from schemas import codec
 from schemas.faults import Faulty
 from schemas.objects import ObjectKey

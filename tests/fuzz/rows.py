@@ -11,10 +11,10 @@ from leafcast.ask.combined import read_combined
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.handlers import read_filter
 from relay.core.asks.answers import BadArguments
-from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
-from relay.core.collecting.collecting import Result
-from relay.core.collecting.ports import CopyView, Member
-from relay.core.collecting.tables import Table, TableAlgebra
+from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
+from relay.core.collectors.collected_results import Result
+from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.tables import Table, TableAlgebra
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION

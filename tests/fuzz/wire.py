@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from relay.core.collecting.upsynced import UpsyncedObjects
+from relay.core.collectors.upsynced import UpsyncedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
 from schemas import codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts

@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
-from relay.core.collecting.upsynced import Sources
+from relay.core.collectors.upsynced import Sources
 from relay.ports import SpaceError
 from relay.syncer.upsyncer import Upsyncer
 from schemas.content.manifests import load_manifests

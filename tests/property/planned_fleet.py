@@ -19,7 +19,7 @@ from relay.core.destination.destination import Destination, FormerRun, Inventory
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
 from relay.objects.policies import PolicyUnknown, policies_of
-from relay.syncer.customizing import customized_address
+from relay.syncer.customized_content import customized_address
 from relay.syncer.plan import with_namespaces
 from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES, open_value

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.core.status.combined import number_text
-from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
-from relay.core.collecting.cells import CELLS, Sample, average, from_units, in_units
-from relay.core.collecting.merge_tree import MergeTree
-from relay.core.collecting.tables import EMPTY, Outcome, Table, TableAlgebra
+from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
+from relay.core.collectors.cells import CELLS, Sample, average, from_units, in_units
+from relay.core.collectors.merge_tree import MergeTree
+from relay.core.collectors.tables import EMPTY, Outcome, Table, TableAlgebra
 from relay.objects.expressions.sketch import bucket_of, value_of
 from relay.objects.status_merging import merging
 from schemas import codec

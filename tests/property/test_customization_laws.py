@@ -15,7 +15,7 @@ from relay.objects.customization import (
     expression_faults,
 )
 from relay.objects.expansion import Syntax
-from relay.syncer.customizing import customized_address
+from relay.syncer.customized_content import customized_address
 from schemas import codec
 from schemas.content import blobs
 from schemas.objects import ObjectKey

@@ -88,8 +88,8 @@ class SoakNotBegunAnew(Mutant):
 
     def run(self, _story, _before, run):
         most, of = self.most
-        soaked = max(most, run.soaked) if of == run.of else run.soaked
-        self.most = soaked, run.of
+        soaked = max(most, run.soaked) if of == run.wave else run.soaked
+        self.most = soaked, run.wave
         return replace(run, soaked=soaked)
 
 

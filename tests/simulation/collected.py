@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relay.core.collecting.ports import CopyView, Member
-from relay.core.collecting.tables import Table, TableAlgebra
+from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.tables import Table, TableAlgebra
 from schemas.collectors import SCOPE_PLACEMENT, WHOLE, Program
 from schemas.content.blobs import open_value
 from schemas.objects import ObjectKey

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relay.core import effects as fx
-from relay.core.collecting.cells import from_units, in_units
-from relay.core.collecting.tables import Row, Table, TableAlgebra
+from relay.core.collectors.cells import from_units, in_units
+from relay.core.collectors.tables import Row, Table, TableAlgebra
 from relay.core.effects import Effect
 from schemas.collectors import Collected, Program
 from schemas.identity import MailKey, NodePath

@@ -81,7 +81,7 @@ class Place:
         plan = Plan(wanted)
         for at, one in enumerate(wanted):
             plan.parents[one.path.parent] = PARENT
-            if self.has_key(one.path) and not one.again:
+            if self.has_key(one.path) and not one.replaces:
                 error = ApiError("AlreadyExists", f"{one.path} exists", "say --replace")
                 plan.faults.append(Fault(at, error))
         return plan

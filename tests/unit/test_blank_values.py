@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from relay.core.collecting.ports import CopyView
+from relay.core.collectors.ports import CopyView
 from relay.evaluator import CelEvaluator
 from schemas import codec
 from schemas.collectors import (

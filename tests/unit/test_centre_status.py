@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.workloads.cleaning import EXECUTING_COUNT_LABEL
+from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import ExceptionSample, ObjectResult, Summary

@@ -2,7 +2,7 @@
 
 import copy
 
-from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.clean_copies import clean
 from schemas.objects import ObjectKey
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")

@@ -6,10 +6,10 @@ import pytest
 
 from controllers.core.status.combined import Subject, combined_status, value_form
 from leafcast.ask.combined import read_combined
-from relay.core.collecting.cells import Sample
-from relay.core.collecting.collecting import Result
-from relay.core.collecting.ports import CopyView, Member
-from relay.core.collecting.tables import Outcome, TableAlgebra
+from relay.core.collectors.cells import Sample
+from relay.core.collectors.collected_results import Result
+from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.tables import Outcome, TableAlgebra
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.sketch import bucket_of
 from schemas import codec

@@ -2,9 +2,9 @@
 
 import pytest
 
-from relay.core.collecting.cells import in_units
-from relay.core.collecting.ports import CopyView
-from relay.core.collecting.tables import FILTER
+from relay.core.collectors.cells import in_units
+from relay.core.collectors.ports import CopyView
+from relay.core.collectors.tables import FILTER
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.bounds import narrowed
 from relay.objects.expressions.cel import (

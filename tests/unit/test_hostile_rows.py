@@ -3,7 +3,7 @@
 import yaml
 
 from relay.adapters.memory.bus import MemoryBus
-from relay.core.collecting.tables import Row, Table, TableAlgebra
+from relay.core.collectors.tables import Row, Table, TableAlgebra
 from relay.core.effects import Noted
 from relay.core.events import ReportArrived
 from schemas.collectors import Program

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.status.aggregated import aggregated
-from relay.core.collecting.aggregates import Aggregate
+from relay.core.collectors.aggregates import Aggregate
 from relay.objects.status_merging import merging
 from schemas import codec
 from schemas.objects import ObjectKey

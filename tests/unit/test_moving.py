@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.ledger.moving import left_nodes, move_fault, still_left
+from controllers.core.ledger.node_moves import left_nodes, move_fault, still_left
 from leafcast.cli.commands.node import move
 from leafcast.daemon.nodes.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.renature import Renatured, renature
 from schemas.faults import InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from relay.core.collecting.collecting import CollectingRoom
+from relay.core.collectors.collected_results import CollectedResults
 from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
@@ -28,7 +28,7 @@ from schemas.reports import (
 from schemas.subjects import PROGRESS_KEY
 from tests.unit.test_reporting import facts, report, reports
 
-NOT_COLLECTED = CollectingRoom(Content((), []), None)
+NOT_COLLECTED = CollectedResults(Content((), []), None)
 KEYS = [short_key(bytes([n]) * 20) for n in range(4)]
 FACTS = Facts(expected=1, sent=True, generation=9, presence=Presence.IN_STEP, edge=True)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.core.collecting.collecting import CollectingRoom
+from relay.core.collectors.collected_results import CollectedResults
 from relay.core.content.content import Content
 from relay.core.gates import GateNames
 from relay.core.link.session import Presence
@@ -29,7 +29,7 @@ from schemas.reports import (
 )
 from schemas.wire import replace
 
-NOT_COLLECTED = CollectingRoom(Content((), []), None)
+NOT_COLLECTED = CollectedResults(Content((), []), None)
 KEY = short_key(bytes(20))
 UNSENT = [short_key(at.to_bytes(20, "big")) for at in range(1, UNSENT_MAX + 2)]
 DONE = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
@@ -149,7 +149,7 @@ def test_what_came_before_the_hello_counts_once_its_run_is_the_present_one():
 
 
 def test_who_reports_other_rows_and_the_same_counts_has_them_passed_on():
-    room = CollectingRoom(Content((), []), None)
+    room = CollectedResults(Content((), []), None)
     found = ChildReports(lambda _child: 0, lambda _child, _key: facts(), room)
     found.expect_all("a", "r")
     rows = (Collected(ObjectKey("", "x", "n", "o"), "program", bytes(16), b"rows"),)

@@ -14,7 +14,7 @@ from controllers.core.translation.translate import (
     bare_head,
     translate,
 )
-from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.clean_copies import clean
 from schemas import wire
 from schemas.api import EdgePlacementSpec
 from schemas.collectors import BlankValue, Expression, Program, read_program_set

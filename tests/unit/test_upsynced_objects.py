@@ -1,6 +1,6 @@
 """What came up from a destination, as far as collectors are over it."""
 
-from relay.core.collecting.upsynced import UpsyncedObjects
+from relay.core.collectors.upsynced import UpsyncedObjects
 from schemas.objects import ObjectKey
 from schemas.upsync import UpsyncClause, encode_copy
 

@@ -23,7 +23,7 @@ from controllers.core.inventory.records import REGISTERED, location_draft, regis
 from controllers.core.inventory.where import Inventory
 from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.drafts import Draft, same
-from controllers.core.ledger.moving import left_nodes, node_in
+from controllers.core.ledger.node_moves import left_nodes, node_in
 from controllers.core.ledger.removal import Held, hold_records
 from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controllers.core.blob_reading import Reading
 from controllers.core.ledger.drafts import slot_of
 from controllers.core.ledger.ledger import Ledger, entry_key_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
-from controllers.core.ledger.moving import still_left
+from controllers.core.ledger.node_moves import still_left
 from controllers.core.ledger.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
-from controllers.core.reading import Reading
 from relay.core.events import Instant
 from relay.core.records.snapshot import Interest, SnapshotView, Unread
 from relay.core.records.snapshot_reading import SnapshotReading

@@ -19,7 +19,7 @@ from relay.objects.customization import (
     customize,
 )
 from relay.objects.policies import PolicyUnknown, policies_of
-from relay.syncer.customizing import address_of
+from relay.syncer.customized_content import address_of
 from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.chunks import ManifestEntry

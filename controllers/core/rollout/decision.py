@@ -43,12 +43,12 @@ class Run:
     Times are by the monotonic clock. What lies between two runs counts for nothing.
     """
 
-    at: float
+    seen_at: float
     # Of which revision and wave it speaks.
-    of: tuple[int, int] = (0, 0)
+    wave: tuple[int, int] = (0, 0)
     soaked: float = 0.0
     lasted: float = 0.0
-    # Whether the time from `at` on counts: for the soak, and for the deadline.
+    # Whether the time from `seen_at` on counts: for the soak, and for the deadline.
     is_good: bool = False
     is_running: bool = False
 
@@ -82,10 +82,10 @@ def decide(
     if facts.is_gone and state.revision:
         state = emptied(state)
     state = recovery.read_across(spec, facts, state)
-    passed = max(now.seconds - run.at, 0.0)
+    passed = max(now.seconds - run.seen_at, 0.0)
     run = replace(
         run,
-        at=now.seconds,
+        seen_at=now.seconds,
         soaked=run.soaked + passed * run.is_good,
         lasted=run.lasted + passed * run.is_running,
         is_good=False,
@@ -104,7 +104,7 @@ def decide(
 def _timed(state: RolloutStatus, run: Run) -> RolloutStatus:
     """The state with the time that counted, from which another run goes on."""
     wave = present(state)
-    if wave is None or not is_under_way(state) or run.of != (state.revision, state.wave):
+    if wave is None or not is_under_way(state) or run.wave != (state.revision, state.wave):
         return state
     return with_wave(state, changed(wave, soaked=int(run.soaked), lasted=int(run.lasted)))
 
@@ -187,7 +187,7 @@ class _Turn:
     def _step(self, state: RolloutStatus) -> RolloutStatus:
         wave = present(state)
         assert wave is not None
-        if self.run.of != (state.revision, state.wave):
+        if self.run.wave != (state.revision, state.wave):
             self.run = begin_run(state, self._now)
         if wave.phase in ("Done", "Promoted"):
             return self._next_wave(state)

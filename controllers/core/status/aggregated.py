@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
+from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.objects.merge import copied
 from relay.objects.status_merging import has_conditions, known_numbers
 from schemas import codec

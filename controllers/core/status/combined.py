@@ -11,15 +11,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from relay.core.collecting.cells import (
+from relay.core.collectors.cells import (
     average,
     distinct_estimate,
     from_units,
     is_upper_bound,
     quantile_bucket,
 )
-from relay.core.collecting.collecting import Result
-from relay.core.collecting.tables import Row, Table
+from relay.core.collectors.collected_results import Result
+from relay.core.collectors.tables import Row, Table
 from relay.objects.expressions.sketch import value_of
 from schemas import names
 from schemas.api import CONTROL_GROUP, CONTROL_VERSION

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial

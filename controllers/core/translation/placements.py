@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
+from controllers.core.blob_reading import Reading
 from controllers.core.inventory.make_before_break import hold_alternatives
 from controllers.core.ledger.destination_counts import count_destinations
 from controllers.core.ledger.drafts import Draft
@@ -22,7 +23,6 @@ from controllers.core.ledger.removal import (
     named,
     removals_max,
 )
-from controllers.core.reading import Reading
 from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.translate import (

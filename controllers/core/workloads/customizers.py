@@ -22,7 +22,7 @@ from relay.objects.customization import (
     has_expressions,
     read_customizer,
 )
-from relay.syncer.customizing import address_of
+from relay.syncer.customized_content import address_of
 from schemas import api
 from schemas.api import parse_kind
 from schemas.content import blobs

@@ -223,7 +223,7 @@ class Admission:
         """
         wishes = read_wishes(nodes, relay=relay, replace=replace, sure=sure, uses=uses)
         async with self._changing:
-            plan = await self._enrolling.plan([it.wanted for it in wishes])
+            plan = await self._enrolling.plan([it.node for it in wishes])
             if plan.faults or dry_run:
                 return {"faults": [fault.form for fault in plan.faults], "added": []}
             made = [self._token(plan, wish, valid_seconds) for wish in wishes]
@@ -231,7 +231,7 @@ class Admission:
 
     def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, IssuedToken]:
         tree, roots, now = self._tree.tree_id(), self._tree.roots(), self._clock.now().wall_ms
-        authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
+        authority = str(plan.parents[wish.node.path.parent]["authorities"]).encode()
         pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)
         return token, IssuedToken(
@@ -243,9 +243,9 @@ class Admission:
             expires_ms=now + valid_seconds * 1000,
             uses=wish.uses,
             approved=wish.approved,
-            relay=wish.wanted.relay,
-            replaces=wish.wanted.again and wish.path is not None,
-            labels=dict(wish.wanted.labels),
+            relay=wish.node.relay,
+            replaces=wish.node.replaces and wish.path is not None,
+            labels=dict(wish.node.labels),
         )
 
     def _handed_out(
@@ -260,7 +260,7 @@ class Admission:
         for wish, (token, one) in zip(wishes, made, strict=True):
             old = self._admissions.issue(one, now)
             void += old
-            url = ",".join(plan.parents[wish.wanted.path.parent]["leafUrls"])
+            url = ",".join(plan.parents[wish.node.path.parent]["leafUrls"])
             form = {"path": wish.path_pattern, "token": token.text, "id": one.token, "url": url}
             found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
         self._files.keep([one for _, one in made])
@@ -419,7 +419,7 @@ class Admission:
                     it.path,
                     one.labels,
                     relay=one.relay,
-                    again=one.replaces or self._enrolling.has_key(it.path, it.nkey),
+                    replaces=one.replaces or self._enrolling.has_key(it.path, it.nkey),
                 )
                 for one, it in chosen
             ]

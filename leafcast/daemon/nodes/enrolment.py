@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from controllers.core.ledger.moving import nodes_below
+from controllers.core.ledger.node_moves import nodes_below
 from controllers.issuer import Issuer
 from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
@@ -79,7 +79,7 @@ class NodeSpec:
     labels: Mapping[str, str]
     relay: bool = False
     # Whether it may take the place of one that exists.
-    again: bool = False
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Enrolment:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
         plan, edges = Plan(wanted), self.edges_at()
         plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
-        kept = {it.path for it in wanted if not it.again and self.has_key(it.path)}
+        kept = {it.path for it in wanted if not it.replaces and self.has_key(it.path)}
         states = await self._states_of(kept) if kept else {}
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         found = {obj["metadata"]["name"]: obj for obj in listing.objects}

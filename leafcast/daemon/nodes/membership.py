@@ -80,7 +80,7 @@ class Membership:
         Then a bundle made for it earlier is void, and who runs with it is cut off. Raises ApiError,
         NodeRefused.
         """
-        wanted = [NodeSpec(NodePath.parse(path), labels or {}, relay=relay, again=replace)]
+        wanted = [NodeSpec(NodePath.parse(path), labels or {}, relay=relay, replaces=replace)]
         async with self._changing:
             plan = await self._enrolling.plan(wanted)
             for fault in plan.faults:
@@ -101,7 +101,9 @@ class Membership:
         Of each that cannot be added a fault says why, by its place in `nodes`; else there is of
         each what `add` answers. Raises ApiError.
         """
-        wanted = [NodeSpec(NodePath.parse(it["path"]), it["labels"], again=replace) for it in nodes]
+        wanted = [
+            NodeSpec(NodePath.parse(it["path"]), it["labels"], replaces=replace) for it in nodes
+        ]
         async with self._changing:
             plan = await self._enrolling.plan(wanted)
             if plan.faults or dry_run:

@@ -24,14 +24,14 @@ class TokenWish:
     # Its path, or with more than one use a pattern of paths.
     path_pattern: str
     # The node that it is for; of a pattern any one.
-    wanted: NodeSpec
+    node: NodeSpec
     uses: int
     approved: bool
 
     @property
     def path(self) -> NodePath | None:
         """The one path that it is for."""
-        return None if "*" in self.path_pattern else self.wanted.path
+        return None if "*" in self.path_pattern else self.node.path
 
 
 def read_wishes(
@@ -66,5 +66,5 @@ def _wish(
     if uses > 1 and not pattern:
         raise ApiError("Invalid", f"{where} is one node", "a pattern such as /region-1/* has uses")
     path = NodePath.parse(where.replace("*", STAND_IN) if pattern else where)
-    wanted = NodeSpec(path, labels, relay=relay, again=replace or pattern)
-    return TokenWish(where, wanted, uses, sure)
+    node = NodeSpec(path, labels, relay=relay, replaces=replace or pattern)
+    return TokenWish(where, node, uses, sure)

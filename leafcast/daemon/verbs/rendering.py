@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.centre import Controllers
-from controllers.core.workloads.cleaning import clean
+from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.transforms import TransformFailed, transform
 from controllers.core.workloads.what import is_partial
 from leafcast.ask.api import Api, ApiError

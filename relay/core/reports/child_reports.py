@@ -110,13 +110,13 @@ class ChildReports:
         self,
         place: Callable[[str], int],
         facts: Callable[[str, MailKey], Facts],
-        collecting: CollectedTaker,
+        collected: CollectedTaker,
     ) -> None:
         """`place` gives each child a small number of its own while it is a child."""
         self._place = place
         self._facts = facts
         # What collectors collected is kept there, as long as the slot that says it.
-        self._collecting = collecting
+        self._collected = collected
         self._names: list[str] = []
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
@@ -151,7 +151,7 @@ class ChildReports:
             report.gone,
         )
         self._replace(fold, place, report.key, said)
-        if self._collecting.take(report.key, child, 0, () if report.gone else report.collected):
+        if self._collected.take(report.key, child, 0, () if report.gone else report.collected):
             self.touch(report.key)
         for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
             self._drop_part(fold, place, report.key, part)
@@ -178,7 +178,7 @@ class ChildReports:
         self._parts.put(place, part.key, part.part, (run, part.revision, size))
         self._digests.add(place, slot, run, part.revision)
         fold.set_results(place, {**fold.results_of(place), part.part: part.results})
-        self._collecting.take(part.key, child, part.part, part.collected)
+        self._collected.take(part.key, child, part.part, part.collected)
         if not fold.has_row(place):
             fold.stale(place)
         self.touch(part.key)
@@ -208,7 +208,7 @@ class ChildReports:
             held = fold.reported(place)
             if held.is_there and not self._is_said(place, held):
                 self._replace(fold, place, key, NOTHING)
-                self._collecting.take(key, child, 0, ())
+                self._collected.take(key, child, 0, ())
                 slots.append(key)
                 self._count(fold, key, place)
             self._tidy(key)
@@ -248,13 +248,13 @@ class ChildReports:
     def refresh(self, child: str, key: MailKey) -> None:
         """Look again at what a child counts for: its facts for this placement changed."""
         self._fold(key).stale(self._at(child))
-        self._collecting.stale(key, child)
+        self._collected.stale(key, child)
         self.touch(key)
 
     def refresh_child(self, child: str) -> None:
         """Look again at a child in all that it has a row in: its presence changed."""
         place = self._at(child)
-        self._collecting.stale_child(child)
+        self._collected.stale_child(child)
         for key, fold in self._folds.items():
             if fold.has_row(place):
                 fold.stale(place)
@@ -270,7 +270,7 @@ class ChildReports:
                 fold.count(place, None)
                 self.touch(key)
                 self._tidy(key)
-        self._collecting.forget_child(child)
+        self._collected.forget_child(child)
         self._digests.forget_child(place)
         self._parts.forget_child(place)
         self._unsent.forget_child(place)
@@ -438,7 +438,7 @@ class ChildReports:
         said = self._parts.take(place, key, part)
         assert said is not None
         self._digests.remove(place, part_key(key, part), said[0], said[1])
-        self._collecting.take(key, self._names[place], part, ())
+        self._collected.take(key, self._names[place], part, ())
         left = {n: listed for n, listed in fold.results_of(place).items() if n != part}
         fold.set_results(place, left)
         self.touch(key)

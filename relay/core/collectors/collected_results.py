@@ -12,18 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from relay.core.collecting.items import Item
-from relay.core.collecting.ports import (
+from relay.core.collectors.items import Item
+from relay.core.collectors.ports import (
     HERE,
-    CollectingContext,
+    CollectorContext,
     CopyView,
     Evaluator,
     Member,
     PlacementStanding,
     Sent,
 )
-from relay.core.collecting.tables import TableAlgebra
-from relay.core.collecting.upsynced import Sources, UpsyncedObjects
+from relay.core.collectors.tables import TableAlgebra
+from relay.core.collectors.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
 from schemas.collectors import (
@@ -154,7 +154,7 @@ class CollectedReports:
 class StandingCache:
     """What children are, asked once for all that is looked at together: nothing moves meanwhile."""
 
-    def __init__(self, context: CollectingContext) -> None:
+    def __init__(self, context: CollectorContext) -> None:
         self._context = context
         self._standings: dict[tuple[str, MailKey], PlacementStanding] = {}
         self._members: dict[tuple[str, MailKey], Sequence[Member]] = {}
@@ -178,7 +178,7 @@ class StandingCache:
         return known
 
 
-class CollectingRoom:
+class CollectedResults:
     """What is collected at one node; without an evaluator nothing is."""
 
     def __init__(
@@ -190,7 +190,7 @@ class CollectingRoom:
         self._content = content
         self._destination_keys = destination_keys or DestinationKeys(TreeId(""))
         self._evaluator = evaluator
-        self._context: CollectingContext
+        self._context: CollectorContext
         self._standing_cache: StandingCache
         self._own_status: Callable[[MailKey, ObjectKey], CopyView | None]
         # What the destination here returned of each object, and since when it says so.
@@ -199,7 +199,7 @@ class CollectingRoom:
         self._reports = CollectedReports()
         self._upsynced = UpsyncedObjects()
 
-    def settle(self, context: CollectingContext) -> None:
+    def settle(self, context: CollectorContext) -> None:
         """Learn what is around, once all of that is there."""
         self._standing_cache = StandingCache(context)
         self._context = context._replace(
@@ -406,19 +406,19 @@ class CollectingRoom:
         assert placement.found is not None
         assert self._evaluator is not None
         sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, Sent]] = {}
-        for collecting in placement.found.objects:
-            if collecting.key == WHOLE:
-                programs = [placement.found.programs[at] for at in collecting.programs]
+        for listed in placement.found.objects:
+            if listed.key == WHOLE:
+                programs = [placement.found.programs[at] for at in listed.programs]
                 sources |= {(WHOLE, it): {} for it in programs if it.source is not None}
                 continue
-            is_there = placement.is_closed or collecting.key in placement.references
-            plain = placement.plain(collecting.key, plains)
-            blanks = collecting.blanks or ((),) * len(collecting.programs)
-            for at, blank in zip(collecting.programs if is_there else (), blanks, strict=False):
+            is_there = placement.is_closed or listed.key in placement.references
+            plain = placement.plain(listed.key, plains)
+            blanks = listed.blanks or ((),) * len(listed.programs)
+            for at, blank in zip(listed.programs if is_there else (), blanks, strict=False):
                 program = placement.found.programs[at]
                 whole = program.scope == SCOPE_PLACEMENT
-                place = (WHOLE if whole else collecting.key, program)
-                sources.setdefault(place, {})[collecting.key] = blank if plain is None else plain
+                place = (WHOLE if whole else listed.key, program)
+                sources.setdefault(place, {})[listed.key] = blank if plain is None else plain
         self._content.end(_OBJECTS + key)
         former, placement.items, placement.by_object = placement.items, {}, {}
         tables = {program: TableAlgebra(program) for _, program in sources}

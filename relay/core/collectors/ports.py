@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from relay.core.collecting.tables import Outcome
-from relay.core.collecting.upsynced import UpsyncedObject
+from relay.core.collectors.tables import Outcome
+from relay.core.collectors.upsynced import UpsyncedObject
 from schemas.collectors import Blanks, Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
@@ -97,7 +97,7 @@ class PlacementStanding(NamedTuple):
     edge: Member | None
 
 
-class CollectingContext(NamedTuple):
+class CollectorContext(NamedTuple):
     """What collecting asks of the node around it; HERE is the child that is the node itself."""
 
     standing: Callable[[str, MailKey], PlacementStanding]

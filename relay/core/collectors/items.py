@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
-from relay.core.collecting.merge_tree import MergeTree
-from relay.core.collecting.ports import (
+from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
+from relay.core.collectors.merge_tree import MergeTree
+from relay.core.collectors.ports import (
     HERE,
     MEMBERS_KNOWN,
     Bound,
-    CollectingContext,
+    CollectorContext,
     CopyView,
     Evaluator,
     Member,
     Sent,
 )
-from relay.core.collecting.tables import Outcome, Table, TableAlgebra
-from relay.core.collecting.upsynced import UpsyncedObject
+from relay.core.collectors.tables import Outcome, Table, TableAlgebra
+from relay.core.collectors.upsynced import UpsyncedObject
 from schemas.collectors import MEMBERS_BYTES, TABLE_MAX_BYTES, WHOLE, Collected, Program
 from schemas.identity import DestinationId, MailKey
 from schemas.objects import ObjectKey
@@ -64,7 +64,7 @@ class Item:
         key: ObjectKey,
         program: Program,
         sent: dict[ObjectKey, Sent],
-        context: CollectingContext,
+        context: CollectorContext,
         evaluator: Evaluator,
         tables: TableAlgebra,
     ) -> None:

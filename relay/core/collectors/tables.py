@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from relay.core.collecting.cells import CELLS, Sample
+from relay.core.collectors.cells import CELLS, Sample
 from schemas.collectors import (
     COLUMNS_MAX,
     RESULT_MAX_BYTES,
