@@ -48,7 +48,7 @@ G12: lists are of type Array
   unit/test_combined_status.py
     test_a_value_has_the_form_of_its_type
 G13: obj has no status
-  unit/test_cleaning.py
+  unit/test_clean_copies.py
     test_what_belongs_to_the_space_is_taken_off
   unit/test_collecting_tree.py
     test_an_expression_sees_the_object_as_it_was_sent
