@@ -153,9 +153,8 @@ class StatusSummarizer:
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
         """Objects whose status these placements ask for, and those that still carry one."""
-        resolver = self._translator.workloads.resolver
         asked = {key for name in names for key in self._asked(name)}
-        return asked | {key for key, obj in resolver.objects.items() if _count_label(obj)}
+        return asked | self._translator.workloads.resolver.counted
 
     def _asked(self, name: str) -> set[ObjectKey]:
         """Objects whose status this placement wants back: of one copy, or of all."""

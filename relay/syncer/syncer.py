@@ -120,8 +120,14 @@ class Syncer:
         # What is being done now may yet come to be, and is to be taken back then.
         self._watched.want(self._wanted.keys() | self._done.keys() | self._busy)
         keys = former.keys() | self._wanted.keys() | self._done.keys()
-        # Of what is wanted as before nothing is to be decided, unless it waited for another.
-        concerned = dict.fromkeys(key for key in keys if self._is_concerned(key, former))
+        # Of what is wanted as before nothing is to be decided, unless it waited for another. Most
+        # is, and is seen by its being the very same.
+        concerned = dict.fromkeys(
+            key
+            for key in keys
+            if (want := self._wanted.get(key)) is None
+            or (want is not (before := former.get(key)) and want != before)
+        )
         for key in list(concerned):
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
@@ -134,10 +140,6 @@ class Syncer:
         self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
         self._wake.set()
         self._told_wants.set()
-
-    def _is_concerned(self, key: ObjectKey, former: Mapping[ObjectKey, DesiredObject]) -> bool:
-        wanted, before = self._wanted.get(key), former.get(key)
-        return wanted is None or (wanted is not before and wanted != before)
 
     @property
     def applied(self) -> int:

@@ -26,7 +26,7 @@ class WatchedKinds:
 
     def want(self, keys: Iterable[ObjectKey]) -> None:
         """Follow the kinds of these objects, and no others."""
-        kinds = {kind_of(key) for key in keys}
+        kinds = {(key.group, key.resource) for key in keys}
         self.interests.set(Interest(*kind, self._selector) for kind in kinds)
 
     @property

@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.local.node_runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream import rekeying
+from relay.adapters.jetstream import stream_rekey
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.stream_reader import StreamReader
@@ -72,7 +72,7 @@ async def test_broken_off_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
             await connection.close()
         # Its server has another name and domain now.
         second = first.rename(tmp_path / NEW.domain)
-        monkeypatch.setattr(rekeying, "BATCH_MESSAGES", 10)
+        monkeypatch.setattr(stream_rekey, "BATCH_MESSAGES", 10)
         async with EmbeddedServer(second, NEW, seeds, guard=guard, clock=clock) as server:
             steps, done = 0, False
             while not done:
@@ -84,7 +84,7 @@ async def test_broken_off_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
             connection = await connect(server, seeds)
             await make_streams(connection, NEW)
             await connection.close()
-            assert await rekeying.rekey_streams(server.url, seeds.relay, clock, [OLD], NEW) == 0
+            assert await stream_rekey.rekey_streams(server.url, seeds.relay, clock, [OLD], NEW) == 0
 
 
 async def carried(server, seeds, monkeypatch, steps) -> bool:
@@ -104,7 +104,7 @@ async def carried(server, seeds, monkeypatch, steps) -> bool:
         patch.setattr(Connection, "api", counted(Connection.api))
         patch.setattr(Publisher, "publish", counted(Publisher.publish))
         try:
-            await rekeying.rekey_streams(server.url, seeds.relay, SystemClock(), [OLD], NEW)
+            await stream_rekey.rekey_streams(server.url, seeds.relay, SystemClock(), [OLD], NEW)
         except BusBroken:
             return False
     return True

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
@@ -37,6 +38,8 @@ class WhatResolver:
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
+        # Those that carry a count of their copies.
+        self.counted: set[ObjectKey] = set()
         self.customizers = Customizers()
         self._rules: dict[str, Rules] = {}
         self._wanting: dict[_Hint, set[str]] = defaultdict(set)
@@ -58,6 +61,7 @@ class WhatResolver:
         self.objects[key] = obj
         self._of_kind[key.group, key.resource].add(key)
         (self._kept.add if never_selected(key, obj) else self._kept.discard)(key)
+        (self.counted.add if EXECUTING_COUNT_LABEL in _labels(obj) else self.counted.discard)(key)
         if key.namespace:
             self._inside[key.namespace].add(key)
         changed = self._evaluate(key)
@@ -73,6 +77,7 @@ class WhatResolver:
             return _NONE
         changed = self._unselect(key)
         self._kept.discard(key)
+        self.counted.discard(key)
         self._of_kind[key.group, key.resource].discard(key)
         if not self._of_kind[key.group, key.resource]:
             del self._of_kind[key.group, key.resource]
