@@ -162,7 +162,7 @@ def wishes(data: bytes) -> None:
                     uses=uses,
                 ):
                     one = IssuedToken(b"k" * 32, wish.path_pattern, {}, 0, 1, uses=wish.uses)
-                    assert one.admits(wish.wanted.path)
+                    assert one.admits(wish.node.path)
 
 
 def signed_answer(data: bytes) -> None:
