@@ -191,7 +191,6 @@ class MailboxWriter:
         if not self._awaiting:
             # An empty table keeps the room of what was in it.
             self._awaiting.clear()
-        # What waited for content holds up nobody's progress: it counts as pending.
         self._dirty.setdefault(key, _NO_CAUSE)
         return True
 
@@ -415,7 +414,8 @@ class MailboxWriter:
         # The child may lose something by this, once a snapshot covers it.
         if record.last_loss > before or (wish is Wish.HEAD and record.kind == "delta"):
             self._take(record.last_loss or record.generation)
-        self._write(key, record, wish, cause)
+        # A delta holds up nobody's progress: until it is answered it counts as pending.
+        self._write(key, record, wish, _NO_CAUSE if full and record.kind == "delta" else cause)
 
     def _has(self, key: MailKey) -> Wish:
         """What the slot holds; a head also if the child only asks for it."""
