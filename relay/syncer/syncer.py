@@ -49,7 +49,7 @@ from relay.syncer.plan import (
 from relay.syncer.prune import NotEmpty, holders, take_back
 from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.stalled import StalledObjects
-from relay.syncer.watched_kinds import KindName, WatchedKinds, kind_of
+from relay.syncer.watched_kinds import KindName, WatchedKinds
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
@@ -291,7 +291,7 @@ class Syncer:
         self._drift.applied(key, sight)
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
-        if kind_of(key) == NAMESPACES:
+        if key.group_resource == NAMESPACES:
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
 
@@ -319,7 +319,7 @@ class Syncer:
 
     async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
         """What is wanted and scaled by the object of this key, if that is an autoscaler."""
-        live = await self._space.get(key) if kind_of(key) == AUTOSCALERS else None
+        live = await self._space.get(key) if key.group_resource == AUTOSCALERS else None
         if live is None:
             return []
         beside = (it for it in self._wanted if it.namespace == key.namespace and it in self._done)
@@ -399,7 +399,7 @@ class Syncer:
 
     async def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
         back = self._watched.listed(kind)
-        self._others -= {key for key in self._others if kind_of(key) == kind}
+        self._others -= {key for key in self._others if key.group_resource == kind}
         for key in objects.keys() - self._wanted.keys() - self._done.keys():
             await self._saw(key, objects[key])
         for key in self._known({kind}):
@@ -416,7 +416,7 @@ class Syncer:
     def _known(self, kinds: set[KindName]) -> list[ObjectKey]:
         """The objects of these kinds that are looked after."""
         keys = self._wanted.keys() | self._done.keys() if kinds else ()
-        return [key for key in keys if kind_of(key) in kinds]
+        return [key for key in keys if key.group_resource in kinds]
 
     def _is_there(self, key: ObjectKey) -> bool:
         """Whether it is, as far as known."""

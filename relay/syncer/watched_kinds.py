@@ -26,7 +26,7 @@ class WatchedKinds:
 
     def want(self, keys: Iterable[ObjectKey]) -> None:
         """Follow the kinds of these objects, and no others."""
-        kinds = {(key.group, key.resource) for key in keys}
+        kinds = {key.group_resource for key in keys}
         self.interests.set(Interest(*kind, self._selector) for kind in kinds)
 
     @property
@@ -76,18 +76,13 @@ class WatchedKinds:
 
     def may_act(self, key: ObjectKey) -> bool:
         """Whether objects of this kind can be applied now; one not served is told so by trying."""
-        kind = kind_of(key)
+        kind = key.group_resource
         return kind in self._synced and not self.trouble(key)
 
     def trouble(self, key: ObjectKey) -> str:
         """What keeps a kind that is served out of reach; "" if nothing does."""
-        return self._trouble(kind_of(key))
+        return self._trouble(key.group_resource)
 
     def _trouble(self, kind: KindName) -> str:
         is_served = kind in self._served or not self._served
         return self._lost or (self._unserved.get(kind, "") if is_served else "")
-
-
-def kind_of(key: ObjectKey) -> KindName:
-    """The kind of an object, as spaces name it."""
-    return key.group, key.resource
