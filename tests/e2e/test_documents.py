@@ -23,13 +23,22 @@ import pytest
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
+# Pages of one row are read one after the other, in one shell.
 PAGES = (
-    "README.md",
-    "docs/quickstart.md",
-    "docs/customization.md",
-    "docs/collectors.md",
-    "docs/operations.md",
-    "docs/rollouts.md",
+    ("README.md",),
+    ("docs/quickstart.md",),
+    ("docs/customization.md",),
+    ("docs/collectors.md",),
+    (
+        "docs/operations.md",
+        "docs/operations/watching.md",
+        "docs/operations/data-directory.md",
+        "docs/operations/keys.md",
+        "docs/operations/backups.md",
+        "docs/operations/upgrading.md",
+        "docs/operations/failures.md",
+    ),
+    ("docs/rollouts.md",),
 )
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
@@ -158,9 +167,10 @@ def _wrong(command: Command, code: int, printed: list[str]) -> str:
     return "" if line is None else f"not printed in its place: {line!r}\n{said}"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_commands_in_documents_print_what_is_shown(page: str, shell: Shell):
-    walk(page, shell)
+@pytest.mark.parametrize("pages", PAGES, ids=lambda pages: pages[0])
+def test_commands_in_documents_print_what_is_shown(pages: tuple[str, ...], shell: Shell):
+    for page in pages:
+        walk(page, shell)
 
 
 def walk(page: str, shell: Shell, part: slice = slice(None)) -> None:
