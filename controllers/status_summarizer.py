@@ -8,8 +8,9 @@ from typing import Any
 from controllers.combined_statuses import CombinedStatuses
 from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.core.status.aggregated import aggregated
+from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
-from controllers.core.status.status import PlacementFacts, placement_status, singleton
+from controllers.core.status.status import placement_status, singleton
 from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
@@ -124,12 +125,13 @@ class StatusSummarizer:
         return PlacementFacts(
             # What is counted is of the spec that was looked at last, not of one that just came.
             generation=self._translator.observed.get(name, 0),
+            name=name,
             locations=sum(
                 any(selector.matches(item.metadata.labels) for selector in selectors)
                 for item in self._locations()
             ),
             invalid=workloads.invalid.get(name, ""),
-            held=self._translator.placements.held.get(name, ""),
+            removal_held=self._translator.placements.held.get(name, ""),
             faults=self._translator.placements.faults.get(name, ()),
             ambiguous={
                 key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()

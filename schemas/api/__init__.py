@@ -6,6 +6,7 @@
 from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
+from schemas.api.hold import Hold
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind, parse_wish
 from schemas.api.placement import (
@@ -54,6 +55,7 @@ __all__ = [
     "EdgePlacement",
     "EdgePlacementSpec",
     "EdgePlacementStatus",
+    "Hold",
     "Kind",
     "Location",
     "ObjectMeta",

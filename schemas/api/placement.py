@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from schemas import names
+from schemas.api.hold import Hold
 from schemas.api.shared import (
     ANY,
     ApiObject,
@@ -163,6 +164,8 @@ class PlacementStatus(Value):
     # Whether the counts are exact; else they read "at least".
     complete: bool | None = None
     errors: ListOf[str] = ()
+    # What keeps the newest content of the centre from destinations.
+    held: ListOf[Hold] = ()
 
 
 class EdgePlacementStatus(PlacementStatus):

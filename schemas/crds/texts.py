@@ -36,6 +36,8 @@ _STATUS: Texts = {
     "complete": "Whether the counts are exact; if not, each reads 'at least'.",
     "errors": "The worst of what is wrong, each with its object, its reason, how many "
     "destinations have it, and one of them.",
+    "held": "What keeps the newest content of this space from destinations; while there is any, "
+    "Synced is False.",
 }
 
 _CLAUSE: Texts = {
@@ -295,6 +297,14 @@ _COLLECTORS: Mapping[str, Texts] = {
 }
 
 _OTHERS: Mapping[str, Texts] = {
+    "Hold": {
+        "reason": "What keeps it, in one word, for programs.",
+        "since": "Since when it is kept.",
+        "destinations": "How many destinations lack the newest content by it; absent if nobody "
+        "can tell exactly.",
+        "message": "What keeps it, for people.",
+        "remedy": "The command to run next; empty if it ends by itself.",
+    },
     "Customizer": {
         "replacements": "What is replaced, in this order, after expressions were expanded in the "
         'object. With the annotation edge.kubestellar.io/expand-parameters: "true" on the '

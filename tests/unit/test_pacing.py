@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.pacing import GAP_SECONDS_MAX, QUIET_SECONDS, Pacing
-from controllers.core.status.status import PlacementFacts, placement_status
+from controllers.core.status.status import placement_status
 from schemas.reports import Count, Summary
 
 START_MS = 1_800_000_000_000
@@ -80,7 +81,7 @@ def test_what_is_no_count_waits_for_nothing():
     for facts in (
         PlacementFacts(2, 1, selected=1),
         PlacementFacts(1, 1, selected=2),
-        PlacementFacts(1, 1, selected=1, held="2 of 3 would go"),
+        PlacementFacts(1, 1, selected=1, removal_held="2 of 3 would go"),
     ):
         wanted = placement_status(facts, summary, before, START_MS)
         assert pacing.due("shop", before, wanted, summary, 10.01) <= 10.01

@@ -3,8 +3,8 @@
 import pytest
 
 from controllers.core.conditions import condition, merged
+from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.status import (
-    PlacementFacts,
     error_text,
     placement_status,
     singleton,
@@ -184,7 +184,7 @@ def test_a_condition_that_stays_keeps_its_time_and_others_conditions_stay():
 
 
 def test_a_condition_of_ours_that_is_no_longer_said_goes():
-    held = PlacementFacts(1, 0, held="too many")
+    held = PlacementFacts(1, 0, removal_held="too many")
     before = status(Summary(), held)
     assert "RemovalHeld" in reasons(before)
     assert "RemovalHeld" not in reasons(status(Summary(), before=before))

@@ -30,6 +30,7 @@ _COUNTS = frozenset(
         "complete",
         "errors",
         "conditions",
+        "held",
     }
 )
 _COUNTED = (SYNCED, HEALTHY)
@@ -90,7 +91,9 @@ def is_news(before: object, status: Mapping[str, Any]) -> bool:
 
 
 def _said(status: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
-    """The conditions without their words; of those that count, whether they are met."""
+    """The holds and conditions without their words; of those that count, whether they are met."""
+    for hold in status.get("held") or ():
+        yield "held", hold.get("reason"), hold.get("remedy")
     for item in status["conditions"]:
         if item.get("type") in _COUNTED:
             yield item["type"], item.get("status") == "True", ""

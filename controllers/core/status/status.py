@@ -6,17 +6,17 @@ Counts that are not exact read "at least".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice, starmap
 from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.status.aggregated import unpacked
-from controllers.core.workloads.missing_references import Lack
+from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.holds import as_status, holds
 from controllers.core.workloads.space import FROZEN
-from schemas.api import Condition
+from schemas.api import Condition, Hold
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
-from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.placements import title
 from schemas.placing import MOVE_DEADLINE
@@ -73,49 +73,6 @@ UNCOUNTED = Count(Summary(), exact=False)
 """Nothing is known of a placement yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementFacts:
-    """What the centre itself knows of a placement, beside the summary."""
-
-    generation: int
-    locations: int
-    invalid: str = ""
-    held: str = ""
-    faults: tuple[Fault, ...] = ()
-    # Objects whose singleton status is asked for, and how many destinations have them, if not one.
-    ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
-    # How many objects it selects.
-    selected: int = 0
-    # With one it is neither synced nor healthy, whatever is counted.
-    lack: Lack | None = None
-    missing_collectors: tuple[str, ...] | None = None
-    """StatusCollectors that it names and that are not there; None if it names none."""
-    sourceless_collectors: tuple[str, ...] = ()
-    """Those that it names of what comes up, and that are not over such."""
-    uncombined: str = ""
-    """Which CombinedStatus the space does not take, and why."""
-    uncustomized: tuple[str, ...] = ()
-    """The Customizers that are not there, and what becomes of those who ask for them."""
-    undenatured: str = ""
-    """What of it acts at the centre, and what to do; "" if nothing does."""
-    wide: tuple[int, int] | None = None
-    """How many objects it selects of how many, if these are almost all."""
-    differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
-    """Placements that say createOnly otherwise, and of which objects."""
-    is_gone: bool = False
-    """Whether the Rollout is gone that steered it."""
-    is_policy: bool = False
-    """Whether it is a BindingPolicy."""
-    absent: tuple[str, ...] = ()
-    """Placements that it is to wait for, and that are not there."""
-    circle: tuple[str, ...] = ()
-    """Placements that are to wait for each other, this one among them."""
-    keeping: int = 0
-    """How many Locations and SyncTargets keep it until who gains it is healthy."""
-    keyless: tuple[str, ...] = ()
-    """Its destinations that can open none of the Secrets that it selects."""
-
-
 def placement_status(
     facts: PlacementFacts, count: Count | None, before: object, now_ms: int
 ) -> dict[str, Any]:
@@ -127,7 +84,8 @@ def placement_status(
     # An empty set of objects is everywhere at once, which says nothing.
     counts = facts.selected > 0 or facts.lack is None
     states = known.states if counts else {**known.states, "synced": 0}
-    old = before.get("conditions") if isinstance(before, Mapping) else None
+    former = before if isinstance(before, Mapping) else {}
+    found = holds(facts, count)
     return {
         **({} if facts.is_policy else older),
         "observedGeneration": generation,
@@ -143,7 +101,10 @@ def placement_status(
         "healthy": known.health.get("healthy", 0) if counts else 0,
         "complete": count.exact,
         "errors": _errors(facts, known.exceptions),
-        "conditions": merged(old, _conditions(facts, count), now_ms, _OWNED),
+        "held": as_status(found, former.get("held"), now_ms),
+        "conditions": merged(
+            former.get("conditions"), _conditions(facts, count, found), now_ms, _OWNED
+        ),
     }
 
 
@@ -206,12 +167,12 @@ def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
     return sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
 
 
-def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
-    listed = [_valid(facts), *_delivered(facts, count)]
+def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:
+    listed = [_valid(facts), *_delivered(facts, count, found)]
     if facts.is_policy:
         listed.append(_ready(facts))
-    if facts.held:
-        listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
+    if facts.removal_held:
+        listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.removal_held))
     if facts.faults:
         message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
@@ -310,9 +271,12 @@ def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
     )
 
 
-def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
+def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:
     """Whether it is where it should be, and works; what lacks something is neither."""
     lack = facts.lack
+    if lack is None and found:
+        said = _synced(count).message
+        return [_held(type_, said, found[0]) for type_ in (SYNCED, HEALTHY)]
     if lack is None:
         return [_synced(count), _healthy(count)]
     if lack.reason == FROZEN:
@@ -320,6 +284,11 @@ def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
         return [*frozen, _healthy(count)]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
+
+
+def _held(type_: str, said: str, hold: Hold) -> Condition:
+    """What is held is not delivered, however many hold exactly what may go out."""
+    return condition(type_, "False", hold.reason, f"{said}; held: {hold.message}")
 
 
 def _ambiguous_text(facts: PlacementFacts) -> str:

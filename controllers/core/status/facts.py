@@ -1,0 +1,59 @@
+"""What the centre itself knows of a placement, beside what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controllers.core.workloads.missing_references import Lack
+from schemas.api import Hold
+from schemas.faults import Fault
+from schemas.objects import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFacts:
+    """What the centre itself knows of a placement, beside the summary."""
+
+    generation: int
+    locations: int
+    invalid: str = ""
+    removal_held: str = ""
+    """What it lost and keeps until someone accepts that, and why."""
+    faults: tuple[Fault, ...] = ()
+    # Objects whose singleton status is asked for, and how many destinations have them, if not one.
+    ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
+    # How many objects it selects.
+    selected: int = 0
+    # With one it is neither synced nor healthy, whatever is counted.
+    lack: Lack | None = None
+    missing_collectors: tuple[str, ...] | None = None
+    """StatusCollectors that it names and that are not there; None if it names none."""
+    sourceless_collectors: tuple[str, ...] = ()
+    """Those that it names of what comes up, and that are not over such."""
+    uncombined: str = ""
+    """Which CombinedStatus the space does not take, and why."""
+    uncustomized: tuple[str, ...] = ()
+    """The Customizers that are not there, and what becomes of those who ask for them."""
+    undenatured: str = ""
+    """What of it acts at the centre, and what to do; "" if nothing does."""
+    wide: tuple[int, int] | None = None
+    """How many objects it selects of how many, if these are almost all."""
+    differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
+    """Placements that say createOnly otherwise, and of which objects."""
+    is_gone: bool = False
+    """Whether the Rollout is gone that steered it."""
+    is_policy: bool = False
+    """Whether it is a BindingPolicy."""
+    absent: tuple[str, ...] = ()
+    """Placements that it is to wait for, and that are not there."""
+    circle: tuple[str, ...] = ()
+    """Placements that are to wait for each other, this one among them."""
+    keeping: int = 0
+    """How many Locations and SyncTargets keep it until who gains it is healthy."""
+    keyless: tuple[str, ...] = ()
+    """Its destinations that can open none of the Secrets that it selects."""
+    holds: tuple[Hold, ...] = ()
+    """What else keeps its newest content from destinations; `since` is not theirs to say."""
+    name: str = ""
+    """As `schemas.placements` has it."""

@@ -1,0 +1,100 @@
+"""What keeps the newest content of the centre from destinations, as a placement's status lists it.
+
+One hold for each reason, who needs a person first. `since` stays while the reason does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from controllers.core.status.facts import PlacementFacts
+from controllers.core.workloads.missing_references import UNREADABLE
+from controllers.core.workloads.space import FROZEN
+from relay.objects.stored_object import timestamp
+from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
+from schemas.placements import short_title
+from schemas.reports import Count
+
+ROLLOUT_DELETED, REMOVAL_HELD, INVALID = "RolloutDeleted", "RemovalHeld", "Invalid"
+OBJECTS_REFUSED, CUSTOMIZATION_FROZEN = "ObjectsRefused", "CustomizationFrozen"
+MOVING = "Moving"
+ENDS_BY_ITSELF = frozenset({MOVING})
+"""Reasons that go away without anyone's help."""
+
+
+def holds(facts: PlacementFacts, count: Count) -> tuple[Hold, ...]:
+    """All that keeps the newest content from destinations; who needs a person comes first."""
+    by_reason: dict[str, Hold] = {}
+    for hold in (*facts.holds, *_own(facts, count)):
+        by_reason.setdefault(hold.reason, hold)
+    ranked = sorted(by_reason.values(), key=lambda hold: hold.reason in ENDS_BY_ITSELF)
+    return tuple(ranked[:HOLDS_MAX])
+
+
+def as_status(found: Iterable[Hold], before: object, now_ms: int) -> list[dict[str, Any]]:
+    """The holds as a status lists them; what `before` lists already is held since then."""
+    since = dict(_since(before))
+    return [
+        hold.model_copy(
+            update={
+                "since": since.get(hold.reason) or timestamp(now_ms),
+                "message": hold.message[:HOLD_TEXT_MAX],
+                "remedy": hold.remedy[:HOLD_TEXT_MAX],
+            }
+        ).to_mapping()
+        for hold in found
+    ]
+
+
+def _since(before: object) -> Iterator[tuple[str, str]]:
+    if not isinstance(before, (list, tuple)):
+        return
+    for item in before:
+        if isinstance(item, Mapping) and item.get("since"):
+            yield str(item.get("reason")), str(item["since"])
+
+
+def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
+    name = short_title(facts.name)
+    if facts.invalid:
+        said = f"{facts.invalid}; its last good state stays in force"
+        remedy = f"correct it, then: leafcast apply -f FILE; leafcast describe {name}"
+        yield Hold(reason=INVALID, message=said, remedy=remedy)
+    if facts.is_gone:
+        said = "the Rollout that steered it was deleted: what each destination has stays so"
+        remedy = f"leafcast rollout release {name}"
+        yield Hold(reason=ROLLOUT_DELETED, message=said, remedy=remedy)
+    if facts.removal_held:
+        said = facts.removal_held.partition("; ")[0]
+        yield Hold(reason=REMOVAL_HELD, message=said, remedy=f"leafcast accept {name}")
+    if facts.lack is not None and facts.lack.reason == UNREADABLE:
+        yield Hold(
+            reason=UNREADABLE, message=facts.lack.message, remedy=f"leafcast describe {name}"
+        )
+    yield from _refused(facts, count, name)
+    if facts.keeping:
+        who = "1 Location or SyncTarget that loses it keeps it"
+        if facts.keeping > 1:
+            who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
+        said = f"{who} until all who gain it are healthy"
+        yield Hold(reason=MOVING, message=said, remedy=f"leafcast status {name}")
+
+
+def _refused(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
+    """What of it cannot go out as it is written."""
+    frozen = count.summary.states.get("frozen", 0)
+    if facts.lack is not None and facts.lack.reason == FROZEN:
+        remedy = f"leafcast describe {name}"
+        yield Hold(reason=CUSTOMIZATION_FROZEN, message=facts.lack.message, remedy=remedy)
+    elif frozen:
+        said = f"some of it cannot be customized at {frozen}: all of it stays there as it was"
+        yield Hold(
+            reason=CUSTOMIZATION_FROZEN,
+            destinations=frozen if count.exact else None,
+            message=said,
+            remedy=f"leafcast status {name}",
+        )
+    if facts.faults:
+        said = "; ".join(map(str, facts.faults))
+        yield Hold(reason=OBJECTS_REFUSED, message=said, remedy=f"leafcast describe {name}")

@@ -1,0 +1,80 @@
+"""What keeps the newest content from destinations is listed, one value for each reason."""
+
+import pytest
+
+from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.holds import as_status, holds
+from controllers.core.status.status import placement_status
+from controllers.core.workloads.missing_references import UNREADABLE, Lack
+from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
+from schemas.faults import Fault
+from schemas.reports import Count, Summary
+
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+WHOLE = Count(Summary({"synced": 2}, {"healthy": 2}), exact=True)
+HELD = {
+    "RolloutDeleted": PlacementFacts(1, 1, name="shop", is_gone=True),
+    "RemovalHeld": PlacementFacts(1, 1, name="shop", removal_held="9 would go; accept"),
+    "Invalid": PlacementFacts(1, 1, name="shop", invalid="spec: wrong"),
+    "ObjectsRefused": PlacementFacts(1, 1, name="shop", faults=(Fault("a", "bad", "mend"),)),
+    "KindUnreadable": PlacementFacts(1, 1, name="shop", lack=Lack(UNREADABLE, "not shown")),
+    "Moving": PlacementFacts(1, 1, name="shop", keeping=1),
+}
+
+
+def status(facts, before=None, now_ms=START_MS, count=WHOLE):
+    return placement_status(facts, count, before, now_ms)
+
+
+def condition(said, type_):
+    return next(item for item in said["conditions"] if item["type"] == type_)
+
+
+@pytest.mark.parametrize("reason", HELD)
+def test_what_holds_a_placement_is_in_its_status_with_the_next_command(reason):
+    said = status(HELD[reason])
+    assert [hold["reason"] for hold in said["held"]] == [reason]
+    assert said["held"][0]["remedy"].startswith(("leafcast ", "correct it"))
+    assert said["held"][0]["since"] == "2027-01-15T08:00:00Z"
+
+
+@pytest.mark.parametrize("reason", HELD)
+def test_a_held_placement_is_not_synced_however_many_hold_what_may_go_out(reason):
+    synced = condition(status(HELD[reason]), "Synced")
+    assert (synced["status"], synced["reason"]) == ("False", reason)
+
+
+def test_nothing_is_held_of_a_placement_that_goes_out():
+    said = status(PlacementFacts(1, 1, name="shop"))
+    assert said["held"] == []
+    assert condition(said, "Synced")["status"] == "True"
+
+
+def test_a_hold_is_held_since_its_reason_came():
+    first = status(HELD["Invalid"])
+    later = status(HELD["Invalid"], first, START_MS + HOUR_MS)
+    other = status(HELD["Moving"], later, START_MS + 2 * HOUR_MS)
+    assert later["held"] == first["held"]
+    assert other["held"][0]["since"] == "2027-01-15T10:00:00Z"
+
+
+def test_who_needs_a_person_comes_before_what_ends_by_itself():
+    facts = PlacementFacts(1, 1, name="shop", keeping=1, invalid="spec: wrong")
+    assert [hold.reason for hold in holds(facts, WHOLE)] == ["Invalid", "Moving"]
+
+
+def test_a_reason_is_listed_once_and_no_more_than_the_bound():
+    many = tuple(Hold(reason=f"Reason{at}", message="x" * 999) for at in range(99))
+    found = holds(PlacementFacts(1, 1, holds=(*many, *many)), WHOLE)
+    listed = as_status(found, None, START_MS)
+    assert len(listed) == len({hold["reason"] for hold in listed}) == HOLDS_MAX
+    assert all(len(hold["message"]) == HOLD_TEXT_MAX for hold in listed)
+
+
+def test_who_cannot_be_customized_is_counted_where_the_count_is_exact():
+    summary = Summary({"synced": 1, "frozen": 1}, {"healthy": 2})
+    exact = holds(PlacementFacts(1, 1, name="shop"), Count(summary, exact=True))
+    vague = holds(PlacementFacts(1, 1, name="shop"), Count(summary, exact=False))
+    assert [hold.destinations for hold in exact] == [1]
+    assert [hold.destinations for hold in vague] == [None]
