@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from relay.core.destination.object_outcome import not_delivered
 from relay.core.destination.tally import SAMPLES_MAX
 from relay.core.events import Instant
 from relay.core.gates import Admission, Candidate, admit, arm_name
@@ -97,7 +98,9 @@ def in_wave(
         # Its gates are withheld.
         return replace(summary, cells={CELL_FORMER: 1} if gated else {})
     if admission.awaits:
-        summary = replace(summary, states={"waiting": 1})
+        [health] = summary.health
+        health = not_delivered(health, "unknown")
+        summary = replace(summary, states={"waiting": 1}, health={health: 1})
         fault = zone_fault(admission.awaits, profile.labels)
         if fault is not None:
             sample = ExceptionSample(1, "", f"{NO_ZONE}: {fault}", 1, str(profile.path))

@@ -25,7 +25,13 @@ from relay.core.destination.customized_forms import (
     customizes_nothing,
 )
 from relay.core.destination.inputs import FormerRun, Inventory, OwnProfiles
-from relay.core.destination.object_outcome import WAITING, judge, sample, waiting_sample
+from relay.core.destination.object_outcome import (
+    WAITING,
+    judge,
+    not_delivered,
+    sample,
+    waiting_sample,
+)
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
@@ -500,7 +506,7 @@ class Destination:
     def _kept(self, state: State, key: MailKey, why: Iterable[ExceptionSample]) -> PlacementOutcome:
         """The report on a placement that stays as it was here."""
         tally = self._tally(key)
-        health = tally.health if self._ownership.of(key) else "unknown"
+        health = not_delivered(tally.health, "unknown") if self._ownership.of(key) else "unknown"
         return PlacementOutcome(state, health, ARM_OLDER, chain(why, tally.worst(SAMPLES_MAX)))
 
     def _waiting_samples(self, key: MailKey) -> list[ExceptionSample]:

@@ -19,24 +19,38 @@ def judge(
     winner: str,
     path: str,
 ) -> Judged:
-    """What becomes of an object for a placement; `winner` names who got it instead, if any."""
-    present = observed is not None and observed.present
-    health: Health = observed.health if observed and present else "progressing"
+    """What becomes of an object for a placement; `winner` names who got it instead, if any.
+
+    Only what is there in its present form can be healthy: whatever else lies there under its name,
+    a former form or somebody else's object, is not what the placement delivers.
+    """
     if winner:
         reason = f"Overridden: {winner} says otherwise; say the same, or rename it"
-        return "failing", health, sample(1, str(key), reason, path)
+        return "failing", "unknown", sample(1, str(key), reason, path)
     if observed is not None and observed.error:
-        return "failing", health, sample(0, str(key), observed.error, path)
+        return "failing", _of_former(observed, "unknown"), sample(0, str(key), observed.error, path)
     if observed is None or wanted is None:
-        return "pending", health, None
-    same = present and observed.address == wanted.address
-    if not same and not (wanted.create_only and present and observed.address):
-        return "pending", health, waiting_sample(observed, path)
-    if observed.health == "degraded":
+        return "pending", "progressing", None
+    health = observed.health
+    same = observed.present and observed.address == wanted.address
+    if not same and not (wanted.create_only and observed.present and observed.address):
+        return "pending", _of_former(observed, "progressing"), waiting_sample(observed, path)
+    if health == "degraded":
         return "synced", health, sample(NOT_WORKING, str(key), observed.reason or "Degraded", path)
-    if observed.health == "progressing" and observed.reason:
+    if health == "progressing" and observed.reason:
         return "synced", health, sample(AT_WORK, str(key), observed.reason, path)
     return "synced", health, None
+
+
+def not_delivered(health: Health, otherwise: Health) -> Health:
+    """The health of what is not here in its present form: ill if the former one is, never well."""
+    return "degraded" if health == "degraded" else otherwise
+
+
+def _of_former(observed: ObjectObserved, otherwise: Health) -> Health:
+    """The same of an object; one without an address is not ours."""
+    ours = observed.present and bool(observed.address)
+    return not_delivered(observed.health, otherwise) if ours else otherwise
 
 
 def waiting_sample(observed: ObjectObserved, path: str) -> ExceptionSample | None:

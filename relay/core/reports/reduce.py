@@ -104,14 +104,18 @@ def repeated(summary: Summary, count: int) -> Summary:
 def as_older_generation(summary: Summary, state: State) -> Summary:
     """What counts of a summary of an older generation: who was synced then is in `state` now.
 
-    In which wave of the present one they are, it does not say.
+    Nobody is healthy in what is not there yet. In which wave of the present one they are, it does
+    not say.
     """
     total = min(summary.destinations, COUNT_MAX)
-    states = dict(summary.states)
+    states, health = dict(summary.states), dict(summary.health)
     if former := states.pop("synced", 0):
         states[state] = min(states.get(state, 0) + former, COUNT_MAX)
+    if well := health.pop("healthy", 0):
+        now = "progressing" if state == "pending" else "unknown"
+        health[now] = min(health.get(now, 0) + well, COUNT_MAX)
     arms = {ARM_OLDER: total} if total else {}
-    return replace(summary, states=states, arms=arms, cells={})
+    return replace(summary, states=states, health=health, arms=arms, cells={})
 
 
 def as_former_step(summary: Summary, arms: frozenset[str]) -> Summary:
