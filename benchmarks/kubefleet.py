@@ -22,8 +22,8 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, percentile
 from benchmarks.wide_tree import GROUP, MANAGER, VERSION, WideTree, say, wide_tree
 from relay.ports import Change, Interest, Interests, Listed, SpaceEvent
+from schemas.annotations import ROLLOUT_REQUEST
 from schemas.api.rollout_request import RolloutRequest
-from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.reports import Count
 from tests.memory_tree import config_map, placement
 
@@ -121,7 +121,7 @@ def rollout(
     name: str, waves: Sequence[Mapping[str, Any]] = IN_STEPS, asked: RolloutRequest | None = None
 ) -> dict[str, Any]:
     spec = {"placement": {"kind": "EdgePlacement", "name": name}, "waves": waves}
-    annotations = {REQUEST_ANNOTATION: asked.to_json()} if asked else {}
+    annotations = {ROLLOUT_REQUEST: asked.to_json()} if asked else {}
     metadata = {"name": name, "annotations": annotations}
     return {
         "apiVersion": "leafcast.io/v1alpha1",

@@ -26,8 +26,8 @@ from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
 from controllers.work_queue import WorkQueue
 from relay.ports import Clock, Space
+from schemas.annotations import ROLLOUT_REQUEST
 from schemas.api import RolloutSpec, RolloutStatus
-from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.api.shared import Condition
 from schemas.content.blobs import Reference
 from schemas.identity import NodePath
@@ -294,7 +294,7 @@ def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]
 
 def _request(obj: Mapping[str, Any]) -> str:
     metadata = obj.get("metadata") or {}
-    return str((metadata.get("annotations") or {}).get(REQUEST_ANNOTATION) or "")
+    return str((metadata.get("annotations") or {}).get(ROLLOUT_REQUEST) or "")
 
 
 def _change(placement: Mapping[str, Any] | None) -> Change:

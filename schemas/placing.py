@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from schemas import names
+from schemas.annotations import DEPENDS_ON, MOVE, MOVE_DEADLINE, PLACEMENTS, faults_at
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
 from schemas.records import DEPENDENCIES_MAX
 
-DEPENDS_ON = "leafcast.io/depends-on"
-MOVE, MOVE_DEADLINE = "leafcast.io/move", "leafcast.io/move-deadline"
 MAKE_BEFORE_BREAK = "make-before-break"
 MOVE_SECONDS = 3600.0
 MOVE_SECONDS_MAX = 30 * 24 * 3600.0
@@ -18,6 +17,8 @@ MOVE_SECONDS_MAX = 30 * 24 * 3600.0
 
 def check_annotations(name: str, annotations: Mapping[str, str]) -> None:
     """Refuse what a placement's annotations cannot mean; raises Faulty."""
+    if faults := list(faults_at(PLACEMENTS, annotations)):
+        raise Faulty(*faults)
     _check_move(annotations)
     waits_for = dependencies_of(annotations)
     path = f"annotations[{DEPENDS_ON}]"

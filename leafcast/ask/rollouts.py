@@ -11,7 +11,7 @@ from typing import Any
 from leafcast.ask.session import CallFailed, Session
 from relay.adapters.clock import SystemDice
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent, first_of
-from schemas.api.rollout_spec import REQUEST_ANNOTATION
+from schemas.annotations import ROLLOUT_REQUEST
 from schemas.groups import DENATURED_GROUP as GROUP
 from schemas.identity import random_id
 from schemas.objects import ObjectKey
@@ -70,7 +70,7 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
         "kind": obj["kind"],
         "metadata": {
             "name": metadata["name"],
-            "annotations": {REQUEST_ANNOTATION: json.dumps(said)},
+            "annotations": {ROLLOUT_REQUEST: json.dumps(said)},
         },
     }
     interests = Interests([Interest(GROUP, _RESOURCE)])
@@ -91,7 +91,7 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
 
 def _refuse_a_second(obj: Object) -> None:
     """A request that waits is not written over; raises CallFailed."""
-    text = (obj["metadata"].get("annotations") or {}).get(REQUEST_ANNOTATION)
+    text = (obj["metadata"].get("annotations") or {}).get(ROLLOUT_REQUEST)
     if not text:
         return
     try:

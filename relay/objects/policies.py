@@ -6,29 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.annotations import (
+    ADOPT,
+    CONFLICTS,
+    DELETE,
+    EXISTING,
+    FORCE,
+    KEEP,
+    ON_IMMUTABLE,
+    ON_REMOVAL,
+    OVERWRITE,
+    RECREATE,
+    choices_of,
+)
 from schemas.objects import CRD_GROUP, ObjectKey
 
-EXISTING = "leafcast.io/existing"
-CONFLICTS = "leafcast.io/conflicts"
-ON_IMMUTABLE = "leafcast.io/on-immutable"
-OVERWRITE = "edge.kubestellar.io/downsync-overwrite"
-ADOPT, REFUSE, LEAVE = "adopt", "refuse", "leave"
-FORCE, RECREATE, FAIL = "force", "recreate", "fail"
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    EXISTING: (ADOPT, REFUSE, LEAVE),
-    CONFLICTS: (FAIL, FORCE),
-    ON_IMMUTABLE: (FAIL, RECREATE),
-    OVERWRITE: ("true", "false"),
-}
-# What these hold is lost with them, and does not come back with a new one.
-_NEVER_RECREATED = frozenset(
+_POLICIES = (EXISTING, CONFLICTS, ON_IMMUTABLE, OVERWRITE, ON_REMOVAL)
+_SNAPSHOT_GROUPS = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
+# What a cluster keeps of a user's data goes with these: volumes, and pictures taken of them.
+_HOLD_DATA = frozenset(
     {
-        ("", "namespaces"),
         ("", "persistentvolumeclaims"),
         ("", "persistentvolumes"),
-        (CRD_GROUP, "customresourcedefinitions"),
+        (_SNAPSHOT_GROUPS[0], "volumesnapshots"),
+        (_SNAPSHOT_GROUPS[0], "volumesnapshotcontents"),
+        (_SNAPSHOT_GROUPS[1], "volumegroupsnapshots"),
+        (_SNAPSHOT_GROUPS[1], "volumegroupsnapshotcontents"),
     }
 )
+# What these hold is lost with them, and does not come back with a new one.
+_NEVER_RECREATED = _HOLD_DATA | {
+    ("", "namespaces"),
+    (CRD_GROUP, "customresourcedefinitions"),
+}
 
 
 class PolicyUnknown(ValueError):
@@ -47,6 +57,8 @@ class Policies:
     recreate: bool = False
     # If not, it is made once, then left to its cluster, and stays there.
     overwrite: bool = True
+    # What the object itself says becomes of it once it is wanted no more; "" if it says nothing.
+    on_removal: str = ""
 
 
 def may_be_recreated(key: ObjectKey) -> bool:
@@ -58,14 +70,26 @@ def policies_of(key: ObjectKey, obj: Mapping[str, Any]) -> Policies:
     """Read an object's annotations; raises PolicyUnknown."""
     annotations = obj["metadata"].get("annotations") or {}
     said = {}
-    for name, choices in _CHOICES.items():
-        value = said[name] = annotations.get(name) or choices[0]
-        if value not in choices:
+    for name in _POLICIES:
+        choices = choices_of(name)
+        value = said[name] = annotations.get(name) or ""
+        if value and value not in choices:
             remedy = f"use {', '.join(choices[:-1])} or {choices[-1]}"
             raise PolicyUnknown(f"metadata.annotations[{name}]: {value!r}: {remedy}")
     return Policies(
-        existing=said[EXISTING],
+        existing=said[EXISTING] or ADOPT,
         force=said[CONFLICTS] == FORCE,
         recreate=said[ON_IMMUTABLE] == RECREATE and may_be_recreated(key),
-        overwrite=said[OVERWRITE] == "true",
+        overwrite=said[OVERWRITE] != "false",
+        on_removal=said[ON_REMOVAL],
     )
+
+
+def on_removal(key: ObjectKey, *words: str) -> str:
+    """What becomes of an object that is wanted no more: the first word said, else by its kind."""
+    return next(filter(None, words), KEEP if holds_data(key) else DELETE)
+
+
+def holds_data(key: ObjectKey) -> bool:
+    """Whether what an object stands for is data, which no new object of its name brings back."""
+    return key.group_resource in _HOLD_DATA

@@ -11,16 +11,7 @@ from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.health import terminating
-from relay.objects.policies import (
-    CONFLICTS,
-    EXISTING,
-    LEAVE,
-    ON_IMMUTABLE,
-    REFUSE,
-    Policies,
-    may_be_recreated,
-    policies_of,
-)
+from relay.objects.policies import Policies, may_be_recreated, policies_of
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
 from relay.syncer.observed import ObservedState, look_at
@@ -54,6 +45,7 @@ from relay.syncer.wish import (
     without_replicas,
 )
 from schemas import codec
+from schemas.annotations import CONFLICTS, EXISTING, LEAVE, ON_IMMUTABLE, REFUSE
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.sealing import SealingKey
 from schemas.objects import ObjectKey

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from relay.core.events import KEPT
 from relay.objects.health import terminating
-from relay.objects.policies import OVERWRITE
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
 from relay.syncer.owned_objects import FORBIDDEN, each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, is_adopted, is_ours
+from schemas.annotations import OVERWRITE
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.reports import Done
 from schemas.wire import replace

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from relay.objects.merge import Object, fields_said
-from relay.objects.policies import OVERWRITE
+from schemas.annotations import OVERWRITE
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from schemas.annotations import annotation_faults
 from schemas.api.shared import NamedObject, Value
 from schemas.faults import Fault, Faulty
 from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
@@ -18,7 +19,7 @@ _OURS = (CONTROL_GROUP, GROUP, DENATURED_GROUP)
 def _template(form: object) -> Mapping[str, Any]:
     if not isinstance(form, Mapping):
         raise Faulty(Fault("", "not an object", "write the whole object here"))
-    faults = list(object_faults(form))
+    faults = [*object_faults(form), *annotation_faults(form)]
     if not faults and group_of(form) in _OURS:
         remedy = "Leafcast's own objects stay at the centre; name another kind"
         faults = [Fault("apiVersion", f'"{form["apiVersion"]}" is not delivered', remedy)]

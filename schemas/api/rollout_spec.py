@@ -23,10 +23,6 @@ WAVES_MAX = 20
 STEPS_MAX = 20
 HISTORY_DEFAULT, HISTORY_MAX = 10, 50
 SPAN_MAX_SECONDS = 30 * 24 * 3600
-REQUEST_ANNOTATION = "leafcast.io/rollout-request"
-"""On a Rollout: what a person asks of it, once, as JSON."""
-RELEASE_ANNOTATION = "leafcast.io/release-rollout"
-"""On a placement: "true" lets it go on without the Rollout that it had."""
 OF_DESTINATION = "destination"
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)%")

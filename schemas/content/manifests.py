@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.annotations import annotation_faults
 from schemas.faults import Fault, InvalidObject
-from schemas.objects import validate_object
+from schemas.objects import title_of, validate_object
 from schemas.scalars import resolve
 from schemas.yaml_documents import Document, InvalidManifest, Position, Problem, read_all
 
@@ -56,11 +57,18 @@ def read_objects(text: str, origin: str) -> tuple[list[LoadedObject], list[Probl
         for obj, position in _objects(document, document.root, document.position, 0, problems):
             try:
                 validate_object(obj)
+                _check_annotations(obj)
             except InvalidObject as error:
                 problems.extend(_located(document, obj, error))
             else:
                 loaded.append(LoadedObject(obj, origin, position.line))
     return loaded, sorted(dict.fromkeys(problems), key=lambda problem: problem.position)
+
+
+def _check_annotations(obj: Mapping[str, Any]) -> None:
+    """Refuse annotations of ours that nobody reads, or that say nothing; raises InvalidObject."""
+    if faults := list(annotation_faults(obj)):
+        raise InvalidObject(*title_of(obj), faults)
 
 
 def _objects(

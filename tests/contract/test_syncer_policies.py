@@ -2,9 +2,9 @@
 
 import pytest
 
-from relay.objects.policies import OVERWRITE
 from relay.ports import Interest
 from relay.syncer.wish import ours
+from schemas.annotations import OVERWRITE
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment

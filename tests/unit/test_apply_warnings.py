@@ -36,6 +36,12 @@ async def test_an_expression_that_no_destination_could_follow_is_said_by_its_fie
     assert "configmap/a: data.x: " in said
 
 
+async def test_an_annotation_that_lacks_our_prefix_is_asked_about():
+    metadata = {"annotations": {"on-remove": "keep", "path": "/x"}, "name": "a"}
+    [said] = await said_of("v1", "ConfigMap", metadata=metadata)
+    assert '"on-remove" has no effect here; did you mean leafcast.io/on-removal?' in said
+
+
 async def test_a_rollout_alone_is_not_said_to_go_nowhere():
     assert await said_of("leafcast.io/v1alpha1", "Rollout", dry=False, spec={}) == []
 

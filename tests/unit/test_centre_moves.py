@@ -4,10 +4,10 @@ import pytest
 
 from controllers.core.inventory import make_before_break
 from controllers.core.inventory.make_before_break import HealthBaseline, holds_in
+from schemas.annotations import MOVE, MOVE_DEADLINE
 from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
-from schemas.placing import MOVE, MOVE_DEADLINE
 from schemas.reports import Summary
 from tests.unit.centre_world import (
     USER,

@@ -3,10 +3,10 @@
 import pytest
 
 from relay.ports import SpaceError
+from schemas.annotations import DEPENDS_ON
 from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.order import WAVE, wave_of
-from schemas.placing import DEPENDS_ON
 from tests.unit.centre_world import (
     SHOP,
     USER,

@@ -226,3 +226,13 @@ def test_a_kind_that_vanished_is_held_and_others_go():
 def test_records_of_which_none_is_seen_are_held():
     assert hold_records(["a"], {"a"}, "synctargets", seen_any=False).items == {"a"}
     assert not hold_records(["a", "b"], {"a"}, "synctargets", seen_any=True).items
+
+
+def test_an_annotation_that_nobody_reads_is_a_fault_that_keeps_the_last_good_content():
+    first = say(objects(config("a")))
+    misspelt = config("a")
+    misspelt["metadata"]["annotations"] = {"leafcast.io/on-remove": "keep"}
+    second = say(objects(misspelt), issued(first))
+    (fault,) = second.faults
+    assert "did you mean leafcast.io/on-removal?" in str(fault)
+    assert second.entries == first.entries

@@ -11,8 +11,8 @@ from typing import Any
 
 from controllers.core.rollout import layers
 from controllers.core.rollout.state import is_sound, target_of
+from schemas.annotations import RELEASE_ROLLOUT
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
-from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.content.blobs import Reference
 from schemas.faults import InvalidObject
 from schemas.groups import DENATURED_GROUP
@@ -32,7 +32,7 @@ def rollout_key(name: str) -> ObjectKey:
 def is_released(placement: Object | None) -> bool:
     """Whether a person lets a placement go on without the Rollout that it had."""
     metadata = (placement or {}).get("metadata") or {}
-    return (metadata.get("annotations") or {}).get(RELEASE_ANNOTATION) == "true"
+    return (metadata.get("annotations") or {}).get(RELEASE_ROLLOUT) == "true"
 
 
 class Rollouts:

@@ -15,11 +15,10 @@ from controllers.core.status.aggregated import unpacked
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
 from controllers.core.workloads.space import FROZEN
+from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
-from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.placements import title
-from schemas.placing import MOVE_DEADLINE
 from schemas.reports import (
     AT_WORK,
     NEVER_JOINED,
@@ -203,7 +202,7 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     if facts.is_gone:
         message = (
             "the Rollout that steered it is gone: it stays as it is; create a Rollout, or annotate "
-            f'it with {RELEASE_ANNOTATION}: "true" to give everyone what it wants now'
+            f'it with {RELEASE_ROLLOUT}: "true" to give everyone what it wants now'
         )
         yield condition(ROLLOUT_GONE, "True", "Frozen", message)
 

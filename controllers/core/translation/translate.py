@@ -18,6 +18,7 @@ from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
 from controllers.core.workloads.customizers import Casting
+from schemas.annotations import annotation_faults
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.collectors import WHOLE, Blanks, Program, program_set
 from schemas.content import blobs
@@ -437,7 +438,7 @@ def _entry(
     cleaned: CleanObjects,
     casting: Casting,
 ) -> ManifestEntry:
-    if fault := wave_fault(obj):
+    if fault := wave_fault(obj) or next(annotation_faults(obj), None):
         raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
     kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
     reference = cleaned.reference(key, obj, kind)

@@ -16,7 +16,6 @@ from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
-from relay.objects.policies import PolicyUnknown, policies_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, NO_KIND, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
@@ -121,10 +120,6 @@ async def _complete(
             continue
         wish = _wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place)
         wishes.append(wish)
-        try:
-            policies_of(wish.key, wish.object)
-        except PolicyUnknown as error:
-            faults.append(_refusal(wish, str(error)))
     return sorted(wishes, key=_order), faults
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from relay.ports import Space, SpaceError
+from schemas.annotations import DEPENDS_ON
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS, PlacementKind
-from schemas.placing import DEPENDS_ON, dependencies_of, reached
+from schemas.placing import dependencies_of, reached
 
 Objects = Mapping[ObjectKey, Mapping[str, Any]]
 

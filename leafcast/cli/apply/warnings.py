@@ -15,6 +15,7 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.objects.merge import wish_of
+from schemas.annotations import meant_by
 from schemas.groups import CONTROL_GROUPS, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 from schemas.placements import placement_at
@@ -48,6 +49,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
 def _of_one(change: Change) -> Iterator[str]:
     yield from _miswritten(change)
+    yield from _without_prefix(change)
     yield from _not_honoured(change)
     yield from _pruned(change)
 
@@ -72,6 +74,16 @@ def _miswritten(change: Change) -> Iterator[str]:
             f"Warning: {wish.title}: {fault}; "
             "until then nothing of the placements that it is part of goes out"
         )
+
+
+def _without_prefix(change: Change) -> Iterator[str]:
+    """Annotations that look like ours but for the prefix; they may be somebody else's."""
+    for key in change.wish.object["metadata"].get("annotations") or {}:
+        if meant := meant_by(key):
+            yield (
+                f'Warning: {change.wish.title}: the annotation "{key}" has no effect here; '
+                f"did you mean {meant}?"
+            )
 
 
 def _not_honoured(change: Change) -> Iterator[str]:
