@@ -42,7 +42,7 @@ def judge(
     return "synced", health, None
 
 
-def not_delivered(health: Health, otherwise: Health) -> Health:
+def not_delivered(health: str, otherwise: Health) -> Health:
     """The health of what is not here in its present form: ill if the former one is, never well."""
     return "degraded" if health == "degraded" else otherwise
 
