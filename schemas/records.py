@@ -179,6 +179,15 @@ class FirstSession(WireRecord, frozen=True):
     nkey: str
 
 
+class Away(WireRecord, frozen=True):
+    """At a parent, in OWN: a child that is silent or has left."""
+
+    # Since when, ms since 1970.
+    since_ms: Natural
+    # Whether it stopped in good order.
+    left: bool
+
+
 class Profile(Record, frozen=True):
     """One destination: who it is, what is known of it, and where it hangs now."""
 

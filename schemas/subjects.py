@@ -18,6 +18,8 @@ CURSOR_KEY = "_cursor"
 TAKEN_KEY = "_taken"
 FIRST_SESSION_PREFIX = "_session_"
 """Before the name of a child, in its parent's OWN."""
+AWAY_PREFIX = "_away_"
+"""Before the name of a child, in its parent's OWN."""
 HISTORY_PREFIX = "_history_"
 """Before a placement's mail key: the former contents that the centre keeps."""
 

@@ -74,7 +74,7 @@ class Downstream:
         self._joined.add(name)
         now, child = self._clock(), self._children.by_name[name]
         former = child.session.run
-        if self._children.hello(name, hello, now.seconds, now.wall_ms):
+        if self._children.hello(name, hello, now.seconds, now.wall_ms, event.former_ms):
             self._reports.expect_all(name, hello.run)
         if child.session.run != former:
             self._invitations.session_began(name)

@@ -110,6 +110,9 @@ class HelloArrived(Value, frozen=True):
 
     child: str
     data: bytes
+    # When it was said, ms since 1970, of one that lay there before this run, 0 if nobody knows;
+    # None: it was said since.
+    former_ms: int | None = None
 
 
 class Issued(Value, frozen=True):

@@ -101,7 +101,9 @@ class Node(NodeView):
         self._targets = Targets(
             self._book, self._audience, self._content, self._seconds, has_all_content=is_root
         )
-        self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
+        self._children = Children(
+            config.incarnation, self._targets, self._out, self._child_changed, notes.away
+        )
         self._places: dict[str, int] = {}
         self._destination_keys = DestinationKeys(config.tree, config.private_keys)
         self._collected = CollectedResults(self._content, evaluator, self._destination_keys)

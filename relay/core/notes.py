@@ -10,12 +10,18 @@ from relay.core.events import Remembered
 from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, MailKey
 from schemas.link import Cursor
-from schemas.records import FirstSession, History, TakenArms
+from schemas.records import Away, FirstSession, History, TakenArms
 from schemas.refusals import RecordRefused
-from schemas.subjects import CURSOR_KEY, FIRST_SESSION_PREFIX, HISTORY_PREFIX, TAKEN_KEY
+from schemas.subjects import (
+    AWAY_PREFIX,
+    CURSOR_KEY,
+    FIRST_SESSION_PREFIX,
+    HISTORY_PREFIX,
+    TAKEN_KEY,
+)
 from schemas.wire import decode
 
-_N = TypeVar("_N", Cursor, TakenArms, History, FirstSession)
+_N = TypeVar("_N", Cursor, TakenArms, History, FirstSession, Away)
 
 
 class Notes:
@@ -48,6 +54,11 @@ class Notes:
         return {
             name: it.nkey for name, it in self._below(FIRST_SESSION_PREFIX, FirstSession).items()
         }
+
+    @property
+    def away(self) -> dict[str, Away]:
+        """The children that were silent or had left, by their names."""
+        return self._below(AWAY_PREFIX, Away)
 
     def _below(self, prefix: str, kind: type[_N]) -> dict[str, _N]:
         """The notes whose keys begin so, by what follows."""

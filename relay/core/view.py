@@ -227,8 +227,10 @@ class NodeView:
             return None
         if known.session.presence is Presence.NEVER_JOINED:
             return LastHeard(0, silent=True)
-        ago_ms = int((now.seconds - known.session.heard) * 1000)
-        return LastHeard(now.wall_ms - ago_ms, silent=not known.session.is_there)
+        session = known.session
+        heard_ms = now.wall_ms - int((now.seconds - session.heard) * 1000)
+        last_ms = session.since_ms or session.former_ms or heard_ms
+        return LastHeard(last_ms, silent=not session.is_there)
 
     def nkey_of(self, child: str) -> str:
         """The public key by which a child is let in; "" if there is none of this name."""

@@ -18,14 +18,20 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import free_ports
 from relay.core.effects import WriteMail
-from relay.core.events import LinkChanged, MailArrived
+from relay.core.events import HelloArrived, LinkChanged, MailArrived
 from relay.ports import BusBroken
 from schemas.content.blobs import OBJECT, store
 from schemas.identity import KeyId, NodePath, mail_key, random_id
 from schemas.signing import Envelope
+from schemas.wire import replace
 from tests.docker.daemon import NATS_IMAGE, nats_container, need_docker
 
 WAIT_SECONDS = 60
+
+
+def said_anew(event):
+    """The event, as if it was said to the present run."""
+    return replace(event, former_ms=None) if isinstance(event, HelloArrived) else event
 
 
 class Listener:

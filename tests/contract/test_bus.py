@@ -18,7 +18,16 @@ from schemas.identity import ContentHash
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
 from schemas.reports import Done, encode
-from tests.contract.buses import CONTAINERS, TREES, blob_of, key, letter, mails, record
+from tests.contract.buses import (
+    CONTAINERS,
+    TREES,
+    blob_of,
+    key,
+    letter,
+    mails,
+    record,
+    said_anew,
+)
 
 
 @pytest.fixture(params=[*TREES, CONTAINERS])
@@ -190,7 +199,10 @@ async def test_reports_reach_the_parent_and_a_parent_that_starts_later_gets_the_
 
     last = [ReportArrived("emea", "b", b"2"), ReportArrived("emea", "a", b"3")]
     last.append(HelloArrived("emea", b"beat 2"))
-    await listener.until(lambda events: events == last)
+    await listener.until(lambda events: [said_anew(event) for event in events] == last)
+    assert listener.events[-1].former_ms is not None, "it lay there before"
+    assert await bus.send_hello(b"beat 3")
+    await listener.until(lambda events: events[-1] == HelloArrived("emea", b"beat 3"))
 
 
 async def test_who_was_ever_heard_of_is_remembered_and_nobody_else(tree):

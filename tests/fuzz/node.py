@@ -34,13 +34,13 @@ from schemas.content import chunks
 from schemas.content.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey, NodePath, short_key
 from schemas.link import Repair, Welcome
-from schemas.records import FirstSession, KeyGrant, KeysRecord, encode_payload
+from schemas.records import Away, FirstSession, KeyGrant, KeysRecord, encode_payload
 from schemas.refusals import RecordRefused
 from schemas.reports import Count, ObjectResult, Summary, decode, encode, part_key
 from schemas.roots import Roots
 from schemas.signing import Envelope, decode_envelope
 from schemas.snapshots import encode as encode_snapshot
-from schemas.subjects import CURSOR_KEY, FIRST_SESSION_PREFIX, PROGRESS_KEY
+from schemas.subjects import AWAY_PREFIX, CURSOR_KEY, FIRST_SESSION_PREFIX, PROGRESS_KEY
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.fuzz.wire import CARRIED, SAID, SIGNED, sealed
@@ -275,10 +275,11 @@ def kept() -> list[bytes]:
     cursor = codec.pack([CURSOR_KEY, encode(golden.UNSIGNED["cursor"]), 3])
     shown = codec.pack([SNAPSHOT_KEY, snapshot(), 4])
     came = codec.pack([f"{FIRST_SESSION_PREFIX}s1", encode(FirstSession("U")), 5])
+    gone = codec.pack([f"{AWAY_PREFIX}s1", encode(Away(5, left=True)), 6])
     held = [
         codec.pack([short_key(bytes([at]) * 20), sealed(it), at]) for at, it in enumerate(SIGNED)
     ]
-    return [series(codec.pack([KEYS_KEY, KEYS, 1]), cursor, shown, came), series(*held)]
+    return [series(codec.pack([KEYS_KEY, KEYS, 1]), cursor, shown, came, gone), series(*held)]
 
 
 def ledgers() -> list[bytes]:

@@ -76,7 +76,7 @@ class Host:
         self._tick_at: float | None = None
         # Up to where the mailbox was sent here; None until it is read from somewhere in this link.
         self._read: int | None = None
-        self._read_epoch = self._reports_read = 0
+        self._read_epoch = self._reports_read = self._reports_of_before = 0
         self._clocks: dict[str, float] = {}
         self._outgoing: dict[str, bytes] = {}
 
@@ -103,6 +103,7 @@ class Host:
         node = Node(config, read_back(self.streams), done, now, EVALUATOR)
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
+        self._reports_of_before = self.streams.stat.last
         self.linked = False
         self.world.watcher.started(self)
         self._perform(list(node.start()))
@@ -407,6 +408,7 @@ class Host:
         for (child, key), kept in self.streams.stat.after(self._reports_read):
             self._reports_read = kept.sequence
             if key == HELLO:
-                self.tell(HelloArrived(child, kept.data))
+                is_former = kept.sequence <= self._reports_of_before
+                self.tell(HelloArrived(child, kept.data, 0 if is_former else None))
             else:
                 self.tell(ReportArrived(child, key, kept.data, kept.sequence))

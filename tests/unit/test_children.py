@@ -216,7 +216,7 @@ def test_a_child_cannot_buy_time_by_levels_that_there_are_not(meeting):
 
 
 def test_one_childs_wants_push_those_of_no_other_aside():
-    children = Children("incarnation", None, [], lambda _name: None)
+    children = Children("incarnation", None, [], lambda _name: None, {})
     flood = tuple(short_key(number.to_bytes(20, "big")) for number in range(WANTS_MAX))
     for name, wants in ("evil", flood), ("good", (flood[0], KEY)):
         children.add(name, NKEY, 0, joined=True)

@@ -18,7 +18,7 @@ class NoMail:
 @pytest.fixture
 def children():
     out = []
-    found = Children("p", NoMail(), out, lambda _name: None)
+    found = Children("p", NoMail(), out, lambda _name: None, {})
     found.add("a", "nkey", 0.0, joined=True)
     found.out = out
     return found

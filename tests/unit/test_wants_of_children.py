@@ -20,7 +20,7 @@ def keys(letter, count):
 
 
 def test_wants_go_by_turns_and_only_who_asks_is_looked_at():
-    children = Children("p", NoMail(), [], lambda _name: None)
+    children = Children("p", NoMail(), [], lambda _name: None, {})
     for name in ("loud", "calm", "gone", *map(str, range(50))):
         children.add(name, "nkey", 0.0, joined=True)
     loud, calm = keys("l", 100), keys("c", 2)

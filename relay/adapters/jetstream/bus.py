@@ -143,11 +143,13 @@ class JetStreamBus:
             await connection.open()
         await self._publisher.start()
         await make_streams(self._relay, self.path)
+        heard = await children_heard(self._relay, self.path)
+        self._reports.former = heard.last
         remembered = Remembered(
             own=tuple(await self._read_own()),
             mail=tuple(await self._read_mail()),
             blobs=await self._blobs.addresses(self._clock),
-            heard=await children_heard(self._relay, self.path),
+            heard=heard.names,
         )
         if self._uplink is not None:
             await self._uplink.start()

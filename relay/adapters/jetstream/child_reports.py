@@ -39,6 +39,8 @@ class ChildReports:
         self._clock = clock
         self._path = path
         self._inbox = inbox
+        # Up to where STAT was filled when the bus was started.
+        self.former = 0
         self._apart: dict[str, _Apart] = {}
         self._yield = PeriodicYield()
 
@@ -53,7 +55,7 @@ class ChildReports:
 
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
         await self._yield.next()
-        for event in reported(stored):
+        for event in reported(stored, self.former):
             await self._take_event(event, stored, group)
 
     async def _take_event(self, event: FromChild, stored: Stored, group: asyncio.TaskGroup) -> None:
@@ -78,7 +80,7 @@ class ChildReports:
             await self._yield.next()
             if self._apart.get(child) is not apart:
                 return
-            for event in reported(stored):
+            for event in reported(stored, self.former):
                 await self._inbox.put_from_child(event)
             # Whatever follows the last one passed over is still to come to the common reader.
             if stored.sequence >= apart.passed_over:

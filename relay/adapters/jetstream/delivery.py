@@ -8,7 +8,8 @@ from schemas.values import Value
 
 _DIGITS_MAX = 19
 NO_COUNT = -1
-_COUNTS = r"\d{1,19}\.(\d{1,19})\.(\d{1,19})\.\d{1,19}\.(\d{1,19})"
+_COUNTS = r"\d{1,19}\.(\d{1,19})\.(\d{1,19})\.(\d{1,19})\.(\d{1,19})"
+_NANOSECONDS_PER_MS = 1_000_000
 _PLACE = re.compile(
     # `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>`; with
     # a domain and an account hash after `ACK`, and perhaps tokens at the end.
@@ -18,11 +19,15 @@ _PLACE = re.compile(
 
 
 class Place(Value, frozen=True):
-    """The stream's sequence, the consumer's own count of deliveries, and what is yet to come."""
+    """The stream's sequence, the consumer's own count of deliveries, and what is yet to come.
+
+    `time_ms` is when the stream took the message, by its server's clock.
+    """
 
     sequence: int
     delivery: int
     pending: int
+    time_ms: int
 
 
 def place_of(reply: str) -> Place | None:
@@ -30,8 +35,8 @@ def place_of(reply: str) -> Place | None:
     found = _PLACE.match(reply)
     if found is None:
         return None
-    sequence, delivery, pending = filter(None, found.groups())
-    return Place(int(sequence), int(delivery), int(pending))
+    sequence, delivery, time, pending = map(int, filter(None, found.groups()))
+    return Place(sequence, delivery, pending, time // _NANOSECONDS_PER_MS)
 
 
 def count_of(text: str) -> int:

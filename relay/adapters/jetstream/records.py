@@ -115,8 +115,11 @@ def outgoing_reports(path: NodePath, said: Mapping[str, bytes]) -> dict[str, byt
     return {subjects.stat(path, slot): data for slot, data in messages_of(said).items()}
 
 
-def reported(stored: Stored) -> list[ReportArrived | HelloArrived]:
-    """A child's report part, with the progress after it, or hello; none on any other subject."""
+def reported(stored: Stored, former: int = 0) -> list[ReportArrived | HelloArrived]:
+    """A child's report part, with the progress after it, or hello; none on any other subject.
+
+    Up to the sequence `former` it lay there when the bus was started.
+    """
     try:
         subject = subjects.parse(stored.subject)
     except BadIdentity as error:
@@ -124,7 +127,8 @@ def reported(stored: Stored) -> list[ReportArrived | HelloArrived]:
         return []
     child = subject.path.name
     if subject.tail == "_node":
-        return [HelloArrived(child, stored.data)]
+        former_ms = stored.time_ms if stored.sequence <= former else None
+        return [HelloArrived(child, stored.data, former_ms)]
     # What came along has no message of its own that could be erased.
     return [
         ReportArrived(child, slot, data, stored.sequence if slot == subject.key else 0)

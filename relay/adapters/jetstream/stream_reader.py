@@ -45,6 +45,8 @@ class Stored:
     data: bytes
     headers: Mapping[str, str]
     sequence: int
+    # When the stream took it, ms since 1970.
+    time_ms: int = 0
 
 
 Take = Callable[[Stored], Awaitable[None]]
@@ -187,7 +189,11 @@ class StreamReader:
             self._torn.set()
             return
         stored = Stored(
-            message.subject, message.data, message.headers or _NO_HEADERS, place.sequence
+            message.subject,
+            message.data,
+            message.headers or _NO_HEADERS,
+            place.sequence,
+            place.time_ms,
         )
         self._taking = True
         try:

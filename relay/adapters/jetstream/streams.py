@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.publish import REPLACED_MAX
@@ -227,12 +227,20 @@ async def _each(erase: Callable[[T], Awaitable[object]], those: Iterable[T]) -> 
         raise first_of(broken) from broken
 
 
-async def children_heard(connection: Connection, path: NodePath) -> frozenset[str]:
-    """The names of the children of which STAT holds a hello; raises BusBroken."""
-    selves, heard = subjects.children_selves(path), set[str]()
+class ChildrenHeard(NamedTuple):
+    """The children of which STAT holds a hello, and the sequence of what it took last."""
+
+    names: frozenset[str]
+    last: int
+
+
+async def children_heard(connection: Connection, path: NodePath) -> ChildrenHeard:
+    """Whom STAT has heard of; raises BusBroken."""
+    selves, heard, last = subjects.children_selves(path), set[str](), None
     while True:
         answer = await connection.api("STREAM.INFO.STAT", subjects_filter=selves, offset=len(heard))
         found = answer["state"].get("subjects") or {}
+        last = int(answer["state"].get("last_seq") or 0) if last is None else last
         heard.update(subjects.parse(subject).path.name for subject in found)
         if not found or len(heard) >= int(answer.get("total") or 0):
-            return frozenset(heard)
+            return ChildrenHeard(frozenset(heard), last)

@@ -106,7 +106,7 @@ class MemoryBus:
         self._welcomes: deque[Welcome] = deque(maxlen=WELCOMES_MAX)
         self._asks: deque[AskArrived | AnswerArrived] = deque(maxlen=ASKS_MAX)
         self._asked = asyncio.Event()
-        self._reports_read = 0
+        self._reports_read = self._reports_of_before = 0
         # Up to where the mailbox is read; None until it is read from somewhere in this link.
         self._mail_read: int | None = None
         self._started = False
@@ -115,6 +115,7 @@ class MemoryBus:
     async def start(self) -> Remembered:
         self._network.attach(self)
         self._started = True
+        self._reports_of_before = self._streams.stat.last
         self.link_changed(up=self._network.is_linked(self.path))
         self._pumping = asyncio.get_running_loop().create_task(self._pump())
         return Remembered(
@@ -177,7 +178,8 @@ class MemoryBus:
         for (child, key), kept in self._streams.stat.after(self._reports_read):
             self._reports_read = kept.sequence
             if key == _HELLO:
-                yield HelloArrived(child, kept.data)
+                is_former = kept.sequence <= self._reports_of_before
+                yield HelloArrived(child, kept.data, 0 if is_former else None)
             else:
                 yield ReportArrived(child, key, kept.data, kept.sequence)
 

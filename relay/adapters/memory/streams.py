@@ -42,6 +42,11 @@ class SlotStream:
         self._tidy(slot[0])
         return self._last
 
+    @property
+    def last(self) -> int:
+        """The sequence of what was written last."""
+        return self._last
+
     def get(self, slot: Slot) -> Kept | None:
         return self._slots.get(slot)
 

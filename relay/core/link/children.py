@@ -5,10 +5,10 @@ What a child says is bounded by what it was written; what it claims about others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, zip_longest
 
-from relay.core.effects import Effect, Noted, SendWelcome
+from relay.core.effects import Effect, Noted, SendWelcome, StoreOwn
 from relay.core.events import MailSlot, MailWritten
 from relay.core.link.child import Child, InFlight
 from relay.core.link.session import (
@@ -24,7 +24,9 @@ from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import SNAPSHOT_KEY, MailKey
 from schemas.link import Hello, Progress, Repair, Welcome, greeting
+from schemas.records import Away
 from schemas.reports import encode
+from schemas.subjects import AWAY_PREFIX
 
 REWRITE_EVERY_SECONDS = 60.0
 SAY_AFTER_SECONDS, SAY_EVERY_SECONDS = 10.0, 60.0
@@ -45,12 +47,15 @@ class Children:
         target: Target,
         out: list[Effect],
         changed: Callable[[str], None],
+        away: Mapping[str, Away],
     ) -> None:
+        """`away` is who was silent or had left when the run before ended, as noted."""
         self.by_name: dict[str, Child] = {}
         self._incarnation = incarnation
         self._target = target
         self._out = out
         self._changed = changed
+        self._noted_away = dict(away)
         # Whether the node has memory of its own: without it, it writes and erases nothing.
         self._may_write = False
         self._to_flush: dict[str, None] = {}
@@ -73,10 +78,17 @@ class Children:
     # Who is there.
 
     def add(self, name: str, nkey: str, now: float, *, joined: bool) -> None:
-        """A node record names a child; one that `joined` before is given time to come back."""
+        """A node record names a child; one that `joined` before is given time to come back.
+
+        Who was away before this run is so until it says hello.
+        """
         presence = Presence.CATCHING_UP if joined else Presence.NEVER_JOINED
+        session, away = ChildSession(now, presence), self._noted_away.get(name)
+        if away is not None:
+            session.presence = Presence.LEFT if away.left else Presence.SILENT
+            session.since_ms = away.since_ms
         mailbox = MailboxWriter(name, self._target, self._out, self._note_head)
-        self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
+        self.by_name[name] = Child(nkey, session, mailbox)
         if self._reached is not None:
             mailbox.offer(self._reached, (), due=True)
         for slot in self._unclaimed.pop(name, ()):
@@ -88,6 +100,7 @@ class Children:
         child = self.by_name.pop(name, None)
         if child is not None:
             self._note_wants(name, child, ())
+        self._note_away(name, None)
         for names in (self._to_flush, self._open, self._awaiting):
             names.pop(name, None)
         for key in child.mailbox.slots if child is not None else ():
@@ -110,11 +123,14 @@ class Children:
         for name in self.by_name:
             self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
 
-    def hello(self, name: str, hello: Hello, now: float, now_ms: int) -> bool:
+    def hello(
+        self, name: str, hello: Hello, now: float, now_ms: int, former_ms: int | None = None
+    ) -> bool:
         """Take a child's hello and answer it; whether all reports are void until it says them.
 
-        So it is if its run is a new one, if it is told to say everything again, and if it was not
-        welcomed by this run of the node: then it says everything again by itself.
+        One that was said to a former run of the node, at `former_ms`, brings back nobody.
+        The reports are void if its run is a new one, if it is told to say everything again, and if
+        it was not welcomed by this run of the node: then it says everything again by itself.
         """
         child = self.by_name[name]
         if not child.nkey:
@@ -127,11 +143,15 @@ class Children:
             self._answer(name, child, hello, Repair.STOP)
             return False
         if hello.farewell:
-            if identity is Identity.SAME and child.session.is_there:
-                self._leave(name, child, now_ms)
+            mine = identity is Identity.SAME or not child.session.run
+            if mine and child.session.is_there:
+                self._leave(name, child, former_ms or now_ms)
+            return False
+        if former_ms is not None and child.session.since_ms is not None:
             return False
         if identity is Identity.SUPERSEDES:
-            child.session.begin(hello, now)
+            child.session.begin(hello, now, former_ms)
+            self._note_away(name, None)
             child.mailbox.renew()
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
@@ -139,6 +159,7 @@ class Children:
         elif child.session.presence is Presence.LEFT:
             return False
         else:
+            child.session.former_ms = former_ms
             self.heard(name, now)
         child.levels = hello.levels
         self._note_wants(name, child, hello.wants)
@@ -154,9 +175,13 @@ class Children:
         child = self.by_name[name]
         if child.session.presence is Presence.NEVER_JOINED or not child.nkey:
             return
+        if child.session.since_ms is not None and not child.session.run:
+            # It was away before this run: what lies here still of its reports is no word of it.
+            return
         child.session.heard = now
         if child.session.happened(PresenceEvent.HEARD):
             child.session.since_ms = None
+            self._note_away(name, None)
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
 
@@ -170,6 +195,7 @@ class Children:
                 continue
             if child.session.heard + SILENT_AFTER_SECONDS <= now:
                 since_ms = now_ms - int((now - child.session.heard) * 1000)
+                since_ms = child.session.former_ms or since_ms
                 self._silence(name, child, since_ms, "nothing was heard of it")
             elif child.overdue is not None and self._overdue_at(child) <= now:
                 child.through = child.mailbox.place(child.through)
@@ -527,14 +553,28 @@ class Children:
     def _silence(self, name: str, child: Child, since_ms: int, why: str) -> None:
         child.session.happened(PresenceEvent.SILENCE)
         child.session.since_ms = since_ms
+        self._note_away(name, Away(since_ms, left=False))
         self._out.append(Noted("Unreachable", name, why))
         self._changed(name)
 
     def _leave(self, name: str, child: Child, now_ms: int) -> None:
         child.session.happened(PresenceEvent.FAREWELL)
         child.session.since_ms = now_ms
+        self._note_away(name, Away(now_ms, left=True))
         self._out.append(Noted("Left", name, "it stopped in good order"))
         self._changed(name)
+
+    def _note_away(self, name: str, away: Away | None) -> None:
+        """Note for the next run that a child is away, or that it is not any more."""
+        if self._noted_away.get(name) == away:
+            return
+        key = f"{AWAY_PREFIX}{name}"
+        if away is None:
+            del self._noted_away[name]
+            self._out.append(StoreOwn(key, None))
+        else:
+            self._noted_away[name] = away
+            self._out.append(StoreOwn(key, encode(away)))
 
     def _fall_behind(self, name: str, child: Child) -> None:
         """Count nothing that the child says until it has answered where its mailbox ends now."""

@@ -199,6 +199,8 @@ class ChildSession:
     superseded: str = ""
     # Since when it is silent or has left, ms since 1970, for people.
     since_ms: int | None = None
+    # When its last word was said, if that was to a former run of the parent; 0 if nobody knows.
+    former_ms: int | None = None
 
     @property
     def is_there(self) -> bool:
@@ -224,10 +226,10 @@ class ChildSession:
             return Identity.SECOND
         return Identity.SUPERSEDES
 
-    def begin(self, hello: Hello, now: float) -> None:
-        """Give the child's place to the run that says this."""
+    def begin(self, hello: Hello, now: float, former_ms: int | None = None) -> None:
+        """Give the child's place to the run that says this, or said it to a former run."""
         self.superseded, self.run, self.home = self.run, hello.run, hello.home
-        self.heard, self.since_ms = now, None
+        self.heard, self.since_ms, self.former_ms = now, None, former_ms
         self.happened(PresenceEvent.NEW_RUN)
 
     def happened(self, event: PresenceEvent) -> bool:
