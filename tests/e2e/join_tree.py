@@ -9,6 +9,9 @@ import threading
 import time
 from pathlib import Path
 
+from tests.awaiting import until
+from tests.processes import alive
+
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 80
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
@@ -80,6 +83,12 @@ class Tree:
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
+
+    def kill(self) -> None:
+        """End its daemon without a word."""
+        daemon = json.loads((self.folder / "tree" / "daemon.json").read_text())["pid"]
+        os.kill(daemon, signal.SIGKILL)
+        until(lambda: not alive(daemon))
 
     def join(self, bundle: Path, folder: str) -> Site:
         site = Site(bundle, self.folder / folder)

@@ -228,6 +228,22 @@ def test_a_relay_joins_and_sites_below_it(tree):
     assert "/region-9/s1 is stopped since" in tree.run("tree")
 
 
+def test_a_site_that_stopped_has_stopped_since_then_however_its_tree_ends(tree):
+    path = "/region-1/new-9"
+    site = tree.join(tree.add(path), "new-9")
+    site.until("in session with its parent")
+    site.end()
+    until(lambda: tree.node(path)["state"] == "stopped")
+    since = tree.node(path)["silent_since_ms"]
+    assert since
+    for end in (lambda: tree.run("down"), tree.kill):
+        end()
+        tree.run("up", "--regions", "1", "--sites", "2")
+        found = tree.node(path)
+        assert (found["state"], found["silent_since_ms"]) == ("stopped", since)
+    tree.run("node", "remove", path)
+
+
 def test_what_a_site_brought_up_does_not_tell_how_its_copy_is_while_it_is_away(tree):
     path = "/region-1/new-7"
     site = tree.join(tree.add(path, "--labels", "env=prod"), "new-7")
