@@ -9,8 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from controllers.core.access.keyring import PlacementKeys
+from controllers.core.rollout.rolled_places import RolledPlaces
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
+from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
 from controllers.core.translation.translate import Issued
@@ -76,6 +78,8 @@ class PlacementTranslator:
         issuer.listen(self._ledger_changed)
         self._keyless = UnsealableDestinations(issuer.records)
         issuer.listen(self._keyless.changed)
+        self._places = RolledPlaces(issuer.records)
+        issuer.listen(self._places.changed)
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
@@ -173,6 +177,30 @@ class PlacementTranslator:
     def gates(self, name: str) -> tuple[Gate, ...] | None:
         """Who gets what of a placement by the ledger; None if that does not have it."""
         return self._placements.gates(name)
+
+    def steered(self, name: str) -> Steered | None:
+        """What its Rollout makes of a placement, or made before it was deleted."""
+        placements, rollouts = self._placements, self.workloads.rollouts
+        gates, rollout = placements.gates(name), rollouts.of(name)
+        if gates is None or (rollout is None and name not in placements.gone):
+            return None
+        return Steered(
+            placement=name,
+            gates=gates,
+            newest=placements.newest(name),
+            rollout=rollout or "",
+            state=rollouts.state_of(name),
+            invalid=rollouts.invalid.get(rollout or "", ""),
+            news=placements.news(name),
+            places=self._places.of(self.source(name).key, gates),
+            opens=self._places.opens(gates, self._clock.now().wall_ms),
+        )
+
+    def release(self, name: str) -> None:
+        """Let a placement follow its space again whose Rollout was deleted."""
+        if name in self._placements.gone:
+            self.workloads.rollouts.let_go.add(name)
+            self._queue.add([name])
 
     def look_at(self, names: Iterable[str]) -> None:
         """Have the ledger say what is let out now."""

@@ -151,6 +151,7 @@ class StatusSummarizer:
             circle=workloads.dependencies.circle(name),
             keeping=len(self._holds.of(self._translator.source(name).key)),
             keyless=self._translator.keyless(name),
+            steered=self._translator.steered(name),
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

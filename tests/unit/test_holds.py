@@ -4,6 +4,7 @@ import pytest
 
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
+from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import UNREADABLE, Lack
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
@@ -14,7 +15,7 @@ START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 WHOLE = Count(Summary({"synced": 2}, {"healthy": 2}), exact=True)
 HELD = {
-    "RolloutDeleted": PlacementFacts(1, 1, name="shop", is_gone=True),
+    "RolloutDeleted": PlacementFacts(1, 1, name="shop", steered=Steered("shop", (), None)),
     "RemovalHeld": PlacementFacts(1, 1, name="shop", removal_held="9 would go; accept"),
     "Invalid": PlacementFacts(1, 1, name="shop", invalid="spec: wrong"),
     "ObjectsRefused": PlacementFacts(1, 1, name="shop", faults=(Fault("a", "bad", "mend"),)),

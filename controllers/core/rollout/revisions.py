@@ -115,12 +115,13 @@ def _left(state: RolloutStatus) -> tuple[Layer, ...]:
     ended = state.phase in ("Complete", "Partial")
     # Who waits for a window goes on waiting, as long as there is room for what they have.
     crowded = len(layers.contents(kept)) >= layers.CONTENTS_MAX
-    if listed and ended and (crowded or _nobody_waits(state)):
+    if listed and ended and (crowded or nobody_waits(state)):
         kept = layers.pruned([layers.without_windows(listed[0]), *listed[1:]])
     if ended and kept and layers.admits_all(kept[0].gates):
         return (changed(kept[0], gates=(layers.ALL,)),)
     return kept
 
 
-def _nobody_waits(state: RolloutStatus) -> bool:
+def nobody_waits(state: RolloutStatus) -> bool:
+    """Whether all who may have what went out have it, whatever its windows."""
     return bool(state.complete) and not any(wave.waiting for wave in state.waves)

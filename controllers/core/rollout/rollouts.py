@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.rollout import layers
+from controllers.core.rollout.kept_back import gave_everything
 from controllers.core.rollout.state import is_sound, target_of
 from schemas.annotations import RELEASE_ROLLOUT
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
@@ -47,6 +48,10 @@ class Rollouts:
         self.targets: dict[str, Reference] = {}
         # Those that came in this run: all others, which a list showed, may be older.
         self.fresh: set[str] = set()
+        # Placements that follow their space again, once the ledger says so.
+        self.let_go: set[str] = set()
+        # Those whose Rollout someone took away: they do, as soon as nothing differs.
+        self.dismissed: set[str] = set()
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
         """Take the present state of one; the placements for which its spec is news."""
@@ -60,10 +65,13 @@ class Rollouts:
         self.invalid.pop(name, None)
         assert isinstance(read, Rollout)
         self.specs[name] = read.spec
+        self.let_go.discard(read.spec.placement.placement)
+        self.dismissed.discard(read.spec.placement.placement)
         if before is not None and before.placement != read.spec.placement:
             # What it said of one placement is nothing for another.
-            self.states.pop(name, None)
-            self._leave(before.placement.placement)
+            left = before.placement.placement
+            self._dismiss(left, self.states.pop(name, None), self.targets.get(left))
+            self._leave(left)
         if before == read.spec:
             return frozenset()
         return frozenset(it.placement.placement for it in (before, read.spec) if it is not None)
@@ -73,17 +81,24 @@ class Rollouts:
         if name not in self.objects:
             self.fresh.add(name)
 
+    def deleted(self, name: str) -> frozenset[str]:
+        """Take it that someone deleted one; the placement that it bore on."""
+        state, spec = self.states.get(name), self.specs.get(name)
+        target = self.targets.get(spec.placement.placement) if spec is not None else None
+        gone = self.remove(name)
+        for placement in gone:
+            self._dismiss(placement, state, target)
+        return gone
+
     def remove(self, name: str) -> frozenset[str]:
-        """Take it that one is gone; the placement that it bore on."""
+        """Take it that one is not seen any more; the placement that it bore on."""
         self.objects.pop(name, None)
         self.invalid.pop(name, None)
         self.states.pop(name, None)
         self.fresh.discard(name)
-        spec = self.specs.pop(name, None)
-        if spec is None:
-            return frozenset()
-        self._leave(spec.placement.placement)
-        return frozenset({spec.placement.placement})
+        if (spec := self.specs.pop(name, None)) is not None:
+            self._leave(spec.placement.placement)
+        return frozenset({spec.placement.placement}) if spec is not None else frozenset()
 
     def of(self, placement: str) -> str | None:
         """The one that steers a placement: the oldest."""
@@ -103,7 +118,7 @@ class Rollouts:
 
     def gates(self, placement: str) -> tuple[Gate, ...]:
         """Who gets what of a placement that is steered; nothing is known yet if there are none."""
-        state = self._state(placement)
+        state = self.state_of(placement)
         # Before its first revision there is nothing to be said of it.
         return layers.gates_of(state) if state is not None and state.revision else ()
 
@@ -121,9 +136,21 @@ class Rollouts:
         """Whether what the placement wants now was given up."""
         return self._ended(placement) == "Aborted"
 
+    def keeps_back(self, name: str) -> bool:
+        """Whether deleting one leaves destinations without what its placement wants now."""
+        spec = self.specs.get(name)
+        if spec is None or self.of(spec.placement.placement) != name:
+            return False
+        target, state = self.targets.get(spec.placement.placement), self.states.get(name)
+        return target is not None and (state is None or not gave_everything(state, target))
+
+    def state_of(self, placement: str) -> RolloutStatus | None:
+        """What is written of the Rollout that steers a placement."""
+        return self.states.get(self.of(placement) or "")
+
     def waits_for(self, placement: str) -> str:
         """What the rollout of a placement waits for, as a sentence; "" if there is none."""
-        state = self._state(placement)
+        state = self.state_of(placement)
         return state.message if state is not None else ""
 
     def _leave(self, placement: str) -> None:
@@ -131,13 +158,22 @@ class Rollouts:
         if self.of(placement) is None:
             self.targets.pop(placement, None)
 
-    def _state(self, placement: str) -> RolloutStatus | None:
-        """What is written of the Rollout that steers a placement."""
-        return self.states.get(self.of(placement) or "")
+    def _dismiss(
+        self, placement: str, state: RolloutStatus | None, target: Reference | None
+    ) -> None:
+        """Nobody steers a placement any more, as someone wants it.
+
+        It follows its space again if the Rollout had given everyone all that.
+        """
+        if self.of(placement) is not None:
+            return
+        self.dismissed.add(placement)
+        if state is not None and gave_everything(state, target):
+            self.let_go.add(placement)
 
     def _ended(self, placement: str) -> str:
         """How what the placement wants now ended, or what it is at; "" if it has not begun."""
-        state = self._state(placement)
+        state = self.state_of(placement)
         if state is None or self.targets.get(placement) != target_of(state):
             return ""
         return state.phase

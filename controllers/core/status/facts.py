@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controllers.core.status.rollout_holds import Steered
 from controllers.core.workloads.missing_references import Lack
 from schemas.api import Hold
 from schemas.faults import Fault
@@ -57,3 +58,5 @@ class PlacementFacts:
     """What else keeps its newest content from destinations; `since` is not theirs to say."""
     name: str = ""
     """As `schemas.placements` has it."""
+    steered: Steered | None = None
+    """Who gets what of it, and what everyone should, if a Rollout steers it, or did."""

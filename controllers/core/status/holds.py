@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.rollout_holds import ROLLOUT_BLOCKED, WINDOW, rollout_holds
 from controllers.core.workloads.missing_references import UNREADABLE
 from controllers.core.workloads.space import FROZEN
 from relay.objects.stored_object import timestamp
@@ -16,17 +17,18 @@ from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.placements import short_title
 from schemas.reports import Count
 
-ROLLOUT_DELETED, REMOVAL_HELD, INVALID = "RolloutDeleted", "RemovalHeld", "Invalid"
+REMOVAL_HELD, INVALID = "RemovalHeld", "Invalid"
 OBJECTS_REFUSED, CUSTOMIZATION_FROZEN = "ObjectsRefused", "CustomizationFrozen"
 MOVING = "Moving"
-ENDS_BY_ITSELF = frozenset({MOVING})
+ENDS_BY_ITSELF = frozenset({MOVING, ROLLOUT_BLOCKED, WINDOW})
 """Reasons that go away without anyone's help."""
 
 
 def holds(facts: PlacementFacts, count: Count) -> tuple[Hold, ...]:
     """All that keeps the newest content from destinations; who needs a person comes first."""
     by_reason: dict[str, Hold] = {}
-    for hold in (*facts.holds, *_own(facts, count)):
+    steered = rollout_holds(facts.steered, count) if facts.steered is not None else ()
+    for hold in (*facts.holds, *_own(facts, count), *steered):
         by_reason.setdefault(hold.reason, hold)
     ranked = sorted(by_reason.values(), key=lambda hold: hold.reason in ENDS_BY_ITSELF)
     return tuple(ranked[:HOLDS_MAX])
@@ -61,10 +63,6 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
         said = f"{facts.invalid}; its last good state stays in force"
         remedy = f"correct it, then: leafcast apply -f FILE; leafcast describe {name}"
         yield Hold(reason=INVALID, message=said, remedy=remedy)
-    if facts.is_gone:
-        said = "the Rollout that steered it was deleted: what each destination has stays so"
-        remedy = f"leafcast rollout release {name}"
-        yield Hold(reason=ROLLOUT_DELETED, message=said, remedy=remedy)
     if facts.removal_held:
         said = facts.removal_held.partition("; ")[0]
         yield Hold(reason=REMOVAL_HELD, message=said, remedy=f"leafcast accept {name}")

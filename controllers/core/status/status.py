@@ -14,11 +14,12 @@ from controllers.core.conditions import condition, merged
 from controllers.core.status.aggregated import unpacked
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
+from controllers.core.status.rollout_holds import kept
 from controllers.core.workloads.space import FROZEN
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
 from schemas.objects import ObjectKey
-from schemas.placements import title
+from schemas.placements import short_title, title
 from schemas.reports import (
     AT_WORK,
     NEVER_JOINED,
@@ -200,9 +201,12 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
     if facts.is_gone:
+        news = facts.steered.news if facts.steered is not None else ""
+        sends = f"this sends everyone {news}" if news else "nothing differs now"
         message = (
-            "the Rollout that steered it is gone: it stays as it is; create a Rollout, or annotate "
-            f'it with {RELEASE_ROLLOUT}: "true" to give everyone what it wants now'
+            "the Rollout that steered it is gone: it stays as it is; create a Rollout, or let it "
+            f"go: leafcast rollout release {short_title(facts.name)}, or the annotation "
+            f'{RELEASE_ROLLOUT}: "true" on it ({sends})'
         )
         yield condition(ROLLOUT_GONE, "True", "Frozen", message)
 
@@ -276,6 +280,8 @@ def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> li
     if lack is None and found:
         said = _synced(count).message
         return [_held(type_, said, found[0]) for type_ in (SYNCED, HEALTHY)]
+    if lack is None and facts.steered is not None and (number := kept(facts.steered, count)) != 0:
+        return [*_going_out(count, number)]
     if lack is None:
         return [_synced(count), _healthy(count)]
     if lack.reason == FROZEN:
@@ -283,6 +289,17 @@ def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> li
         return [*frozen, _healthy(count)]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
+
+
+def _going_out(count: Count, number: int | None) -> Iterator[Condition]:
+    """What goes out by waves is not everywhere before the last one."""
+    for said in (_synced(count), _healthy(count)):
+        if said.status == "True":
+            left = many(number, "destination") if number is not None else "others"
+            message = f"{said.message}; {left} still to get the newest content by the waves"
+            yield condition(said.type, "False", "RollingOut", message)
+        else:
+            yield said
 
 
 def _held(type_: str, said: str, hold: Hold) -> Condition:

@@ -25,6 +25,7 @@ from controllers.core.ledger.removal import (
 )
 from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.clean_objects import CleanObjects
+from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
 from controllers.core.translation.translate import (
     DeltaRules,
     Entries,
@@ -101,7 +102,7 @@ class Placements:
         # Why removals wait, by name.
         self.held: dict[str, str] = {}
         # Placements that stay as they are, as the Rollout is gone that steered them.
-        self.gone: set[str] = set()
+        self.gone: dict[str, Stranded] = {}
         self.known = False
         # What waits until that which it waits for is in the ledger.
         self.deferred: frozenset[str] = frozenset()
@@ -200,6 +201,8 @@ class Placements:
             record = next(stored)
             assert isinstance(record, DeltaHead)
             self._issued[work.name] = said.issued(record)
+            if not record.is_gated:
+                self.workloads.rollouts.let_go.discard(work.name)
 
     # What there is.
 
@@ -229,6 +232,21 @@ class Placements:
         issued = self._issued.get(name)
         return issued.gates if issued is not None else None
 
+    def newest(self, name: str) -> Reference | None:
+        """The content that a placement wants, if a Rollout steers it, or did; None if unknown."""
+        if (gone := self.gone.get(name)) is not None:
+            return gone.newest
+        return self.workloads.rollouts.targets.get(name)
+
+    def news(self, name: str) -> str:
+        """What of that is new to someone, in words; "" if nothing is, or nobody knows."""
+        if (gone := self.gone.get(name)) is not None:
+            return gone.news
+        issued, target = self._issued.get(name), self._targets.get(name)
+        if issued is None or target is None:
+            return ""
+        return objects_text(differing(issued, target.entries))
+
     def lacks_target(self, name: str) -> bool:
         """Whether what a steered placement wanted last is to be read from the store."""
         return self.workloads.rollouts.of(name) is not None and name not in self._targets
@@ -244,15 +262,27 @@ class Placements:
         before = self._issued.get(name)
         placement = self.workloads.placements.get(name)
         self.held.pop(name, None)
-        self.gone.discard(name)
+        self.gone.pop(name, None)
         if placement is None:
             return self._withdraw(name, before)
         if self._unreadable(name, before):
             return None
+        if self.workloads.frozen(name) or self._is_stranded(name, placement, before):
+            return None
+        translation = self._translated(name, placement, before, self._steering(name, before))
+        faults = self.workloads.renatured.faults(self.workloads.resolver.selection(name))
+        self.faults[name] = translation.faults + faults
+        news = translation.unsent or not self._is_wanted(translation, name)
+        if translation.draft is None and not news:
+            return None
+        return Work(name, self.source(name).key, translation)
+
+    def _translated(
+        self, name: str, placement: Placement, before: Issued | None, steering: Steering | None
+    ) -> Translation:
+        """What a placement comes to now."""
         resolver = self.workloads.resolver
         selected = resolver.selection(name)
-        if self.workloads.frozen(name) or self._is_gone(name, before):
-            return None
         translation = translate(
             bare_head(self.source(name), self._alternatives(name, placement)),
             selected,
@@ -263,17 +293,30 @@ class Placements:
             DeltaRules(
                 self.workloads.collecting(name),
                 clauses_of(placement.spec),
-                self._steering(name, before),
+                steering,
                 self._after(name, before),
                 self._keys_of(self.source(name).key),
             ),
         )
         self._cleaned.translated()
-        self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
-        news = translation.unsent or not self._is_wanted(translation, name)
-        if translation.draft is None and not news:
-            return None
-        return Work(name, self.source(name).key, translation)
+        return translation
+
+    def _is_stranded(self, name: str, placement: Placement, before: Issued | None) -> bool:
+        """Whether the placement stays as it is: the Rollout is gone that steered it."""
+        rollouts = self.workloads.rollouts
+        if before is None or not before.head.is_gated or rollouts.of(name) is not None:
+            return False
+        if name in rollouts.let_go or is_released(self.workloads.objects.get(name)):
+            return False
+        steering = Steering(lambda _target: before.gates, target=self._targets.get(name))
+        stays = self._translated(name, placement, before, steering)
+        found = stranded(before, stays)
+        if name in rollouts.dismissed and before.knows_all and not found.differing:
+            # Someone deleted it, and nothing differs: what comes next is for everyone.
+            return False
+        self.faults[name] = stays.faults
+        self.gone[name] = found
+        return True
 
     def _after(self, name: str, before: Issued | None) -> tuple[Dependency, ...]:
         """What a placement waits for, of what is there.
@@ -313,17 +356,6 @@ class Placements:
         """Whether its Rollout, if it has one, knows what is wanted."""
         rollouts = self.workloads.rollouts
         return rollouts.of(name) is None or rollouts.targets.get(name) == translation.root
-
-    def _is_gone(self, name: str, before: Issued | None) -> bool:
-        """Whether the Rollout is gone that steered the placement: then it stays where it is."""
-        if before is None or not before.head.is_gated:
-            return False
-        if self.workloads.rollouts.of(name) is not None:
-            return False
-        if is_released(self.workloads.objects.get(name)):
-            return False
-        self.gone.add(name)
-        return True
 
     def _unreadable(self, name: str, before: Issued | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""

@@ -160,7 +160,7 @@ class Workloads:
         if _kind(key) == TRANSFORMS:
             return self.resolver.selecting_kinds(self.transforms.remove(key.name))
         if _kind(key) == ROLLOUTS:
-            return self.rollouts.remove(key.name)
+            return self.rollouts.deleted(key.name)
         if is_customizer(key):
             return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):

@@ -1,0 +1,67 @@
+"""What the inventory says of those who wait: how many are at a place, when their window opens.
+
+It is asked for at each look at a placement and costs what the inventory is large, so that answers
+are kept until that is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controllers.core.rollout.estimates import label_values
+from controllers.core.rollout.kept_back import destinations_at
+from relay.objects.stored_object import timestamp
+from schemas.identity import MailKey, NodePath
+from schemas.records import Alternative, DeltaHead, Gate, LocationRecord, Profile, Record
+from schemas.windows import ZONE_LABEL, Window, next_opening
+
+ZONES_MAX = 64
+"""So many zones of destinations are looked at for the next window."""
+
+_Asked = tuple[MailKey, tuple[Alternative, ...], tuple[NodePath, ...]]
+
+
+class RolledPlaces:
+    """The destinations of a ledger, as placements under a Rollout ask for them."""
+
+    def __init__(self, records: Mapping[MailKey, Record]) -> None:
+        self._records = records
+        self._counts: dict[_Asked, Mapping[NodePath, int]] = {}
+        self._zones: tuple[str, ...] | None = None
+
+    def changed(self, records: Iterable[Record]) -> None:
+        """Take records that came into force, or left it."""
+        if any(isinstance(record, Profile | LocationRecord) for record in records):
+            self._counts.clear()
+            self._zones = None
+
+    def of(self, placement: MailKey, gates: Sequence[Gate]) -> Mapping[NodePath, int]:
+        """How many destinations of a placement each place with gates of its own has."""
+        head = self._records.get(placement)
+        places = tuple(dict.fromkeys(gate.path for gate in gates if not gate.path.is_root))
+        if not places or not isinstance(head, DeltaHead):
+            return {}
+        asked = (placement, head.alternatives, places)
+        if asked not in self._counts:
+            for old in [key for key in self._counts if key[0] == placement]:
+                del self._counts[old]
+            self._counts[asked] = destinations_at(self._records, placement, gates)
+        return self._counts[asked]
+
+    def opens(self, gates: Iterable[Gate], now_ms: int) -> str:
+        """When the first of the gates' windows opens for someone, in RFC 3339; "" if none will."""
+        windows = [window for gate in gates for window in gate.windows]
+        if not windows:
+            return ""
+        labels = [{ZONE_LABEL: zone} for zone in self._known_zones(windows)] or [{}]
+        found = (next_opening(windows, each, now_ms) for each in labels)
+        first = min((at for at in found if at is not None), default=None)
+        return timestamp(first) if first is not None else ""
+
+    def _known_zones(self, windows: Iterable[Window]) -> tuple[str, ...]:
+        """The zones that destinations name, if a window goes by them."""
+        if all(window.zone for window in windows):
+            return ()
+        if self._zones is None:
+            self._zones = label_values(self._records.values(), ZONE_LABEL)[:ZONES_MAX]
+        return self._zones

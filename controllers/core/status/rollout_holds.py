@@ -1,0 +1,198 @@
+"""What a Rollout, or one that was deleted, keeps of a placement's newest content from destinations.
+
+That its waves go on is no hold; that one of them waits for a person is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from controllers.core.rollout import kept_back
+from controllers.core.rollout.state import is_under_way, present, target_of
+from schemas.api.hold import Hold
+from schemas.api.rollout_status import RolloutStatus
+from schemas.content.blobs import Reference
+from schemas.identity import NodePath
+from schemas.placements import short_title
+from schemas.records import Gate
+from schemas.reports import Count
+from schemas.wording import some_of
+
+ROLLOUT_DELETED, ROLLOUT_INVALID, ROLLOUT_HELD = "RolloutDeleted", "RolloutInvalid", "RolloutHeld"
+ROLLOUT_PAUSED, WAVE_FAILED = "RolloutPaused", "WaveFailed"
+AWAITING_APPROVAL, ROLLOUT_ABORTED = "AwaitingApproval", "RolloutAborted"
+ROLLOUT_BLOCKED, ROLLOUT_PARTIAL, UNDONE = "RolloutBlocked", "RolloutPartial", "Undone"
+PINNED, PLACE_FROZEN, WINDOW = "Pinned", "PlaceFrozen", "WaitingForWindow"
+PLACES_NAMED_MAX = 4
+_COMMAND = "leafcast rollout"
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """A placement that a Rollout steers, or steered: who gets what, and what everyone should."""
+
+    placement: str
+    gates: tuple[Gate, ...]
+    # The content that its space wants, once the centre keeps it.
+    newest: Reference | None
+    # The Rollout; "" if it was deleted.
+    rollout: str = ""
+    state: RolloutStatus | None = None
+    # Why nothing opens: the Rollout cannot be read.
+    invalid: str = ""
+    # What it would send to whom if it were let go.
+    news: str = ""
+    # How many destinations each place has that keeps a content of its own.
+    places: Mapping[NodePath, int] = field(default_factory=dict)
+    # When the next window opens for someone, and which one.
+    opens: str = ""
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether the gates give everyone the newest content, or nobody knows that yet."""
+        return self.newest is None or kept_back.is_for_all(self.gates, self.newest)
+
+
+def kept(steered: Steered, count: Count) -> int | None:
+    """How many destinations the Rollout's waves keep from the newest content; None if unknown."""
+    if steered.is_everywhere:
+        return 0
+    at_places = sum(steered.places.values())
+    exact = not at_places or not count.summary.never_joined
+    return kept_back.kept_in_waves(
+        steered.gates, steered.newest, count, at_places if exact else None
+    )
+
+
+def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
+    """The holds of one placement; those that need a person first."""
+    number = kept(steered, count)
+    if not steered.rollout:
+        yield _deleted(steered, number)
+        return
+    if steered.is_everywhere:
+        return
+    if number != 0 and (hold := _of_waves(steered, number)) is not None:
+        yield hold
+    yield from _of_places(steered, count)
+    if hold := _of_windows(steered, count):
+        yield hold
+
+
+def _deleted(steered: Steered, number: int | None) -> Hold:
+    """That its Rollout is gone; who is at a place of its own is counted as all others are."""
+    if number is not None and steered.places:
+        lack = kept_back.places_kept(steered.gates, steered.newest)
+        number += sum(steered.places.get(path, 0) for path in lack)
+    said = "its Rollout was deleted, so each destination keeps what it has"
+    said += f"; let go, it would send {steered.news}" if steered.news else ""
+    return Hold(
+        reason=ROLLOUT_DELETED,
+        destinations=number,
+        message=said,
+        remedy=f"{_COMMAND} release {short_title(steered.placement)}",
+    )
+
+
+def _of_waves(steered: Steered, number: int | None) -> Hold | None:
+    """Why the waves do not go on; None if they do."""
+    found = _why(steered)
+    if found is None:
+        return None
+    reason, said, remedy = found
+    return Hold(reason=reason, destinations=number, message=said, remedy=remedy)
+
+
+def _why(steered: Steered) -> tuple[str, str, str] | None:
+    """The reason, what is so, and the next command."""
+    state, name = steered.state, steered.rollout
+    if steered.invalid:
+        said = f'rollout "{name}" cannot be read, so no wave opens: {steered.invalid}'
+        return ROLLOUT_INVALID, said, f"leafcast describe rollout {name}"
+    if state is None:
+        return None
+    about = f'rollout "{name}": '
+    if state.phase == "Held":
+        return ROLLOUT_HELD, about + state.message, f"{_COMMAND} resume {name}"
+    if is_under_way(state):
+        return _under_way(steered, state, about)
+    if state.waiting_for:
+        return ROLLOUT_BLOCKED, about + state.waiting_for, f"{_COMMAND} status {name}"
+    return _ended(steered, state, about)
+
+
+def _under_way(steered: Steered, state: RolloutStatus, about: str) -> tuple[str, str, str] | None:
+    wave, name = present(state), steered.rollout
+    if state.paused:
+        return ROLLOUT_PAUSED, about + "paused by a person", f"{_COMMAND} resume {name}"
+    if wave is not None and wave.phase == "Failed":
+        said = f'{about}wave "{wave.name}" failed: {wave.reason}'
+        return WAVE_FAILED, said, f"{_COMMAND} abort {name}"
+    if wave is not None and wave.phase == "AwaitingApproval":
+        when = "end" if wave.step else "begin"
+        said = f'{about}wave "{wave.name}" needs approval to {when}'
+        return AWAITING_APPROVAL, said, f"{_COMMAND} approve {name} {wave.name}"
+    if state.waiting_for:
+        return ROLLOUT_BLOCKED, about + state.waiting_for, f"{_COMMAND} status {name}"
+    return None
+
+
+def _ended(steered: Steered, state: RolloutStatus, about: str) -> tuple[str, str, str] | None:
+    """Why what its space wants is not what goes out, though no wave is under way."""
+    if steered.newest != target_of(state):
+        # Its revision is about to begin.
+        return None
+    if state.phase == "Aborted":
+        said = f"{about}revision {state.revision} was aborted, and is still what the centre says"
+        return ROLLOUT_ABORTED, said, f"{_COMMAND} status {steered.rollout}"
+    newest = state.layers[0].manifest if state.layers else ""
+    if steered.newest is not None and newest != steered.newest.address:
+        said = f"{about}revision {state.revision} has a former content, and the centre a newer one"
+        return UNDONE, said, f"{_COMMAND} status {steered.rollout}"
+    if state.phase == "Partial":
+        said = about + "its waves leave destinations out; give it one with percent: 100"
+        return ROLLOUT_PARTIAL, said, f"{_COMMAND} promote {steered.rollout} --all"
+    return None
+
+
+def _of_places(steered: Steered, count: Count) -> Iterator[Hold]:
+    state = steered.state
+    if state is None:
+        return
+    held = kept_back.places_kept(steered.gates, steered.newest)
+    pins = {NodePath.parse(pin.path) for pin in state.pins}
+    freezes = {NodePath.parse(freeze.path) for freeze in state.freezes}
+    for reason, places, verb in ((PINNED, pins, "unpin"), (PLACE_FROZEN, freezes, "unfreeze")):
+        # A pin goes before a freeze of the same place.
+        there = [path for path in held if path in places and (verb == "unpin" or path not in pins)]
+        if not there:
+            continue
+        numbers = [steered.places.get(path) for path in there]
+        exact = not count.summary.never_joined and None not in numbers
+        named = some_of(list(map(str, there)), PLACES_NAMED_MAX)
+        word = "pinned to a former revision" if reason == PINNED else "frozen"
+        yield Hold(
+            reason=reason,
+            destinations=sum(number or 0 for number in numbers) if exact else None,
+            message=f'rollout "{steered.rollout}": {named}: {word}',
+            remedy=f"{_COMMAND} {verb} {steered.rollout} --at {there[0]}",
+        )
+
+
+def _of_windows(steered: Steered, count: Count) -> Hold | None:
+    """Who may have the newest content, and waits until a window opens."""
+    windowed = {gate.name for gate in steered.gates if gate.windows and gate.name}
+    cells = count.summary.cells.items()
+    parsed = [(text.split("/"), number) for text, number in cells]
+    waiting = sum(n for parts, n in parsed if parts[0] in windowed and parts[1:2] == ["waiting"])
+    if not waiting:
+        return None
+    said = f'rollout "{steered.rollout}": its windows are closed'
+    said += f"; the next one opens at {steered.opens}" if steered.opens else ""
+    return Hold(
+        reason=WINDOW,
+        destinations=waiting if count.exact else None,
+        message=said,
+        remedy=f"{_COMMAND} status {steered.rollout}",
+    )

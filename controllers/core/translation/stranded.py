@@ -1,0 +1,56 @@
+"""A placement whose Rollout is gone: what its space wants now, and what of it nobody has yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from controllers.core.translation.translate import Entries, Issued, Translation
+from schemas.content.blobs import Reference
+from schemas.content.chunks import ManifestEntry
+from schemas.objects import ObjectKey
+from schemas.wording import many, namespace_first, some_of
+
+OBJECTS_NAMED_MAX = 4
+
+
+class Stranded(NamedTuple):
+    """What everyone would get if it were let go; `differing` are those that are new to someone."""
+
+    newest: Reference | None
+    differing: frozenset[ObjectKey]
+
+    @property
+    def news(self) -> str:
+        """`2 objects: shop/deployments.apps/web, shop/services/web`; "" if nothing differs."""
+        return objects_text(self.differing)
+
+
+def stranded(before: Issued, stays: Translation) -> Stranded:
+    """What a placement that stays as it is would come to."""
+    return Stranded(stays.root, differing(before, stays.entries))
+
+
+def differing(before: Issued, wanted: Entries) -> frozenset[ObjectKey]:
+    """The objects that someone has otherwise than this, lacks, or has too many."""
+    found = set[ObjectKey]()
+    for entries in before.in_force or [{}]:
+        found |= {key for key, entry in wanted.items() if not _same(entries.get(key), entry)}
+        found |= entries.keys() - wanted.keys()
+    return frozenset(found)
+
+
+def _same(former: ManifestEntry | None, entry: ManifestEntry) -> bool:
+    """Whether a destination would not tell them apart: a write that changed nothing is no news."""
+    if former is None:
+        return False
+    return (former.identity, former.customizer) == (entry.identity, entry.customizer)
+
+
+def objects_text(keys: Iterable[ObjectKey]) -> str:
+    """How many objects these are, and some of them by name."""
+    listed = sorted(keys)
+    if not listed:
+        return ""
+    named = some_of([namespace_first(str(key)) for key in listed], OBJECTS_NAMED_MAX)
+    return f"{many(len(listed), 'object')}: {named}"

@@ -1,0 +1,135 @@
+"""A Rollout that is deleted: complete it lets go, under way its placement stays and says so."""
+
+from controllers.core.rollout.rollouts import Rollouts
+from tests.unit.centre_world import SHOP, condition, config, placement
+from tests.unit.rollout_world import content
+from tests.unit.test_rollout_controller import (
+    ROLLOUT,
+    WAVES,
+    answer,
+    asking,
+    begin,
+    gates,
+    phase,
+    rollout,
+    steer,
+    world,
+)
+
+
+def reasons(obj):
+    return [hold["reason"] for hold in obj.get("status", {}).get("held", ())]
+
+
+def is_held(obj):
+    return reasons(obj) == ["RolloutDeleted"]
+
+
+def is_free(relay):
+    return relay.delta("shop").steady == 0
+
+
+async def test_a_complete_rollout_that_is_deleted_lets_go_of_its_placement(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await steer(centre)
+        await centre.wds.delete(ROLLOUT)
+        await centre.relay.until(is_free)
+        before = gates(centre.relay)
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: gates(relay) != before)
+        assert [gate.name for gate in gates(centre.relay)] == [""]
+        obj = await centre.until_status(SHOP, lambda obj: "held" in obj.get("status", {}))
+        assert not condition(obj, "RolloutGone")
+        assert obj["status"]["held"] == []
+
+
+async def test_one_that_is_under_way_freezes_and_says_so_until_it_is_let_go(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        before = gates(centre.relay)
+        await centre.wds.delete(ROLLOUT)
+        obj = await centre.until_status(SHOP, is_held)
+        hold = obj["status"]["held"][0]
+        assert "it would send 1 object: shop/configmaps/a" in hold["message"]
+        assert hold["remedy"] == "leafcast rollout release epl/shop"
+        assert condition(obj, "Synced")["reason"] == "RolloutDeleted"
+        assert "shop/configmaps/a" in condition(obj, "RolloutGone")["message"]
+        assert gates(centre.relay) == before
+        controllers.translator.release("shop")
+        await centre.relay.until(is_free)
+        await centre.until_status(SHOP, lambda obj: not reasons(obj))
+
+
+async def test_what_was_aborted_stays_back_when_its_rollout_is_deleted(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await begin(centre)
+        await centre.apply(asking(id="1", action="abort"))
+        await centre.until_status(ROLLOUT, phase("Aborted"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+        before = gates(centre.relay)
+        await centre.wds.delete(ROLLOUT)
+        await centre.until_status(SHOP, is_held)
+        assert gates(centre.relay) == before
+        # Once the centre says what everyone has, there is nothing left to be kept back.
+        await centre.apply(config("a"))
+        await centre.relay.until(is_free)
+        await centre.until_status(SHOP, lambda obj: not reasons(obj))
+
+
+async def test_what_a_deleted_rollout_froze_is_held_since_then_through_a_restart(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await begin(centre)
+        await centre.wds.delete(ROLLOUT)
+        obj = await centre.until_status(SHOP, is_held)
+        since, before = obj["status"]["held"][0]["since"], gates(centre.relay)
+    async with centre.running() as controllers:
+        await controllers.caught_up()
+        await centre.apply(config("a", value="3"))
+        await controllers.caught_up()
+        await controllers.written(["shop"])
+        obj = await centre.until_status(SHOP, is_held)
+        assert obj["status"]["held"][0]["since"] == since
+        assert gates(centre.relay) == before
+
+
+async def test_one_that_another_rollout_takes_up_is_held_no_more(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await begin(centre)
+        await centre.wds.delete(ROLLOUT)
+        await centre.until_status(SHOP, is_held)
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+        await centre.until_status(SHOP, lambda obj: not reasons(obj))
+
+
+async def test_a_complete_rollout_that_goes_to_another_placement_lets_the_former_go(tmp_path):
+    centre = await world(tmp_path)
+    other = rollout()
+    other["spec"] = {"placement": {"name": "other"}, "waves": list(WAVES)}
+    async with centre.running():
+        await begin(centre)
+        await answer(centre)
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2 and gates(relay)[-1].name)
+        await answer(centre)
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(other, placement("other", clause={"objectNames": ["b"]}))
+        await centre.relay.until(is_free)
+
+
+def test_a_rollout_that_is_only_not_seen_any_more_lets_nothing_go():
+    known = Rollouts()
+    known.put("shop", rollout())
+    known.put_target("shop", content("v1"))
+    known.remove("shop")
+    assert not known.let_go
+    assert not known.dismissed
+    known.put("shop", rollout())
+    known.deleted("shop")
+    assert known.dismissed == {"shop"}
+    known.put("shop", rollout())
+    assert not known.dismissed
