@@ -25,6 +25,7 @@ from controllers.core.ledger.ledger import Ledger
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
+from controllers.core.ledger.weighing import Confirmations
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
 from relay.core.records.root_walk import RootsRefused
@@ -78,6 +79,8 @@ class Issuer:
         self._changed = asyncio.Event()
         # Set when the next snapshot is in the store.
         self._signed = asyncio.Event()
+        # What persons let go though nobody named it.
+        self.confirmed = Confirmations()
         # Whether the ledger held nothing at the start: it is a new tree's, or was lost.
         self.is_new = not core.ledger.records
 

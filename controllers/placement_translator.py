@@ -41,7 +41,7 @@ from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS, placement_of, title
 from schemas.placing import move_seconds
-from schemas.records import DeltaHead, Gate, Record, Source
+from schemas.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
 
 Note = Callable[[str, str, str], None]
 """Hears what no status can say: a reason, what it is about, and why."""
@@ -126,7 +126,14 @@ class PlacementTranslator:
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
         holds = self._issuer.ledger.holds
-        self._placements = Placements(identity, known, self._issuer.records, holds, self.keys_of)
+        self._placements = Placements(
+            identity,
+            known,
+            self._issuer.records,
+            holds,
+            self.keys_of,
+            self._issuer.confirmed,
+        )
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
@@ -324,6 +331,9 @@ class PlacementTranslator:
         gone = [source for source in sources if not self._issuer.ledger.holds(source.key)]
         names = [name for name in map(placement_of, gone) if name is not None]
         self._queue.add(self.workloads.dependencies.waiting(names))
+        if any(isinstance(record, Profile | LocationRecord) for record in records):
+            # What is held may not be lost any more: it may be theirs in another way.
+            self._queue.add(self._placements.brake.held)
 
     def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
         if self._widen():
@@ -352,7 +362,7 @@ class PlacementTranslator:
             self._ever |= {kind.group_resource: kind for kind in self._kinds}
             self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
             followed = {item.group_resource for item in self._interests.wanted or ()}
-            self.workloads.keep_kinds(followed)
+            self._placements.keep_kinds(followed)
             selectable = interests_of([_EVERYTHING], self._ever.values())
             self.workloads.sees_all = all(i.group_resource in followed for i in selectable)
         return self._informer is None or not self._informer.synced
@@ -364,7 +374,7 @@ class PlacementTranslator:
         await self._read_targets(names)
         todo = names
         while todo:
-            works = self._placements.next(todo)
+            works = self._placements.next(todo, self._clock.now().wall_ms)
             todo = self._placements.deferred
             for work in works:
                 if work.unsent:
@@ -373,14 +383,23 @@ class PlacementTranslator:
             deleted = [work.key for work in works if work.translation is None]
             if works:
                 self._placements.issued(works, await self._issuer.issue(drafts, deleted))
+                # What is held may be given by one of these now.
+                self._queue.add(self._placements.brake.held.keys() - names)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)
         for name in names & self._placements.held.keys() - self.workloads.objects.keys():
             self._note("RemovalHeld", title(name), self._placements.held[name])
+        self._look_later(names)
         self._queues.translated(names)
         self._queues.rollouts.add(self.workloads.rollouts.steering(names))
         return again
+
+    def _look_later(self, names: frozenset[str]) -> None:
+        """Look again at what is held when it is to go by itself."""
+        due, now_ms = self._placements.brake.due, self._clock.now().wall_ms
+        for name in names & due.keys():
+            self._queue.add_later(name, max(due[name] - now_ms, 0) / 1000)
 
     async def _keep(self, work: Work) -> None:
         """Keep what a rollout lets nobody have yet: when it does, the objects may be others."""

@@ -12,6 +12,8 @@ from schemas.records import DEPENDENCIES_MAX
 
 MAKE_BEFORE_BREAK = "make-before-break"
 MOVE_SECONDS = 3600.0
+REMOVAL_GRACE = "leafcast.io/removal-grace"
+GRACE_SECONDS_MAX = 30 * 24 * 3600.0
 MOVE_SECONDS_MAX = 30 * 24 * 3600.0
 
 
@@ -20,6 +22,7 @@ def check_annotations(name: str, annotations: Mapping[str, str]) -> None:
     if faults := list(faults_at(PLACEMENTS, annotations)):
         raise Faulty(*faults)
     _check_move(annotations)
+    _check_grace(annotations)
     waits_for = dependencies_of(annotations)
     path = f"annotations[{DEPENDS_ON}]"
     if len(waits_for) > DEPENDENCIES_MAX:
@@ -50,6 +53,26 @@ def move_seconds(annotations: Mapping[str, str]) -> float | None:
         return None
     said = annotations.get(MOVE_DEADLINE, "")
     return read_duration(said) if said else MOVE_SECONDS
+
+
+def grace_seconds(annotations: Mapping[str, str]) -> float | None:
+    """How long what an edit takes of the placement waits; None: until it is accepted."""
+    said = annotations.get(REMOVAL_GRACE, "")
+    return read_duration(said) if said else None
+
+
+def _check_grace(annotations: Mapping[str, str]) -> None:
+    said = annotations.get(REMOVAL_GRACE)
+    if said is None:
+        return
+    path = f"annotations[{REMOVAL_GRACE}]"
+    remedy = "write it as in 90s, 5m or 2h, at most 720h; 0s for no wait; or leave it out"
+    try:
+        seconds = read_duration(said)
+    except BadDuration as error:
+        raise Faulty(Fault(path, f'"{said}" is not a duration', remedy)) from error
+    if seconds > GRACE_SECONDS_MAX:
+        raise Faulty(Fault(path, f"{said} is too long", remedy))
 
 
 def _check_move(annotations: Mapping[str, str]) -> None:

@@ -99,7 +99,7 @@ class Holding:
 
     def _selects(self, head: DeltaHead, record: Labelled) -> bool:
         """Whether a placement is meant for it by its labels, holds left aside."""
-        meant = [each for each in head.alternatives if not _is_hold(each)]
+        meant = [each for each in head.alternatives if not is_hold(each)]
         over = OVER_LOCATION if isinstance(record, LocationRecord) else OVER_SYNC_TARGET
         if any(_matches(each, record) for each in meant if each.over == over):
             return True
@@ -161,7 +161,7 @@ class HoldIndex:
         head = self._records.get(placement)
         if not isinstance(head, DeltaHead):
             return 0
-        meant = tuple(each for each in head.alternatives if not _is_hold(each))
+        meant = tuple(each for each in head.alternatives if not is_hold(each))
         reach = SelectedDestinations(self._records.values())
         return reach.count(head.alternatives) - reach.count(meant)
 
@@ -203,8 +203,9 @@ def _matches(alternative: Alternative, record: Labelled) -> bool:
 
 
 def _is_mover(record: Record) -> bool:
-    return isinstance(record, DeltaHead) and any(map(_is_hold, record.alternatives))
+    return isinstance(record, DeltaHead) and any(map(is_hold, record.alternatives))
 
 
-def _is_hold(alternative: Alternative) -> bool:
+def is_hold(alternative: Alternative) -> bool:
+    """Whether an alternative means who keeps a placement, and not for whom it is meant."""
     return any(each.key.startswith(_HELD) for each in alternative.selector.requirements)

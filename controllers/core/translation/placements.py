@@ -7,13 +7,14 @@ that looks like blindness.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.blob_reading import Reading
-from controllers.core.inventory.make_before_break import hold_alternatives
-from controllers.core.ledger.destination_counts import count_destinations
+from controllers.core.inventory.make_before_break import hold_alternatives, is_hold
+from controllers.core.ledger.destination_counts import SelectedDestinations, count_destinations
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import (
     REMEDY,
@@ -23,7 +24,9 @@ from controllers.core.ledger.removal import (
     named,
     removals_max,
 )
+from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rollouts import is_released
+from controllers.core.translation.brake import Brake, kept_alternatives
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
 from controllers.core.translation.translate import (
@@ -45,7 +48,7 @@ from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import bare_name, kind_of, placement_of
-from schemas.placing import move_seconds
+from schemas.placing import grace_seconds, move_seconds
 from schemas.records import (
     Alternative,
     DeltaHead,
@@ -94,6 +97,7 @@ class Placements:
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
         is_kept: Callable[[MailKey], bool] = lambda _key: False,
         keys_of: KeysOf = lambda _key: IN_CLEAR,
+        confirmed: Confirmations | None = None,
     ) -> None:
         self.identity = identity
         self.workloads = Workloads()
@@ -101,6 +105,8 @@ class Placements:
         self.faults: dict[str, tuple[Fault, ...]] = {}
         # Why removals wait, by name.
         self.held: dict[str, str] = {}
+        # What edits take, and waits.
+        self.brake = Brake(confirmed or Confirmations())
         # Placements that stay as they are, as the Rollout is gone that steered them.
         self.gone: dict[str, Stranded] = {}
         self.known = False
@@ -114,6 +120,11 @@ class Placements:
         # Whether a snapshot lists a key, though it may be deleted.
         self._is_kept = is_kept
         self._keys_of = keys_of
+        # What placements hold of kinds that are not followed any more: nobody tells of it.
+        self._unfollowed: set[ObjectKey] = set()
+        self._now_ms = 0
+        # Who is there, looked at once for all that is decided at one moment.
+        self._inventory: SelectedDestinations | None = None
         # What is tried went through all waves.
         self._is_dry_run = False
         resolver = self.workloads.resolver
@@ -126,6 +137,8 @@ class Placements:
         trial = Placements(self.identity, self._issued, ledger, keys_of=self._keys_of)
         trial.listed(objects)
         trial.workloads.inherit(self.workloads)
+        trial.brake = self.brake.trial()
+        trial._unfollowed = {*self._unfollowed}
         trial._is_dry_run = True
         return trial
 
@@ -141,35 +154,51 @@ class Placements:
         """Take all objects of the space, or all of one kind: group and resource."""
         in_ledger = {name: issued.entries or {} for name, issued in self._issued.items()}
         self.known = True
+        self._unfollowed -= objects.keys()
         touched = self.workloads.listed(objects, in_ledger, kind)
         self._cleaned.keep_only(self.workloads.resolver.objects)
         return touched
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state, as an unbroken watch says it."""
+        self._unfollowed.discard(key)
         return self.workloads.put(key, obj)
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
         """Take it that an object is gone: an unbroken watch said so."""
         self._cleaned.forget(key)
-        return self.workloads.deleted(key)
+        self._unfollowed.discard(key)
+        # Who holds it for an edit does not select it, and lets go of it, too.
+        holding = [name for name in self.brake.held if key in self.entries(name)]
+        return self.workloads.deleted(key) | frozenset(holding)
+
+    def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
+        """Forget the objects of all other kinds: nothing is told of them any more."""
+        shown = self.workloads.resolver.objects
+        for issued in self._issued.values():
+            entries = issued.entries or {}
+            lost = {key for key in entries if key in shown and key.group_resource not in kinds}
+            self._unfollowed |= lost
+        self.workloads.keep_kinds(kinds)
 
     def accept(self, name: str) -> frozenset[str]:
         """Let a placement's held removals pass, those that are held now and no later ones."""
         before = self._issued.get(name)
         entries = before.entries if before and before.entries is not None else {}
         self.workloads.accept(list(entries), name)
+        self.brake.accept(name)
         return frozenset({name})
 
     # What is issued.
 
-    def next(self, names: Iterable[str]) -> list[Work]:
+    def next(self, names: Iterable[str], now_ms: int = 0) -> list[Work]:
         """What to issue and delete for these, all of one moment.
 
         Those that wait for one of these are `deferred`: they are to be asked for once that is in
         the ledger, and then name its generation.
         """
         self.deferred = frozenset()
+        self._now_ms, self._inventory = now_ms, None
         if not self.known:
             return []
         works, busy, deferred = list[Work](), set[str](), set[str]()
@@ -283,13 +312,15 @@ class Placements:
         """What a placement comes to now."""
         resolver = self.workloads.resolver
         selected = resolver.selection(name)
+        unseen = self._hold(name, selected, before)
+        held, kept = self._weigh(name, placement, selected.keys() | unseen, before)
         translation = translate(
-            bare_head(self.source(name), self._alternatives(name, placement)),
+            bare_head(self.source(name), self._alternatives(name, placement) + kept),
             selected,
             resolver.objects,
             self._cleaned,
             before,
-            self._hold(name, selected, before),
+            unseen | held,
             DeltaRules(
                 self.workloads.collecting(name),
                 clauses_of(placement.spec),
@@ -380,9 +411,49 @@ class Placements:
         # What stays needs its definition, which no object that is seen asks for any more.
         return held.items | self.workloads.needed_by(held.items)
 
+    def _weigh(
+        self,
+        name: str,
+        placement: Placement,
+        stays: AbstractSet[ObjectKey],
+        before: Issued | None,
+    ) -> tuple[frozenset[ObjectKey], tuple[Alternative, ...]]:
+        """What an edit takes of a placement, and stays: objects, and whom it is meant for."""
+        if before is None or before.entries is None:
+            return frozenset(), ()
+        wanted = self._alternatives(name, placement)
+        meant = tuple(each for each in before.head.alternatives if not is_hold(each))
+        shown = self.workloads.resolver.objects.keys() | self._unfollowed
+        # What is deleted is not shown: who deletes an object by its name means it.
+        edited = (before.entries.keys() - stays) & shown
+        if not edited and all(each in wanted for each in meant):
+            self.brake.let_go(name)
+            return frozenset(), ()
+        inventory = self._inventory = self._inventory or SelectedDestinations(self._ledger.values())
+        had = Delivered(meant, before.entries.keys())
+        has = Delivered(wanted, before.entries.keys() - edited)
+        loss = weigh((inventory, inventory), had, has, self._others(name))
+        grace = grace_seconds(placement.metadata.annotations)
+        if not self.brake.holds(name, self.source(name).key, loss, grace, self._now_ms):
+            return frozenset(), ()
+        said = self.held.get(name)
+        self.held[name] = (
+            f"{said}; {self.brake.message(name)}" if said else self.brake.message(name)
+        )
+        held = edited | self.workloads.needed_by(edited)
+        return held, kept_alternatives(inventory, meant, wanted)
+
+    def _others(self, name: str) -> Iterable[Delivered]:
+        """What all other placements give whom now, or are about to."""
+        for other, placement in self.workloads.placements.items():
+            if other != name and not self.workloads.frozen(other):
+                selected = self.workloads.resolver.selection(other)
+                yield Delivered(self._alternatives(other, placement), selected.keys())
+
     def _withdraw(self, name: str, before: Issued | None) -> Work | None:
         """Delete it, unless the placement is only invalid, or nobody said that it is gone."""
         self.faults.pop(name, None)
+        self.brake.let_go(name)
         if before is None or name in self.workloads.invalid:
             return None
         unseen = self.workloads.unseen_placements

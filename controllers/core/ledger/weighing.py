@@ -1,0 +1,136 @@
+"""What a change takes of a placement, weighed: so many copies, and whether that is a large part.
+
+What follows from an edit goes at once if it is little, and otherwise waits for a person's word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controllers.core.ledger.destination_counts import SelectedDestinations
+from controllers.core.ledger.removal import REMOVALS_MIN, REMOVALS_SHARE
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.records import Alternative
+from schemas.wording import many
+
+
+class Delivered(NamedTuple):
+    """Which objects go to whom."""
+
+    alternatives: tuple[Alternative, ...]
+    objects: AbstractSet[ObjectKey]
+
+
+NOTHING_DELIVERED = Delivered((), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a change takes: copies, at so many `places`; of all destinations, and of all objects."""
+
+    copies: int = 0
+    places: int = 0
+    # Destinations that lose all of it, and objects that all lose.
+    destinations: int = 0
+    of_destinations: int = 0
+    objects: int = 0
+    of_objects: int = 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is more than ten copies, and a fifth of the destinations or the objects."""
+        if self.copies <= REMOVALS_MIN:
+            return False
+        return (
+            self.destinations > self.of_destinations * REMOVALS_SHARE
+            or self.objects > self.of_objects * REMOVALS_SHARE
+        )
+
+    def __str__(self) -> str:
+        copies = "1 copy" if self.copies == 1 else f"{self.copies:,} copies"
+        return f"{copies} at {many(self.places, 'destination')}"
+
+
+def weigh(
+    inventory: tuple[SelectedDestinations, SelectedDestinations],
+    before: Delivered,
+    after: Delivered,
+    others: Iterable[Delivered] = (),
+    *,
+    moves: bool = False,
+) -> Loss:
+    """What a placement loses from one moment to the next, in the inventory of each.
+
+    What `others` give a destination afterwards it does not lose. Of one that `moves` those who gain
+    it make up for as many who lose it.
+    """
+    were = inventory[0].destinations(before.alternatives)
+    are = inventory[1].destinations(after.alternatives)
+    gone = before.objects - after.objects
+    leaving, staying = were - are, were & are if gone else frozenset[MailKey]()
+    covering = [
+        (inventory[1].destinations(each.alternatives), objects)
+        for each in others
+        if (objects := each.objects & (before.objects if leaving else gone))
+    ]
+    if moves:
+        leaving = frozenset(sorted(leaving)[len(are - were) :])
+    left = _losing(leaving, before.objects, covering)
+    lost = _losing(staying, gone, covering)
+    return Loss(
+        left.copies + lost.copies,
+        left.places + lost.places,
+        left.places,
+        len(were),
+        len(gone) if lost.copies else 0,
+        len(before.objects),
+    )
+
+
+class _Losing(NamedTuple):
+    copies: int
+    places: int
+
+
+def _losing(
+    destinations: AbstractSet[MailKey],
+    objects: AbstractSet[ObjectKey],
+    covering: list[tuple[frozenset[MailKey], AbstractSet[ObjectKey]]],
+) -> _Losing:
+    """How many copies these destinations lose of these objects, and how many of them lose any."""
+    if not covering:
+        return _Losing(len(destinations) * len(objects), len(destinations) if objects else 0)
+    # Destinations that the same others cover are alike.
+    alike = Counter(
+        tuple(at for at, (whom, _) in enumerate(covering) if key in whom) for key in destinations
+    )
+    copies = places = 0
+    for by, count in alike.items():
+        left = len(objects.difference(*(covering[at][1] for at in by)))  # type: ignore[attr-defined]
+        copies += count * left
+        places += count if left else 0
+    return _Losing(copies, places)
+
+
+class Confirmations:
+    """So many copies of a placement a person let go: for a while, each once."""
+
+    def __init__(self) -> None:
+        self._left: dict[MailKey, tuple[int, float]] = {}
+
+    def allow(self, placement: MailKey, copies: int, until: float) -> None:
+        """Let so many copies go until a moment."""
+        self._left[placement] = (copies, until)
+
+    def covers(self, placement: MailKey, copies: int, now: float) -> bool:
+        """Whether so many may go now; then they are used up."""
+        left, until = self._left.get(placement, (0, now))
+        if now >= until or copies > left:
+            return False
+        self._left[placement] = (left - copies, until)
+        return True
