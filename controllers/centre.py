@@ -26,6 +26,8 @@ MASTERS_LOST = (
     "everywhere until `leafcast accept` lets them go out anew; better restore it from a backup"
 )
 SEEN_SECONDS_MAX = 5.0
+CONFIRMED_SECONDS = 60.0
+"""So long a person's word lets removals go that come by what was written just now."""
 
 
 def _note_nothing(_reason: str, _about: str, _why: str) -> None:
@@ -50,6 +52,7 @@ class Controllers:
     ) -> None:
         self.relay = relay
         self.keys = keys
+        self._clock = clock
         self.issuer = issuer
         # The identities of the inventory spaces that are followed.
         spaces = self._inventory_spaces = set[str]()
@@ -188,6 +191,12 @@ class Controllers:
             await mailboxes.caught_up()
         for one in self.workload_spaces:
             await one.translator.caught_up()
+
+    def confirm_removals(self, placement: str, copies: int) -> None:
+        """Let so many copies of a placement of the first space go, whoever takes them, at once."""
+        until = self._clock.now().wall_ms + int(CONFIRMED_SECONDS * 1000)
+        self.issuer.confirmed.allow(self.translator.source(placement).key, copies, until)
+        self.translator.look_at([placement])
 
     def hold(self, name: str) -> None:
         """Issue nothing until `release`: objects come one by one that belong together.

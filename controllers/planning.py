@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from controllers.centre import Controllers
 from controllers.core.blob_reading import Reading
+from controllers.core.ledger.weighing import Loss
 from controllers.core.planning.dry_run import CentreState, DryRun, Written, dry_run
+from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.translation.placements import read_issued
 from controllers.core.translation.translate import Issued
@@ -28,9 +30,31 @@ async def make_plan(
 
     `workloads` and `inventory` go to the first spaces of either kind.
     """
+    stage = await _stage(controllers, workloads, inventory)
+    told = frozenset(named)
+    trial = await asyncio.to_thread(dry_run, stage, workloads, inventory, told)
+    contents = _opened(controllers, trial, await _contents(controllers, trial))
+    made = await asyncio.to_thread(plan, trial.before, trial.after, contents, told)
+    return trial, made
+
+
+async def weigh_change(
+    controllers: Controllers, workloads: Written, inventory: Written
+) -> Mapping[str, Loss]:
+    """What a change would take of each placement, by its name; raises SpaceError, BusBroken."""
+    stage = await _stage(controllers, workloads, inventory)
+
+    def weighed() -> Mapping[str, Loss]:
+        trial = dry_run(stage, workloads, inventory)
+        return losses(trial.before, trial.after)
+
+    return await asyncio.to_thread(weighed)
+
+
+async def _stage(controllers: Controllers, workloads: Written, inventory: Written) -> CentreState:
     ledger = dict(controllers.issuer.records)
     written = [dict(obj) for obj in workloads.values() if obj is not None]
-    stage = CentreState(
+    return CentreState(
         controllers.translator.placements,
         controllers.mailboxes.registry,
         ledger,
@@ -38,11 +62,6 @@ async def make_plan(
         await controllers.mailboxes.listing() if inventory else {},
         await _others(controllers, ledger),
     )
-    told = frozenset(named)
-    trial = await asyncio.to_thread(dry_run, stage, workloads, inventory, told)
-    contents = _opened(controllers, trial, await _contents(controllers, trial))
-    made = await asyncio.to_thread(plan, trial.before, trial.after, contents, told)
-    return trial, made
 
 
 async def _others(

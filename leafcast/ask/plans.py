@@ -51,14 +51,29 @@ async def planned(
     session: Session, written: Written, named: Iterable[ObjectKey]
 ) -> AsyncIterator[PlannedChange]:
     """Have the centre plan a change, and forget it in the end. Raises CallFailed."""
+    async with _handed_over(session, written, named) as number:
+        summary = await session.call("plan-make", seconds=PLAN_SECONDS, plan=number)
+        yield PlannedChange(session, number, summary)
+
+
+async def losses(session: Session, written: Written) -> list[Form]:
+    """What a change would take of which placements; raises CallFailed."""
+    async with _handed_over(session, written, ()) as number:
+        answer = await session.call("plan-weigh", seconds=PLAN_SECONDS, plan=number)
+    return list(answer["losses"])
+
+
+@asynccontextmanager
+async def _handed_over(
+    session: Session, written: Written, named: Iterable[ObjectKey]
+) -> AsyncIterator[int]:
     number = (await session.call("plan-begin"))["plan"]
     try:
         text = pack_change(written, named)
         for at in range(0, len(text), PART_CHARACTERS):
             part = text[at : at + PART_CHARACTERS]
             await session.call("plan-put", plan=number, part=part)
-        summary = await session.call("plan-make", seconds=PLAN_SECONDS, plan=number)
-        yield PlannedChange(session, number, summary)
+        yield int(number)
     finally:
         with suppress(CallFailed):
             await session.call("plan-end", plan=number)

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
+from click import ClickException
 
 from leafcast.cli.commands.delete import Request, delete_all
 from leafcast.cli.resource_arguments import BadArguments
@@ -47,8 +49,11 @@ async def test_what_one_command_deletes_goes_out_together(session, capsys):
     said = []
 
     async def ask(subject, question, _seconds):
+        verb = subject.removeprefix("leafcast.api.")
+        if verb.startswith("plan-"):
+            return json.dumps({"result": {"plan": 1, "losses": []}}).encode()
         left = (await session.workloads.list()).objects
-        said.append((subject.removeprefix("leafcast.api."), json.loads(question), len(left)))
+        said.append((verb, json.loads(question), len(left)))
         return json.dumps({"result": {}}).encode()
 
     told = replace(session, ask=ask)
@@ -58,6 +63,35 @@ async def test_what_one_command_deletes_goes_out_together(session, capsys):
     [(begin, name, before), (end, same, after)] = said
     assert (begin, before, end, after) == ("apply-begin", 2, "apply-end", 0)
     assert name == same
+
+
+LOSS = {"placement": "shop", "copies": 80, "places": 5, "large": True}
+
+
+@pytest.mark.parametrize(("confirmed", "left"), [(False, 2), (True, 0)])
+async def test_a_deletion_that_takes_much_is_refused_with_the_number_unless_it_is_confirmed(
+    session, capsys, confirmed, left
+):
+    await applied(session, WEB, SHOP)
+    allowed = []
+
+    async def ask(subject, question, _seconds):
+        if subject.endswith("confirm-removals"):
+            allowed.append(json.loads(question)["placements"])
+        return json.dumps({"result": {"plan": 1, "losses": [LOSS]}}).encode()
+
+    told = replace(session, ask=ask)
+    request = Request(loaded=tuple(manifests(WEB, SHOP)), confirmed=confirmed)
+    said = "takes away 80 copies at 5 destinations (epl/shop)"
+    if confirmed:
+        await delete_all(told, request)
+        assert f"Note: this {said}" in capsys.readouterr().err
+    else:
+        with pytest.raises(ClickException, match=re.escape(said)) as refused:
+            await delete_all(told, request)
+        assert "nothing was deleted; if that is meant, say --confirm-removals" in str(refused.value)
+    assert len((await session.workloads.list()).objects) == left
+    assert allowed == ([{"shop": 80}] if confirmed else [])
 
 
 class Backwards(MemorySpace):

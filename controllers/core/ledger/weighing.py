@@ -111,7 +111,7 @@ def _losing(
     )
     copies = places = 0
     for by, count in alike.items():
-        left = len(objects.difference(*(covering[at][1] for at in by)))  # type: ignore[attr-defined]
+        left = len(frozenset(objects).difference(*(covering[at][1] for at in by)))
         copies += count * left
         places += count if left else 0
     return _Losing(copies, places)

@@ -425,7 +425,7 @@ class Placements:
         meant = tuple(each for each in before.head.alternatives if not is_hold(each))
         shown = self.workloads.resolver.objects.keys() | self._unfollowed
         # What is deleted is not shown: who deletes an object by its name means it.
-        edited = (before.entries.keys() - stays) & shown
+        edited = frozenset((before.entries.keys() - stays) & shown)
         if not edited and all(each in wanted for each in meant):
             self.brake.let_go(name)
             return frozenset(), ()

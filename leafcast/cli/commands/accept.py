@@ -30,9 +30,9 @@ def accept(
 ) -> None:
     """Let a placement's held removals go; without PLACEMENT, list what is held.
 
-    A removal that is only inferred, because objects are not seen any more after a restart, is held
-    if it is large or a whole kind vanished; so is all that a space said which is not there any
-    more. What comes to be held later is held again.
+    A removal that nobody named is held if it is large: what an edit of a selector or a label takes,
+    or objects that are not seen any more after a restart; so is all that a space said which is
+    not there any more. What comes to be held later is held again.
     """
     if bool(placement) + bool(space) + inventory + ledger > 1:
         raise click.UsageError("one at a time: a placement, --inventory, --space, or --ledger")

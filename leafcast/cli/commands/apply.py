@@ -12,6 +12,13 @@ import click
 
 from leafcast.ask.session import NotRunning, Session
 from leafcast.cli.apply.batch import Change, held_together, judge, make
+from leafcast.cli.apply.removals import (
+    Removals,
+    ask_for,
+    changes_that_may_remove,
+    confirm_removals_option,
+    removals_of,
+)
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
@@ -33,6 +40,7 @@ from schemas.objects import ObjectKey
 DryRun = Literal["none", "client", "server"]
 Output = Literal["yaml", "json", "name"]
 _NOTHING = "nothing was applied; correct this, and apply again"
+_NOT_MEANT = "nothing was applied"
 _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
@@ -41,6 +49,7 @@ _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (serv
 @namespace_option
 @dry_run_option("done")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
+@confirm_removals_option
 @data_dir_option
 def apply(
     *,
@@ -49,12 +58,14 @@ def apply(
     namespace: str | None,
     dry_run: DryRun,
     output: Output | None,
+    confirmed: bool,
     data_dir: Path | None,
 ) -> None:
     """Create or update the objects of these manifests at the centre.
 
     All of them are checked before anything is changed. Objects lie still at the centre: an
-    EdgePlacement says which go where.
+    EdgePlacement says which go where. What takes more than ten copies, and more than a fifth of a
+    placement's destinations or objects, off edges is asked for first.
     """
     unread: tuple[str, ...] = ()
     try:
@@ -65,7 +76,10 @@ def apply(
             if not loaded:
                 raise
         refused = in_session(
-            data_dir, lambda session: apply_all(session, loaded, namespace, dry_run, output, unread)
+            data_dir,
+            lambda session: apply_all(
+                session, loaded, namespace, dry_run, output, unread, confirmed=confirmed
+            ),
         )
     except BadManifests as error:
         refuse([*error.faults, _NOTHING])
@@ -84,6 +98,8 @@ async def apply_all(
     dry_run: DryRun = "none",
     output: Output | None = None,
     unread: Sequence[str] = (),
+    *,
+    confirmed: bool = False,
 ) -> int:
     """Apply the objects and tell what came of each; how many the space refused after all.
 
@@ -91,11 +107,16 @@ async def apply_all(
     that is wrong, also what was `unread`.
     """
     changes = await judge(session, loaded, namespace, unread)
+    removals = Removals()
+    if dry_run == "none":
+        removals = await removals_of(session, changes_that_may_remove(changes))
+        ask_for(removals, confirmed=confirmed, undone=_NOT_MEANT)
     between: Callable[[], Awaitable[None]] = _at_once
     async with AsyncExitStack() as stack:
         if dry_run == "none":
             between = await stack.enter_async_context(held_together(session))
         made = await _make_all(session, changes, dry_run, output, between)
+        await removals.confirm(session)
     if output in ("yaml", "json") and made:
         results = [change.after for change in made]
         click.echo(document(results, output, single=len(results) == 1), nl=False)

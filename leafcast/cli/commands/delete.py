@@ -17,6 +17,7 @@ from leafcast.ask.object_readers import CentreReader, NotFound
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import held_together
+from leafcast.cli.apply.removals import ask_for, confirm_removals_option, removals_of
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     dry_run_option,
@@ -67,6 +68,7 @@ class Request:
     every: bool = False
     ignore_not_found: bool = False
     dry: bool = False
+    confirmed: bool = False
 
 
 @click.command()
@@ -74,6 +76,7 @@ class Request:
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @dry_run_option("deleted")
+@confirm_removals_option
 @data_dir_option
 def delete(  # noqa: PLR0913 - click passes options by name
     *,
@@ -86,9 +89,14 @@ def delete(  # noqa: PLR0913 - click passes options by name
     every: bool,
     ignore_not_found: bool,
     dry_run: str,
+    confirmed: bool,
     data_dir: Path | None,
 ) -> None:
-    """Delete objects at the centre; edges that hold copies delete them in their turn."""
+    """Delete objects at the centre; edges that hold copies delete them in their turn.
+
+    First it says how many copies go at how many destinations, and asks if these are more than ten,
+    and more than a fifth of a placement's destinations or objects.
+    """
     if bool(objects) == bool(files):
         raise click.UsageError("name objects, or files with -f; one of the two")
     with refusals():
@@ -102,6 +110,7 @@ def delete(  # noqa: PLR0913 - click passes options by name
             every=every,
             ignore_not_found=ignore_not_found,
             dry=dry_run != "none",
+            confirmed=confirmed,
         )
         missing = in_session(data_dir, lambda session: delete_all(session, request))
     if missing and not ignore_not_found:
@@ -118,9 +127,12 @@ async def delete_all(session: Session, request: Request) -> int:
         for target in found:
             click.echo(f"{_told(target)} (dry run)")
     elif found:
+        removals = await removals_of(session, {target.key: None for target in found})
+        ask_for(removals, confirmed=request.confirmed, undone="nothing was deleted", always=True)
         async with held_together(session) as go_on:
             for _, alike in groupby(found, key=_late_first):
                 await _delete_at_once(session, list(alike), go_on)
+            await removals.confirm(session)
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing

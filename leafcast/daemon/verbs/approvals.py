@@ -69,6 +69,13 @@ class Approvals:
         await _settle(controllers)
         return {"accepted": why, "placement": placement}
 
+    async def confirm(self, placements: dict[str, int]) -> Json:
+        """A person lets so many copies of these placements go, by what comes within a minute."""
+        controllers = running(self._tree.controllers)
+        for name, copies in placements.items():
+            controllers.confirm_removals(name, copies)
+        return {}
+
     async def begin_apply(self, name: str) -> Json:
         """Objects come one after the other: nothing is issued until `end_apply`.
 
@@ -89,6 +96,7 @@ def register_approvals(api: Api, tree: LocalTree) -> None:
     approvals = Approvals(tree)
     api.register("held", approvals.held)
     api.register("accept", approvals.accept)
+    api.register("confirm-removals", approvals.confirm)
     api.register("apply-begin", approvals.begin_apply)
     api.register("apply-end", approvals.end_apply)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import count, islice
 from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.planning.dry_run import DryRun
 from controllers.core.planning.plan import Plan, Row
-from controllers.planning import make_plan
+from controllers.planning import make_plan, weigh_change
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.plan_changes import (
     CHANGE_BYTES_MAX,
@@ -83,6 +83,25 @@ class PlanVerbs:
             planning.plan, planning.rows = made, made.rows()
             return _summary(trial, made)
 
+    async def weigh(self, plan: int) -> dict[str, Any]:
+        """What the change would take of which placements: copies, at how many places.
+
+        It is `large` if it would be held, were it only inferred.
+        """
+        planning = self._of(plan)
+        async with planning.lock:
+            controllers = running(self._tree.controllers)
+            await _caught_up(controllers)
+            workloads, inventory, _ = _change("".join(planning.parts))
+            planning.parts.clear()
+            found = await weigh_change(controllers, workloads, inventory)
+        return {
+            "losses": [
+                {"placement": name, **asdict(loss), "large": loss.is_large}
+                for name, loss in sorted(found.items())
+            ]
+        }
+
     async def rows(self, plan: int) -> dict[str, Any]:
         """The next rows; none if there are no more."""
         planning = self._of(plan)
@@ -130,6 +149,7 @@ def register_planning(api: Api, tree: LocalTree) -> None:
     api.register("plan-begin", verbs.begin)
     api.register("plan-put", verbs.put)
     api.register("plan-make", verbs.make)
+    api.register("plan-weigh", verbs.weigh)
     api.register("plan-rows", verbs.rows)
     api.register("plan-objects", verbs.objects)
     api.register("plan-end", verbs.end)

@@ -1,0 +1,53 @@
+"""How many copies a change would take of each placement, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from controllers.core.inventory.make_before_break import is_hold
+from controllers.core.ledger.destination_counts import SelectedDestinations
+from controllers.core.ledger.weighing import NOTHING_DELIVERED, Delivered, Loss, weigh
+from controllers.core.planning.states import Delivery, State
+from schemas.identity import MailKey
+
+
+def losses(before: State, after: State) -> Mapping[str, Loss]:
+    """What each placement loses that loses anything, by its name.
+
+    What is held already is lost by an earlier change.
+    """
+    were, are = before.placements, after.placements
+    moved = before.profiles is not after.profiles or before.locations is not after.locations
+    concerned = [key for key, delivery in were.items() if moved or are.get(key) is not delivery]
+    if not concerned:
+        return {}
+    first = _inventory(before)
+    inventory = first, _inventory(after) if moved else first
+    found = {}
+    for key in concerned:
+        loss = weigh(
+            inventory,
+            _delivered(were[key]),
+            _delivered(are.get(key)),
+            _others(after, key),
+            moves=any(map(is_hold, were[key].alternatives)),
+        )
+        if loss.copies:
+            found[were[key].name] = loss
+    return found
+
+
+def _inventory(state: State) -> SelectedDestinations:
+    return SelectedDestinations(chain(state.profiles.values(), state.locations.values()))
+
+
+def _others(state: State, key: MailKey) -> Iterator[Delivered]:
+    return (_delivered(it) for other, it in state.placements.items() if other != key)
+
+
+def _delivered(delivery: Delivery | None) -> Delivered:
+    if delivery is None:
+        return NOTHING_DELIVERED
+    meant = tuple(each for each in delivery.alternatives if not is_hold(each))
+    return Delivered(meant, delivery.entries.keys())

@@ -1,0 +1,126 @@
+"""What a change takes off edges is told before it is made, and asked for where it is much."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from leafcast.ask.plan_changes import Written
+from leafcast.ask.plans import losses
+from leafcast.ask.session import CallFailed, Session
+from leafcast.cli.apply.batch import Change
+from leafcast.cli.options.objects import refuse
+from leafcast.show.sanitize import sanitize
+from relay.ports import Object
+from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP
+from schemas.objects import ObjectKey
+from schemas.placements import short_title
+from schemas.wording import many
+
+NAMED_MAX = 5
+FLAG = "--confirm-removals"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def confirm_removals_option(command: Command) -> Command:
+    """`--confirm-removals`, given as `confirmed: bool`."""
+    return click.option(
+        FLAG,
+        "confirmed",
+        is_flag=True,
+        help="Yes, take off edges what goes by this, however many copies it is.",
+    )(command)
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """What a change takes: of each placement so many copies, at so many destinations."""
+
+    losses: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def are_large(self) -> bool:
+        return any(form["large"] for form in self.losses)
+
+    def __str__(self) -> str:
+        """`takes 80 copies at 5 destinations away: epl/shop`."""
+        said = [
+            f"{_copies(form)} at {many(form['places'], 'destination')} ({_name(form)})"
+            for form in sorted(self.losses, key=lambda form: -form["copies"])
+        ]
+        more = len(said) - NAMED_MAX
+        rest = f" and {more} more placements" if more > 0 else ""
+        return f"takes away {', '.join(said[:NAMED_MAX])}{rest}"
+
+    async def confirm(self, session: Session) -> None:
+        """Have the centre let them go; what it cannot be told it holds, and says so."""
+        if not self.losses:
+            return
+        counts = {form["placement"]: form["copies"] for form in self.losses}
+        try:
+            await session.call("confirm-removals", placements=counts)
+        except CallFailed as error:
+            click.echo(f"Warning: {sanitize(str(error))}: the removal may be held", err=True)
+
+
+async def removals_of(session: Session, written: Written) -> Removals:
+    """What a change takes; nothing if the centre cannot tell now: then it holds what is much."""
+    if not written:
+        return Removals()
+    try:
+        return Removals(await losses(session, written))
+    except CallFailed as error:
+        click.echo(f"Warning: what goes by this cannot be told: {sanitize(str(error))}", err=True)
+        return Removals()
+
+
+def ask_for(removals: Removals, *, confirmed: bool, undone: str, always: bool = False) -> None:
+    """Tell of removals, and ask for them if they are large; ends with exit code 1 if they stay.
+
+    With `always` small ones are told of, too. `undone` says what was not done.
+    """
+    if not removals.losses or not (always or removals.are_large):
+        return
+    said = sanitize(str(removals))
+    if confirmed or not removals.are_large:
+        click.echo(f"Note: this {said}", err=True)
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        refuse([f"this {said}; {undone}; if that is meant, say {FLAG}"])
+    click.echo(f"This {said}.", err=True)
+    if not click.confirm("Go on?", default=False, err=True):
+        refuse([undone])
+
+
+def changes_that_may_remove(changes: Iterable[Change]) -> dict[ObjectKey, Object]:
+    """What of a batch can take something off edges: only what was there and says something else."""
+    found: dict[ObjectKey, Object] = {}
+    for change in changes:
+        if change.before is not None and change.verb != "unchanged" and _may_remove(change):
+            found[change.wish.key] = change.after
+    return found
+
+
+def _may_remove(change: Change) -> bool:
+    before, after = change.before or {}, change.after
+    if _labels(before) != _labels(after):
+        return True
+    control = change.wish.key.group in {*CONTROL_GROUPS, DENATURED_GROUP}
+    return control and before.get("spec") != after.get("spec")
+
+
+def _labels(obj: Object) -> object:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def _copies(form: Mapping[str, Any]) -> str:
+    copies = int(form["copies"])
+    return "1 copy" if copies == 1 else f"{copies:,} copies"
+
+
+def _name(form: Mapping[str, Any]) -> str:
+    return short_title(form["placement"])
