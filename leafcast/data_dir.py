@@ -13,7 +13,6 @@ from typing import Any
 
 from leafcast.space_settings import CentreSpaces, read_centre_spaces
 from relay.atomic_file import atomic_write
-from schemas.codec import from_json
 from schemas.faults import Faulty
 from schemas.identity import NodePath
 
@@ -183,13 +182,13 @@ class DataDir:
     def _read(self, name: str) -> dict[str, Any] | None:
         file = self.folder / name
         try:
-            form = from_json(file.read_bytes())
+            form = json.loads(file.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError as error:
             remedy = "work as that user, or name another --data-dir"
             raise DataDirUnusable(self.folder, "it belongs to another user", remedy) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             remedy = "restore it from a backup, or name another --data-dir"
             raise DataDirUnusable(self.folder, f"{name} is damaged", remedy) from error
         if not isinstance(form, dict):

@@ -5,18 +5,10 @@ Decisions are in `relay.core`; adapters keep these promises on JetStream and in 
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
@@ -29,12 +21,35 @@ from relay.core.events import (
     OwnRecord,
     Remembered,
 )
+from relay.space_errors import (
+    NOT_FOUND,
+    UNAVAILABLE,
+    AnotherSpace,
+    Conflict,
+    FieldConflict,
+    ResumeTooOld,
+    SpaceError,
+)
+from relay.space_port import (
+    Change,
+    Interest,
+    Interests,
+    Kind,
+    Listed,
+    Listing,
+    Object,
+    Progress,
+    Served,
+    Space,
+    SpaceEvent,
+    Synced,
+    Tell,
+    Unserved,
+    number_of,
+)
 from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, NodePath
-from schemas.objects import ObjectKey
 from schemas.reports import Done
-from schemas.selectors import LabelSelector
-from schemas.values import Value
 
 __all__ = [
     "NOT_FOUND",
@@ -73,9 +88,6 @@ __all__ = [
     "first_of",
     "number_of",
 ]
-
-Object = dict[str, Any]
-"""A Kubernetes API object, as a mapping of JSON values."""
 
 
 class Clock(Protocol):
@@ -311,250 +323,6 @@ class Bus(Protocol):
 
     async def store_done(self, records: Mapping[str, Done | None]) -> None:
         """Keep or erase (None) records of the syncer's; each key is one subject token."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-NOT_FOUND = "NotFound"
-"""The reason where there is no such object, or no such kind."""
-UNAVAILABLE = "ServiceUnavailable"
-"""The reason where nothing can be done in the space now."""
-
-
-class SpaceError(Exception):
-    """A space would not do it."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        # A Kubernetes-like CamelCase word.
-        self.reason = reason
-        self.message = message
-
-
-class Conflict(SpaceError):
-    """The object is not at the version, or not the one, that the caller named."""
-
-
-class FieldConflict(Conflict):
-    """Others own fields that the apply would change; `managers` names them by field path."""
-
-    def __init__(self, reason: str, message: str, managers: Mapping[str, str]) -> None:
-        super().__init__(reason, message)
-        self.managers = managers
-
-
-class AnotherSpace(SpaceError):
-    """A space is not the one that was followed: what it lists says nothing of that one."""
-
-
-class ResumeTooOld(SpaceError):
-    """The watch cannot go on from that revision: list again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Objects of a space, and its revision then."""
-
-    objects: tuple[Object, ...]
-    revision: str
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of object as a space serves it; `version` is the one that it prefers."""
-
-    group: str
-    version: str
-    resource: str
-    kind: str
-    namespaced: bool
-    # All that it serves.
-    versions: tuple[str, ...] = ()
-    # What it lets one do, as in Kubernetes' discovery.
-    verbs: frozenset[str] = frozenset()
-
-    @property
-    def group_resource(self) -> tuple[str, str]:
-        """Its kind, whatever the version."""
-        return self.group, self.resource
-
-
-@dataclass(frozen=True, slots=True)
-class Interest:
-    """What to follow of one kind: all of it, or one namespace, or what a label selector takes."""
-
-    group: str
-    resource: str
-    selector: LabelSelector | None = None
-    # Objects may come as PartialObjectMetadata; a space may send them whole.
-    metadata_only: bool = False
-    namespace: str = ""
-
-    @property
-    def group_resource(self) -> tuple[str, str]:
-        """Its kind, whatever the version."""
-        return self.group, self.resource
-
-
-class Interests:
-    """What one follower of a space wants to hear of; it may change meanwhile. None: everything."""
-
-    def __init__(self, wanted: Iterable[Interest] | None = ()) -> None:
-        self.wanted = None if wanted is None else frozenset(wanted)
-        self._moved = asyncio.Event()
-
-    def set(self, wanted: Iterable[Interest]) -> None:
-        """Want these from now on."""
-        fresh = frozenset(wanted)
-        if fresh != self.wanted:
-            self.wanted = fresh
-            self._moved.set()
-
-    async def changed(self, known: frozenset[Interest] | None) -> frozenset[Interest] | None:
-        """Wait until what is wanted is another than what is known. One waiter."""
-        while self.wanted == known:
-            self._moved.clear()
-            await self._moved.wait()
-        return self.wanted
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """All kinds that the space serves now."""
-
-    kinds: tuple[Kind, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """All objects of an interest (None: of the space), instead of what was told of it before."""
-
-    interest: Interest | None
-    objects: Mapping[ObjectKey, Object]
-    revision: str = ""
-
-
-class Change(Value, frozen=True):
-    """One change of an object: for `deleted`, `object` is its last state as far as known.
-
-    An object that a selector takes no more counts as deleted for its interest.
-    """
-
-    kind: Literal["added", "modified", "deleted"]
-    key: ObjectKey
-    object: Object
-    revision: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unserved:
-    """An interest of which nothing can be told now; this says nothing about its objects."""
-
-    interest: Interest
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Synced:
-    """Each interest of these was told as Listed, or as Unserved; said again when they change."""
-
-    wanted: frozenset[Interest] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """All that had happened at this revision was told, and that is all there is to say."""
-
-    revision: str
-
-
-def number_of(revision: str) -> int:
-    """What revisions of one space compare by: the number before the first dot; 0 of no number."""
-    number = revision.partition(".")[0]
-    return int(number) if number.isascii() and number.isdigit() else 0
-
-
-SpaceEvent = Served | Listed | Change | Unserved | Synced | Progress
-Tell = Callable[[SpaceEvent], Awaitable[None]]
-
-
-class Space(Protocol):
-    """Something that holds Kubernetes objects.
-
-    A cluster, a kcp workspace, or the embedded space.
-    """
-
-    async def identity(self) -> str:
-        """The id that this space keeps for its life; another space never has it."""
-        ...
-
-    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
-        """All kinds that the space serves now.
-
-        With `complete` raises SpaceError while it cannot tell what some group holds.
-        """
-        ...
-
-    async def follow(self, interests: Interests, tell: Tell) -> None:
-        """Tell of the space until cancelled: what is served, what there is, then each change.
-
-        First Served, then each interest as Listed or Unserved, then Synced; after that changes as
-        they happen, in the order of each object. What breaks is resumed, or listed again, here;
-        an outage is waited out, with growing pauses. Raises AnotherSpace.
-        """
-        ...
-
-    async def revision(self) -> str:
-        """A mark of now: a follower that was told of this revision was told all before it.
-
-        Revisions of one space compare by `number_of`.
-        """
-        ...
-
-    async def list(
-        self,
-        group: str = "",
-        resource: str = "",
-        *,
-        namespace: str = "",
-        selector: LabelSelector | None = None,
-    ) -> Listing:
-        """All objects of a resource (of the whole space if `resource` is empty)."""
-        ...
-
-    async def get(self, key: ObjectKey) -> Object | None: ...
-
-    async def apply(
-        self,
-        obj: Object,
-        manager: str,
-        *,
-        create_only: bool = False,
-        force: bool = True,
-        dry_run: bool = False,
-    ) -> Object:
-        """Make the object hold what `obj` says, as this manager's wish.
-
-        Fields the manager said earlier and no longer says are removed, others' fields are kept,
-        status is not touched. With `metadata.resourceVersion` or `uid` set, raises Conflict unless
-        it is the present one. No write, and the same resourceVersion, if nothing differs. Without
-        `force`, raises FieldConflict if others said fields that it would change. With `dry_run`
-        nothing is written: the resourceVersion stays the held one's, and is missing from an object
-        that is new. Raises SpaceError if the space refuses.
-        """
-        ...
-
-    async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        """Replace the object's status, and nothing else; raises SpaceError (NotFound)."""
-        ...
-
-    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
-        """Delete the object.
-
-        False if there is none. With a uid, raises Conflict if it is another.
-        """
         ...
 
     async def close(self) -> None: ...

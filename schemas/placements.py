@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from schemas.groups import CONTROL_GROUP, GROUP
+from schemas.groups import API_PLACEMENT, API_POLICY, CONTROL_GROUP, GROUP
 from schemas.objects import ObjectKey
-from schemas.records import API_PLACEMENT, API_POLICY, Source
+
+if TYPE_CHECKING:
+    from schemas.records import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from schemas.faults import Fault, Faulty
+from schemas.groups import PROPERTIES_NAMESPACE as PROPERTIES_NAMESPACE
 from schemas.records import LocationRecord, Profile
 
-PROPERTIES_NAMESPACE = "customization-properties"
-"""In an inventory space: the ConfigMap of the same name as a SyncTarget has its properties."""
 CLUSTER_NAME = "clusterName"
 PROPERTIES_MAX_BYTES = 64 * 1024
 """Of the names and values in one ConfigMap: each profile travels through the whole tree."""

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 
 from schemas.content.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, Reference
+from schemas.groups import API_PLACEMENT as API_PLACEMENT
+from schemas.groups import API_POLICY as API_POLICY
 from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.refusals import BodyAltered, RecordRefused
 from schemas.selectors import LabelSelector
@@ -21,8 +23,6 @@ from schemas.wire import Natural, WireRecord, decode, encode
 HINTED = frozenset({MANIFEST_CHUNK, OBJECT, TEMPLATE, CUSTOMIZER})
 """Kinds of content that a delta's head may name beside its manifests, which lead there anyway."""
 
-API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
-API_POLICY = "control.kubestellar.io/BindingPolicy"
 API_SYNC_TARGET = "edge.kubestellar.io/SyncTarget"
 API_LOCATION = "edge.kubestellar.io/Location"
 API_NODE = "leafcast.io/Node"

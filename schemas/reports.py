@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from schemas.collectors import Collected
 from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BadIdentity, RecordRefused
+from schemas.states import AT_WORK as AT_WORK
+from schemas.states import NEVER_JOINED as NEVER_JOINED
+from schemas.states import NOT_WORKING as NOT_WORKING
 from schemas.wire import Natural, WireRecord
 from schemas.wire import decode as decode
 from schemas.wire import encode as encode
@@ -26,9 +29,6 @@ TEXT_MAX_BYTES = 800
 """Of an object or a reason, so that the longest report of all still fits one part."""
 COUNT_MAX = 10**9
 """No count is higher: sums stop there."""
-
-NEVER_JOINED: Final = "never joined"
-"""The state, and the health, of a destination whose node was added and has never been heard of."""
 State = Literal[
     "pending", "waiting", "synced", "failing", "frozen", "leaving", "unreachable", "never joined"
 ]
@@ -42,10 +42,6 @@ CELL_OTHER, CELL_FORMER = "other", "former"
 """Cells beyond CELLS_MAX, in one count; and destinations that have said nothing yet of the present
 step: whoever sees these knows that the waves are not counted whole."""
 ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
-
-
-NOT_WORKING, AT_WORK = 2, 3
-"""Severities of what was delivered: it does not work, or has not worked yet for long."""
 
 
 class ExceptionSample(WireRecord, frozen=True):

@@ -12,6 +12,8 @@ from typing import Any
 
 from schemas import codec
 from schemas.content import blobs
+from schemas.groups import AS_OF_ANNOTATION as AS_OF_ANNOTATION
+from schemas.groups import EDGE_ANNOTATION as EDGE_ANNOTATION
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError, RecordRefused
@@ -20,8 +22,6 @@ from schemas.wire import Natural, WireRecord, decode, encode
 ANY = "*"
 SECRETS = ("", "secrets")
 
-AS_OF_ANNOTATION, EDGE_ANNOTATION = "leafcast.io/as-of", "leafcast.io/edge"
-"""On what is shown of a copy: a moment at which the edge held it just so; the edge's path."""
 
 OBJECT_MAX_BYTES = 1024 * 1024
 """Of an object's canonical bytes."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
 

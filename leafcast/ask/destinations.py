@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
-from leafcast.ask.pages import AGAIN_SECONDS, ATTEMPTS, WRONG_QUESTION, asked_page, may_answer_soon
+from leafcast.ask.pages import (
+    AGAIN_SECONDS,
+    ATTEMPTS,
+    LISTED_MAX,
+    WRONG_QUESTION,
+    asked_page,
+    may_answer_soon,
+)
 from leafcast.ask.session import CallFailed, Session
 from relay.core.asks.answers import destination_row
 from relay.core.link.session import Standing
@@ -18,7 +25,7 @@ from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
 from schemas.wire import INT_MAX
 
-LISTED_MAX, ASKED_MAX = 10_000, 2_000
+ASKED_MAX = 2_000
 RELAYS_MAX = 100_000
 _WORDS = ("object", "reason", "path")
 

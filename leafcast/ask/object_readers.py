@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from leafcast.ask.decode import OBJECTS_MAX, BadAnswer, read_objects
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
 from leafcast.ask.upsynced import CopiesWanted, Upsynced, copies_of_edge
-from relay.ports import Object
 from schemas.asks import GET
 from schemas.identity import NodePath
 from schemas.selectors import LabelSelector
-from schemas.upsync import AS_OF_ANNOTATION, EDGE_ANNOTATION
+
+if TYPE_CHECKING:
+    from relay.space_port import Object
+from schemas.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
 
 _AWAY = frozenset({"NoAnswer", "Restarting", "Unreachable"})
 

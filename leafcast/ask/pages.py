@@ -10,6 +10,8 @@ from leafcast.ask.session import CallFailed, Session
 from schemas.identity import NodePath
 
 ATTEMPTS, AGAIN_SECONDS = 3, 0.5
+LISTED_MAX = 10_000
+"""So many nodes or destinations are listed at most: who answers may be anyone."""
 _PASSING = frozenset({"Busy", "NoAnswer", "NotReady", "NotServed", "Restarting", "Timeout"})
 """Why a question may have an answer in a moment."""
 WRONG_QUESTION = "BadArguments"

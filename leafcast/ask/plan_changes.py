@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leafcast.ask.session import in_inventory
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.codec import from_json
 from schemas.objects import ObjectKey
 

@@ -11,21 +11,24 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from leafcast.ask.asked_space import AskedSpace
+from leafcast.ask.failures import CallFailed as CallFailed
+from leafcast.ask.failures import NotRunning as NotRunning
 from leafcast.data_dir import DataDir, check_owner
-from leafcast.spaces import open_space
+from relay.adapters.asking import CannotConnect, TooLong, Unanswered, asking
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream.request_reply import CannotConnect, Unanswered, ask, brief_connection
-from relay.adapters.server.store_space import is_full
-from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from relay.ports import Clock, Space, SpaceError
-from schemas.groups import GROUP
+from relay.space_errors import SpaceError
+from schemas.groups import GROUP, PROPERTIES_NAMESPACE
 from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.properties import PROPERTIES_NAMESPACE
+
+if TYPE_CHECKING:
+    from leafcast.space_settings import SpaceSetting
+    from relay.ports import Clock
+    from relay.space_port import Space
+    from schemas.objects import ObjectKey
 
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
 USER_MANAGER = "leafcast-apply"
@@ -64,31 +67,6 @@ def in_inventory(key: ObjectKey) -> bool:
     return key.group_resource in _INVENTORY or is_properties(key)
 
 
-class NotRunning(Exception):
-    """No tree runs on the data directory, or none that lets one in; says what to do."""
-
-    def __init__(
-        self,
-        folder: Path,
-        reason: str = "no tree is running",
-        remedy: str = "start it with `leafcast up`",
-    ) -> None:
-        self.reason = f"{reason} (data directory {folder})"
-        super().__init__(f"{self.reason}; {remedy}")
-        self.folder = folder
-
-
-class CallFailed(Exception):
-    """The daemon answered with an error; `code` is a CamelCase word, `remedy` says what to do."""
-
-    def __init__(self, verb: str, code: str, message: str, remedy: str) -> None:
-        super().__init__(f"{message}; {remedy}" if remedy else message)
-        self.verb = verb
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-
-
 @dataclass(frozen=True, slots=True)
 class Session:
     """An open way to the tree: `workloads` and `inventory` are the centre's spaces."""
@@ -113,6 +91,9 @@ class Session:
         if error.reason != "ServiceUnavailable":
             return error.message
         folder = self.data_dir.node(NodePath())
+        # Here, as nothing else of a command looks at a server's store.
+        from relay.adapters.server.store_space import is_full  # noqa: PLC0415
+
         if folder.is_dir() and is_full(folder):
             return f"the disk of {folder} is full, so nothing was changed: make room there"
         return f"{error.message}; try again, and see: leafcast doctor"
@@ -128,6 +109,8 @@ class Session:
         try:
             with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
                 answer = json.loads(await self.ask(subject, question, seconds))
+        except TooLong as error:
+            raise CallFailed(verb, "TooLarge", f"{verb}: {error}", "say less at a time") from error
         except Unanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
@@ -167,27 +150,23 @@ async def open_session(
     admin = place.admin()
     if admin is None or not place.in_use():
         raise NotRunning(place.folder)
-    clock, dice, domain = SystemClock(), SystemDice(), NodePath().domain
+    clock = SystemClock()
     try:
         async with AsyncExitStack() as stack:
             with _waiting(tell, "the centre's nats-server to answer"):
-                connecting = brief_connection(admin["url"], admin["seed"], "leafcast command")
-                client = await stack.enter_async_context(connecting)
+                connecting = asking(admin["url"], admin["seed"], "leafcast command")
+                connection = await stack.enter_async_context(connecting)
+            direct = _DirectSpaces(place, admin, clock, stack)
 
-                async def embedded(bucket: str) -> Space:
-                    space = EmbeddedSpace(client, bucket, clock, dice, domain=domain)
-                    await space.open()
-                    return space
+            async def call(verb: str, **arguments: Any) -> Any:
+                # The session is made of spaces, and they ask by it.
+                return await session.call(verb, **arguments)
 
-                spaces = place.spaces()
-                workloads, inventory = [
-                    await open_space(setting, partial(embedded, bucket), clock, dice, stack)
-                    for setting, bucket in (
-                        (spaces.workloads[0], WORKLOADS_BUCKET),
-                        (spaces.inventory[0], INVENTORY_BUCKET),
-                    )
-                ]
-            session = Session(place, workloads, inventory, clock, partial(ask, client), tell)
+            workloads, inventory = (
+                AskedSpace(call, name, direct.space)
+                for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
+            )
+            session = Session(place, workloads, inventory, clock, connection.ask, tell)
             try:
                 yield session
             except SpaceError as error:
@@ -198,3 +177,45 @@ async def open_session(
         remedy = f"see {place.log}; if it stays so: `leafcast down`, then `leafcast up`"
         reason = f"the tree's nats-server does not answer: {error.reason}"
         raise NotRunning(place.folder, reason, remedy) from error
+
+
+class _DirectSpaces:
+    """The centre's spaces past its daemon, opened where they are needed."""
+
+    def __init__(
+        self, place: DataDir, admin: dict[str, Any], clock: Clock, stack: AsyncExitStack
+    ) -> None:
+        self._place, self._admin = place, admin
+        self._clock, self._stack = clock, stack
+        self._opened: dict[str, Space] = {}
+        self._opening = asyncio.Lock()
+
+    async def space(self, name: str) -> Space:
+        """Raises SpaceError, CannotConnect."""
+        async with self._opening:
+            if name not in self._opened:
+                self._opened[name] = await self._open(name)
+            return self._opened[name]
+
+    async def _open(self, name: str) -> Space:
+        # Here, as few commands need them, and they take longer than the rest of a command.
+        from leafcast.spaces import open_space  # noqa: PLC0415
+        from relay.adapters.jetstream.request_reply import brief_connection  # noqa: PLC0415
+        from relay.adapters.spaces.embedded_space import EmbeddedSpace  # noqa: PLC0415
+
+        dice = SystemDice()
+
+        async def embedded() -> Space:
+            connecting = brief_connection(
+                self._admin["url"], self._admin["seed"], "leafcast command"
+            )
+            client = await self._stack.enter_async_context(connecting)
+            space = EmbeddedSpace(client, name, self._clock, dice, domain=NodePath().domain)
+            await space.open()
+            return space
+
+        return await open_space(self._setting(name), embedded, self._clock, dice, self._stack)
+
+    def _setting(self, name: str) -> SpaceSetting:
+        spaces = self._place.spaces()
+        return (spaces.workloads if name == WORKLOADS_BUCKET else spaces.inventory)[0]

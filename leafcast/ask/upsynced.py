@@ -10,16 +10,18 @@ import datetime as dt
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leafcast.ask.decode import CopyForm, read_copies
 from leafcast.ask.pages import WRONG_QUESTION, asked_page
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
-from relay.ports import Object
 from schemas.asks import UPSYNCED
 from schemas.identity import NodePath
 from schemas.selectors import LabelSelector
+
+if TYPE_CHECKING:
+    from relay.space_port import Object
 
 RELAYS_MAX = 100_000
 

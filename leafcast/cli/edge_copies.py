@@ -13,7 +13,7 @@ from leafcast.ask.upsynced import CopiesWanted, Unreached, copies_of_tree
 from leafcast.cli.resource_arguments import ObjectSelection
 from leafcast.show.object_output import Format, Rows, TableStyle, json_line, yaml_text
 from leafcast.show.sanitize import sanitize
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.selectors import LabelSelector
 
 ROWS_AT_ONCE = 100

@@ -11,7 +11,7 @@ from leafcast.ask.session import CallFailed, NotRunning
 from leafcast.data_dir import DataDirUnusable
 from leafcast.errors import said
 from leafcast.manifest_sources import BadManifests
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 
 
 class _ExitCodeTwo(click.ClickException):

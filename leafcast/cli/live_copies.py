@@ -13,7 +13,7 @@ from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.objects import ObjectKey
 from schemas.wording import some_of
 

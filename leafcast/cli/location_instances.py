@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leafcast.show.object_cells import at
 from leafcast.show.object_output import Group
-from relay.ports import Space
 from schemas.groups import GROUP
 from schemas.refusals import BadSelector
 from schemas.selectors import LabelSelector
+
+if TYPE_CHECKING:
+    from relay.space_port import Space
 
 
 async def with_instances(inventory: Space, group: Group) -> Group:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.live import Live
-from rich.segment import Segment
 
 from leafcast.ask.session import Session
 from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock
 
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from leafcast.show.layout import View
+
 WATCH_SECONDS = 1.0
 WIDTH_MIN = 80
+PIPE_WIDTH = 100_000
+"""What rich draws into a pipe is neither cut nor folded."""
 
 Ask = Callable[[Session], Awaitable[Any]]
-Draw = Callable[[Any, int], RenderableType]
+Draw = Callable[[Any, int], "View | RenderableType"]
 
 
 def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> None:
@@ -31,42 +38,69 @@ def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> Non
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     else:
-        print_view(table_console(), draw(found, SystemClock().now().wall_ms))
+        print_view(draw(found, SystemClock().now().wall_ms))
 
 
 class Sanitized:
-    """A view whose texts cannot steer the terminal; its styles are its own."""
+    """A view of rich whose texts cannot steer the terminal; its styles are its own."""
 
     def __init__(self, view: RenderableType) -> None:
         self._view = view
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment  # noqa: PLC0415 - only where rich draws
+
         for segment in console.render(self._view, options):
             clean = segment.text if segment.control else sanitize(segment.text)
             yield Segment(clean, segment.style, segment.control)
 
 
-def table_console() -> Console:
-    """One that is never narrower than tables need: a terminal that is wraps their lines itself."""
+def terminal_width() -> int | None:
+    """How wide tables may be, at least as wide as they need to be; None in a pipe: as they are.
+
+    A terminal that is narrower wraps their lines itself.
+    """
+    if not sys.stdout.isatty():
+        return None
+    return max(shutil.get_terminal_size().columns, WIDTH_MIN)
+
+
+def _is_styled() -> bool:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    return sys.stdout.isatty() and not plain
+
+
+def print_view(view: View | RenderableType) -> None:
+    """Print a view, that cannot steer the terminal; in a pipe it is neither cut nor folded."""
+    lines = getattr(view, "lines", None)
+    if lines is None:
+        _print_rich(view)  # type: ignore[arg-type]
+        return
+    for line in lines(terminal_width(), styled=_is_styled()):
+        click.echo(line)
+
+
+def _print_rich(view: RenderableType) -> None:
+    # Here, as it takes as long to import as the rest of a command.
+    from rich.console import Console  # noqa: PLC0415
+
     console = Console(highlight=False)
-    console.width = max(console.width, WIDTH_MIN)
-    return console
-
-
-def print_view(console: Console, view: RenderableType) -> None:
-    """Print a view, that cannot steer the terminal; in a pipe no line ends in blanks."""
-    view = Sanitized(view)
+    console.width = terminal_width() or PIPE_WIDTH
     if console.is_terminal:
-        console.print(view)
+        console.print(Sanitized(view))
         return
     with console.capture() as captured:
-        console.print(view)
+        console.print(Sanitized(view))
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
 
 
 def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> None:
     """Print what is asked whenever it changes; at a terminal it stays in its place."""
+    # Here, as only what stays needs it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
     console = Console(highlight=False)
     stays = console.is_terminal and output != "json"
 
@@ -77,11 +111,12 @@ def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> No
             nonlocal before
             found = await ask(session)
             if live is not None:
-                live.update(Sanitized(draw(found, clock.now().wall_ms)), refresh=True)
+                view = draw(found, clock.now().wall_ms)
+                live.update(Sanitized(view), refresh=True)  # type: ignore[arg-type]
             elif found != before and output == "json":
                 click.echo(json.dumps(found))
             elif found != before:
-                print_view(console, draw(found, clock.now().wall_ms))
+                print_view(draw(found, clock.now().wall_ms))
             before = found
             await clock.sleep(WATCH_SECONDS)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
-from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
+from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, WORKLOADS_BUCKET
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.nodes.admission import Admission, register_admission
@@ -34,6 +34,7 @@ from leafcast.daemon.verbs.backups import register_backups
 from leafcast.daemon.verbs.diagnosis import register_diagnosis
 from leafcast.daemon.verbs.keys import register_keys
 from leafcast.daemon.verbs.orphans import register_orphans
+from leafcast.daemon.verbs.spaces import register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
@@ -187,17 +188,24 @@ class Daemon:
         self._say()
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             client = await centre.client(stack, "api")
+            space, inventory = await self._spaces(stack)
+            register_spaces(self.api, {WORKLOADS_BUCKET: space, INVENTORY_BUCKET: inventory})
             group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
-            space = await self._workloads(stack)
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)
             group.create_task(rollouts, name="rollout events")
 
-    async def _workloads(self, stack: AsyncExitStack) -> Space:
-        """A way of its own to where people write placements."""
-        embedded = partial(self.tree.nodes[NodePath()].space, WORKLOADS_BUCKET, stack)
-        setting = self._place.spaces().workloads[0]
-        return await open_space(setting, embedded, self._clock, self._dice, stack)
+    async def _spaces(self, stack: AsyncExitStack) -> tuple[Space, Space]:
+        """A way of its own to where people write: workloads with placements, and the inventory."""
+        spaces, centre = self._place.spaces(), self.tree.nodes[NodePath()]
+        settings = (spaces.workloads[0], WORKLOADS_BUCKET), (spaces.inventory[0], INVENTORY_BUCKET)
+        workloads, inventory = [
+            await open_space(
+                setting, partial(centre.space, bucket, stack), self._clock, self._dice, stack
+            )
+            for setting, bucket in settings
+        ]
+        return workloads, inventory
 
     async def _announce(self) -> None:
         await self.tree.up.wait()

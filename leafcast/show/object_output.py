@@ -18,8 +18,7 @@ from leafcast.show.object_tables import (
     rows_of,
     widths_of,
 )
-from schemas.upsync import AS_OF_ANNOTATION, EDGE_ANNOTATION
-from schemas.yaml_writing import write_yaml
+from schemas.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
 
 Format = Literal["table", "wide", "yaml", "json", "name"]
 FORMATS: tuple[Format, ...] = ("table", "wide", "yaml", "json", "name")
@@ -100,6 +99,9 @@ def _as_list(objects: Sequence[Object]) -> dict[str, Any]:
 
 
 def yaml_text(value: Any) -> str:
+    # Tables, which are most, need none of it.
+    from schemas.yaml_writing import write_yaml  # noqa: PLC0415
+
     return write_yaml(value)
 
 

@@ -1,4 +1,4 @@
-"""The tree, and what became of placements, as tables that fit 80 columns.
+"""The tree, and what became of placements, as tables that fit 80 columns at a terminal.
 
 They draw the JSON that a daemon answers (leafcast.daemon.tree_facts). Times are milliseconds since
 1970.
@@ -11,12 +11,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from leafcast.show.durations import span_text
-from schemas.reports import AT_WORK, NEVER_JOINED
+from leafcast.show.layout import Group, Table, Text, View
+from schemas.states import AT_WORK, NEVER_JOINED
 from schemas.wording import namespace_first, some_of
 
 Form = Mapping[str, Any]
@@ -55,7 +52,7 @@ _WORST_STATES = (
 _WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
 
 
-def tree_view(form: Form, now_ms: int) -> RenderableType:
+def tree_view(form: Form, now_ms: int) -> View:
     """The tree with a row a node, then who cannot be reached since when."""
     nodes: Sequence[Form] = form["nodes"]
     table = _table("node", "state")
@@ -76,11 +73,11 @@ def tree_view(form: Form, now_ms: int) -> RenderableType:
 
 def placements_view(
     placements: Sequence[Form], now_ms: int, lost_spaces: Mapping[str, str] = MappingProxyType({})
-) -> RenderableType:
+) -> View:
     """A row a placement, the worst first; then what spaces said that are lost."""
     if not lost_spaces:
         return _placements(placements, now_ms)
-    parts: list[RenderableType] = [_placements(placements, now_ms), Text()] if placements else []
+    parts: list[View] = [_placements(placements, now_ms), Text()] if placements else []
     for space, what in sorted(lost_spaces.items()):
         said = Text.assemble(
             (f"Of a space that is lost: {what}\n", "yellow"),
@@ -92,7 +89,7 @@ def placements_view(
     return Group(*parts)
 
 
-def _placements(placements: Sequence[Form], now_ms: int) -> RenderableType:
+def _placements(placements: Sequence[Form], now_ms: int) -> View:
     if not placements:
         return Text("No placements. Apply some: leafcast apply -f FILE")
     table = _table("placement", "objects", "delivered", "working", "unreachable")
@@ -109,10 +106,10 @@ def _placements(placements: Sequence[Form], now_ms: int) -> RenderableType:
     return table
 
 
-def placement_view(form: Form, now_ms: int) -> RenderableType:
+def placement_view(form: Form, now_ms: int) -> View:
     """One placement: the counts, what is wrong, and each child, node or destination."""
     head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
-    parts: list[RenderableType] = [head]
+    parts: list[View] = [head]
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
     if form.get("undenatured"):
         parts.append(Text(form["undenatured"], style="yellow"))
@@ -134,7 +131,7 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
     return Group(*parts)
 
 
-def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
+def _destinations(form: Form, now_ms: int) -> Iterator[View]:
     """A row a destination, the worst first."""
     # Without a rollout nobody is in a wave.
     waves = any(item.get("wave") for item in form["destinationList"])
@@ -158,7 +155,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     yield from _unasked(form)
 
 
-def _unasked(form: Form) -> Iterator[RenderableType]:
+def _unasked(form: Form) -> Iterator[View]:
     """Where one would have to look for more."""
     for path in form.get("elsewhere", ()):
         yield Text(f"more below {path}, which does not answer now", style="dim")
@@ -228,14 +225,15 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
-    table = _table("object")
+    table = Table()
+    table.add_column("OBJECT", max_width=NAME_WIDTH_MAX, overflow="fold")
     at_work = all(_is_at_work(item) for item in exceptions)
-    table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG")
+    table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG", overflow="fold")
     table.add_column("AT", justify="right", no_wrap=True)
     table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     for item in exceptions:
         table.add_row(
-            Text(_folded(namespace_first(item["object"]) or "-")),
+            namespace_first(item["object"]) or "-",
             Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
             str(item["count"]),
             item["path"],
@@ -375,16 +373,10 @@ def _worst(form: Form) -> str:
 
 
 def _table(*titles: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold cyan", pad_edge=False)
+    table = Table()
     for title in titles:
         table.add_column(title.upper(), no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     return table
-
-
-def _folded(name: str) -> str:
-    """On as many lines as it takes: what an object is called stands at its end."""
-    starts = range(0, len(name), NAME_WIDTH_MAX)
-    return "\n".join(name[at : at + NAME_WIDTH_MAX] for at in starts)
 
 
 def _cut(text: str) -> Text:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import time
 
-from relay.core.events import Instant
+from relay.core.instant import Instant
 
 _FRACTION_BITS = 53
 
@@ -25,8 +25,8 @@ class SystemDice:
     """Randomness that no one can guess."""
 
     def entropy(self, count: int) -> bytes:
-        return secrets.token_bytes(count)
+        return os.urandom(count)
 
     def fraction(self) -> float:
         """Uniform in [0, 1)."""
-        return secrets.randbits(_FRACTION_BITS) / (1 << _FRACTION_BITS)
+        return (int.from_bytes(os.urandom(7)) >> (56 - _FRACTION_BITS)) / (1 << _FRACTION_BITS)

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from relay.core.instant import Instant as Instant
 from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
 from schemas.reports import Health
 from schemas.values import Value
-
-
-class Instant(NamedTuple):
-    """A reading of the node's clocks."""
-
-    # Only ever grows.
-    seconds: float
-    # Since 1970.
-    wall_ms: int
 
 
 class OwnRecord(Value, frozen=True):

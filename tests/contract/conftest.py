@@ -1,9 +1,15 @@
 """Spaces of every kind; the real ones on servers of their own, on ports of their own choosing."""
 
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from leafcast.ask.api import Api
+from leafcast.ask.asked_space import AskedSpace
+from leafcast.ask.session import Session
+from leafcast.daemon.verbs.spaces import register_spaces
+from leafcast.data_dir import DataDir
 from relay.adapters.spaces.memory_space import MemorySpace
 from tests.contract.spaces import (
     HandClock,
@@ -49,7 +55,7 @@ async def space(request, clock, dice):
         yield made
 
 
-@pytest.fixture(params=(*WHOLE, KUBERNETES))
+@pytest.fixture(params=(*WHOLE, "asked", KUBERNETES))
 async def any_space(request, clock, dice):
     """A space of each implementation, with the namespaces in which tests write and little else."""
     if request.param == "kubernetes":
@@ -57,8 +63,28 @@ async def any_space(request, clock, dice):
         async with on_api_server(kubeconfig, clock, dice, NAMESPACES) as made:
             yield made
         return
+    if request.param == "asked":
+        yield await _asked(clock, dice)
+        return
     async with _whole(request, clock, dice) as made:
         yield made
+
+
+async def _asked(clock, dice):
+    """A space as commands have it: their daemon reads and writes it."""
+    held, api = MemorySpace(clock, dice), Api()
+    for name in NAMESPACES:
+        await held.apply(namespace(name), "me")
+    register_spaces(api, {"workloads": held})
+
+    async def direct(_name):
+        return held
+
+    async def answer(subject, question, _seconds):
+        return await api.answer(subject, question)
+
+    session = Session(DataDir(Path()), held, held, clock, answer)
+    return AskedSpace(session.call, "workloads", direct)
 
 
 @asynccontextmanager

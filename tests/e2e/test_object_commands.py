@@ -147,6 +147,27 @@ def test_the_last_state_is_told_when_time_is_up(tree, store):
     )
 
 
+HEAVY = ("aiohttp", "kubernetes", "nats.", "pydantic", "relay.ports", "rich", "yaml", "schemas.api")
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (("status",), ("msgspec", "schemas.records", "schemas.objects")),
+        (("tree",), ("msgspec", "schemas.records", "schemas.objects")),
+        (("get", "ns"), ()),
+        (("get", "deploy,svc,epl", "-A", "-o", "json"), ()),
+    ],
+)
+def test_a_command_that_asks_loads_no_library_that_it_does_not_use(tree, store, words, more):
+    done = tree.run(*words, PYTHONPROFILEIMPORTTIME="1")
+    told = done.stderr
+    assert done.returncode == 0, told
+    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    assert "leafcast.ask.session" in loaded
+    assert {name for name in loaded if name.startswith((*HEAVY, *more))} == set()
+
+
 def test_a_watch_shows_each_change_until_it_is_interrupted(tree, store):
     did(tree, "apply", "-f", store())
     watching = tree.start("get", "deploy", "-n", store.name, "-w", "-o", "name")

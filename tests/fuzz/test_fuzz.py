@@ -44,6 +44,7 @@ EXEMPT = {
     "leafcast/local/backup.py::_add_files": "load_or_make_keys read it before",
     "leafcast/demo/workload.py::load_files": "read_manifests reads it",
     "leafcast/demo/workload.py::load_shop": "of this package",
+    "relay/adapters/asking.py::Asking._introduce": "of the own server",
     "relay/adapters/jetstream/copies.py::_written_ms": "of the own server",
     "relay/adapters/jetstream/stream_backup.py::_api": "of the own server",
     "relay/adapters/jetstream/stream_backup.py::restore_stream": "of the own server",

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 import relay.adapters  # noqa: F401 - makes wait_for keep cancellations
+from relay.adapters.asking import asking
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import cancellation
 from relay.adapters.jetstream import connection as jetstream_connection
@@ -60,7 +61,7 @@ async def test_without_time_left_nothing_is_waited_for(wait_for):
         await wait_for(answer, 0)
 
 
-@pytest.mark.parametrize("connection", [brief_connection, space_connection])
+@pytest.mark.parametrize("connection", [asking, brief_connection, space_connection])
 async def test_who_is_cancelled_while_it_connects_leaves_no_socket_behind(connection):
     came, over = asyncio.Event(), asyncio.Event()
 

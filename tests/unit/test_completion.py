@@ -11,7 +11,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from leafcast.ask.session import Session
-from leafcast.cli import shell_completion
+from leafcast.cli import completion_words
 from leafcast.cli.main import cli
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
@@ -68,7 +68,7 @@ def completed(monkeypatch):
         assert subject == "leafcast.api.tree"
         return json.dumps({"result": {"nodes": [{"path": "/"}, {"path": "/north"}]}}).encode()
 
-    monkeypatch.setattr(shell_completion, "open_session", opened)
+    monkeypatch.setattr(completion_words, "open_session", opened)
 
     def complete(*words):
         script = ShellComplete(cli, {}, "leafcast", "_LEAFCAST_COMPLETE")

@@ -1,118 +1,89 @@
-"""A tree laid out for servers and nodes run elsewhere: its files, and what is refused."""
+"""Tables and texts: what a terminal has room for; in a pipe all of it."""
 
-import os
+import io
+import re
 
 import pytest
-from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
-from leafcast.cli.commands.layout import layout
-from leafcast.data_dir import DataDir
-from leafcast.local.planned_nodes import forget_planned, planned_nodes
-from leafcast.local.run_config import RunConfigRefused, read_run_config
-from schemas.identity import NodePath
+from leafcast.show.layout import GAP, Group, Table, Text, cell_width
 
-
-@pytest.fixture(autouse=True)
-def umask():
-    """What a user has before the command sets another one."""
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
+WIDTHS = st.integers(20, 120)
+WORDS = st.text(st.characters(categories=("L", "N", "Zs", "P", "So")), max_size=60)
 
 
-@pytest.fixture
-def tree(tmp_path):
-    done = CliRunner().invoke(layout, [str(tmp_path / "tree"), "--regions", "1", "--sites", "2"])
-    assert done.exit_code == 0, done.output
-    return DataDir(tmp_path / "tree")
+def table(*rows, **more):
+    made = Table()
+    made.add_column("NAME", no_wrap=True, max_width=32)
+    made.add_column("COUNT", justify="right", no_wrap=True)
+    made.add_column("WHAT IS WRONG", **more)
+    for row in rows:
+        made.add_row(*row)
+    return made
 
 
-def files(tree):
-    return {file: file.read_bytes() for file in tree.folder.rglob("*") if file.is_file()}
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=5), st.sampled_from(["fold", "ellipsis"]))
+def test_in_a_pipe_each_row_is_a_line_with_every_cell_whole(rows, overflow):
+    lines = table(*rows, overflow=overflow).lines()
+    assert len(lines) == 1 + len(rows)
+    for line, row in zip(lines[1:], rows, strict=True):
+        rest = line
+        for cell in row:
+            assert cell.strip() in rest
+            rest = rest[rest.index(cell.strip()) + len(cell.strip()) :]
 
 
-def test_every_servers_configuration_has_its_children_and_its_parent(tree):
-    centre, region, site = (
-        (tree.node(NodePath.parse(path)) / "nats.conf").read_text()
-        for path in ("/", "/region-1", "/region-1/site-2")
-    )
-    assert '"region-1": {' in centre
-    assert 'nkey: "SU' not in centre
-    assert '"site-1": {' in region
-    assert '"site-2": {' in region
-    assert 'urls: ["tls://nats-region-1:7422"]' in site
+@given(WIDTHS, st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=5))
+def test_no_line_is_wider_than_the_terminal(width, rows):
+    view = Group(table(*rows), table(*rows, overflow="fold"), *(Text(word) for _, _, word in rows))
+    assert all(cell_width(line) <= width for line in view.lines(width))
 
 
-def test_stores_are_encrypted_with_a_key_that_stands_nowhere_if_so_wished(tmp_path):
-    tree, option = DataDir(tmp_path / "tree"), "--store-key-variable"
-    laid = CliRunner().invoke(layout, [str(tree.folder), "--sites", "1", option, "STORE_KEY"])
-    assert laid.exit_code == 0, laid.output
-    for folder in map(tree.node, (NodePath(), NodePath(("region-1",)))):
-        assert "key: $STORE_KEY" in (folder / "nats.conf").read_text()
-        config = read_run_config(folder / "node.yaml")
-        assert config.server_place(folder).store_key_variable == "STORE_KEY"
-    refused = CliRunner().invoke(layout, [str(tree.folder), option, "no name"])
-    assert "environment variable" in refused.output
+@given(WIDTHS, st.lists(WORDS, min_size=1, max_size=6))
+def test_what_is_folded_loses_no_letter(width, words):
+    found = Text(" ".join(words)).lines(width)
+    assert "".join("".join(found).split()) == "".join("".join(words).split())
 
 
-def test_all_is_its_owners_only(tree):
-    made = [tree.folder, *tree.folder.rglob("*")]
-    assert (
-        sum(file.name in ("nats.conf", "accounts.json", "credentials.json") for file in made) == 11
-    )
-    assert {file.stat().st_mode & 0o077 for file in made} == {0}
-
-
-@pytest.mark.parametrize("host", ["{node}{x}", "{node}{}", "Nats_{node}", "{node}:4222", "{node} "])
-def test_a_host_that_is_none_is_refused_before_anything_is_written(tmp_path, host):
-    done = CliRunner().invoke(layout, [str(tmp_path / "tree"), "--host", host])
-    assert "is no host name in lower case" in done.output
-    assert not (tmp_path / "tree").exists()
-
-
-def test_laying_out_twice_changes_nothing(tree):
-    before = files(tree)
-    again = CliRunner().invoke(layout, [str(tree.folder), "--regions", "1", "--sites", "2"])
-    assert again.exit_code == 0
-    assert files(tree) == before
-
-
-def test_the_centre_finds_who_is_planned_once(tree):
-    assert [(str(node.path), node.edge) for node in planned_nodes(tree)] == [
-        ("/region-1", False),
-        ("/region-1/site-1", True),
-        ("/region-1/site-2", True),
+def test_columns_stand_below_each_other_two_blanks_apart():
+    lines = table(("a", "7", "x"), ("long-name", "12", "")).lines(80)
+    assert lines == [
+        "NAME       COUNT  WHAT IS WRONG",
+        "a              7  x",
+        "long-name     12",
     ]
-    forget_planned(tree)
-    assert planned_nodes(tree) == []
+    assert GAP == "  "
 
 
-def test_a_nodes_file_says_who_it_is_and_where_its_server_is(tree):
-    folder = tree.node(NodePath.parse("/region-1/site-1"))
-    config = read_run_config(folder / "node.yaml")
-    assert config.node == NodePath.parse("/region-1/site-1")
-    assert config.edge
-    place = config.server_place(folder)
-    assert place.url == "tls://nats-region-1-site-1:4222"
-    assert place.config == folder / "nats.conf"
+def test_only_what_may_be_folded_is_narrowed():
+    row = ("store-1", "3", "the image web:9.9 cannot be pulled " * 4)
+    whole = table(row, overflow="fold").lines(80)
+    assert all(line.startswith(("store-1      3", "NAME", " " * 14)) for line in whole)
+    assert " ".join(" ".join(line[16:] for line in whole[1:]).split()) == row[2].strip()
+    assert table(row).lines(80)[1].endswith("…")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda text: "", "the file"),
-        (lambda text: text + "colour: red\n", "colour"),
-        (lambda text: text.replace("parent:", "x: 1 #"), "x"),
-        (lambda text: text.replace("path: /region-1", "path: nowhere"), "nowhere"),
-        (lambda text: text.replace("path: /region-1", "path: /"), "parent"),
-        (lambda text: text + "]", "node.yaml"),
-        (lambda text: text.replace("server:", "server:\n  store_key_variable: a-b"), "store_key"),
-    ],
-)
-def test_a_file_that_cannot_be_run_with_is_refused_by_name(tree, change, said):
-    file = tree.node(NodePath.parse("/region-1")) / "node.yaml"
-    file.write_text(change(file.read_text()))
-    with pytest.raises(RunConfigRefused, match=said) as refused:
-        read_run_config(file)
-    assert str(file) in str(refused.value)
-    assert "leafcast layout" in str(refused.value)
+def test_what_came_from_elsewhere_cannot_steer_the_terminal():
+    view = Group(Text("a\x1b[2Jb"), table(("\x1b[31mred", "1", "\u202egnp")))
+    assert "\x1b" not in "".join(view.lines(80))
+    assert "\u202e" not in "".join(view.lines())
+
+
+@pytest.mark.parametrize("width", [None, 40])
+def test_styles_change_nothing_of_what_is_read(width):
+    view = Group(
+        Text.assemble(("shop", "bold"), "  ", Text("2 failed of a great many", style="red")),
+        table(("a", Text("1", style="green"), "")),
+    )
+    styled = view.lines(width, styled=True)
+    assert "\x1b[31m" in styled[0]
+    assert [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in styled] == view.lines(width)
+
+
+def test_rich_draws_the_same_lines():
+    file = io.StringIO()
+    view = table(("a", "1", "wrong"))
+    Console(file=file, width=80).print(view)
+    assert [line.rstrip() for line in file.getvalue().splitlines()] == view.lines(80)

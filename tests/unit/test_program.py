@@ -13,7 +13,8 @@ import pytest
 from leafcast.cli import session_calls
 from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.main import _COMMANDS, main
-from leafcast.cli.printing import table_console
+from leafcast.cli.printing import print_view, terminal_width
+from leafcast.show.layout import Table
 from schemas.placements import bare_name, meant, said_placement
 
 
@@ -146,7 +147,17 @@ def test_who_closed_the_output_is_no_defect(said, monkeypatch, tmp_path):
 @pytest.mark.parametrize(("columns", "width"), [("40", 80), ("132", 132)])
 def test_tables_are_never_squeezed_below_what_they_need(monkeypatch, columns, width):
     monkeypatch.setenv("COLUMNS", columns)
-    assert table_console().width == width
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert terminal_width() == width
+
+
+def test_in_a_pipe_nothing_is_cut_however_narrow_the_terminal_is(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    table = Table()
+    table.add_column("NAME", max_width=8)
+    table.add_row("x" * 500)
+    print_view(table)
+    assert capsys.readouterr().out.splitlines() == ["NAME", "x" * 500]
 
 
 @pytest.mark.parametrize(

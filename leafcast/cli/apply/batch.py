@@ -18,7 +18,8 @@ from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, NO_KIND, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
-from relay.ports import Object, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Object
 from schemas.content.manifests import LoadedObject
 from schemas.faults import InvalidObject
 from schemas.groups import GROUP

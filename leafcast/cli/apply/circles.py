@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.ports import Space, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.annotations import DEPENDS_ON
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS, PlacementKind

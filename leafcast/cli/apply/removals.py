@@ -15,7 +15,7 @@ from leafcast.ask.session import CallFailed, Session
 from leafcast.cli.apply.batch import Change
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP
 from schemas.objects import ObjectKey
 from schemas.placements import short_title

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from relay.ports import Space, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.groups import DENATURED_GROUP
 from schemas.objects import ObjectKey
 

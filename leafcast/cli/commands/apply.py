@@ -33,7 +33,8 @@ from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
 from relay.objects.serving import Serving
-from relay.ports import Object, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Object
 from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
 

@@ -34,7 +34,8 @@ from leafcast.cli.resource_arguments import (
 )
 from leafcast.cli.session_calls import in_session
 from relay.objects.serving import DEFINITIONS, NAMESPACES
-from relay.ports import NOT_FOUND, Object, Space, SpaceError
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import Object, Space
 from schemas.content.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
 from schemas.selectors import LabelSelector

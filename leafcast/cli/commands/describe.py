@@ -22,7 +22,7 @@ from leafcast.cli.resource_arguments import ObjectSelection, read_arguments, wit
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.sanitize import sanitize
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.groups import CONTROL_GROUPS
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
 from schemas.selectors import LabelSelector

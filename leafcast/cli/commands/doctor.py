@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -47,7 +47,7 @@ def doctor(output: str | None, as_json: bool, data_dir: Path | None) -> None:  #
     if as_json or output == "json":
         click.echo(json.dumps(doctor_form(found), indent=2))
     else:
-        print_view(Console(highlight=False), doctor_view(found))
+        print_view(doctor_view(found))
     if code:
         raise click.exceptions.Exit(code)
 

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.printing import WATCH_SECONDS, print_view, table_console
+from leafcast.cli.printing import WATCH_SECONDS, print_view
 from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.durations import span_text
+from leafcast.show.layout import Table, Text
 from relay.adapters.clock import SystemClock
 from schemas.identity import NodePath
 from schemas.placements import KINDS, kind_of, meant, title
@@ -58,7 +57,6 @@ def events(
     -o json: one event a line.
     """
     clock = SystemClock()
-    console = table_console()
     wanted = events_wanted(about, types)
 
     run, since, titled = "", 0, True
@@ -73,7 +71,7 @@ def events(
                 click.echo(json.dumps(item))
         elif found:
             now_ms = clock.now().wall_ms
-            print_view(console, _events_table(found, now_ms, titled=titled, aligned=stays))
+            print_view(_events_table(found, now_ms, titled=titled, aligned=stays))
             titled = False
         elif not stays:
             await _check_known(session, about)
@@ -130,9 +128,7 @@ def _events_table(
     found: Sequence[dict[str, Any]], now_ms: int, *, titled: bool = True, aligned: bool = False
 ) -> Table:
     """A row an event; `aligned` ones come below each other in several tables."""
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), header_style="bold cyan", show_header=titled, pad_edge=False
-    )
+    table = Table(headers=titled)
     for header, least, most in zip(TITLES, WIDTHS_MIN, WIDTHS_MAX, strict=True):
         table.add_column(
             header,

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leafcast.ask.object_readers import EdgeReader, NotFound, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
-from leafcast.cli.edge_copies import show_all_edges
 from leafcast.cli.location_instances import with_instances
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
@@ -43,10 +42,12 @@ from leafcast.show.object_output import (
 )
 from leafcast.show.object_tables import runs_nothing_here
 from leafcast.show.sanitize import sanitize
-from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
-from schemas.content.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
+
+if TYPE_CHECKING:
+    from relay.space_port import Object, SpaceEvent
+    from schemas.content.manifests import LoadedObject
 
 _NOT_HERE = frozenset(
     {"jsonpath", "jsonpath-as-json", "jsonpath-file", "go-template", "go-template-file", "template"}
@@ -151,6 +152,8 @@ async def show(session: Session, asked: GetRequest) -> int:
     """Print what is asked for; how many named objects are not there."""
     meant = await _meant(session, asked)
     if asked.all_edges:
+        from leafcast.cli.edge_copies import show_all_edges  # noqa: PLC0415 - only here
+
         found = (asked.selector, asked.style, asked.format)
         return 0 if await show_all_edges(session, meant, *found) else 1
     groups, missing = await _read(session, asked, meant)
@@ -247,6 +250,8 @@ async def _watch(
     session: Session, asked: GetRequest, one: ObjectSelection, groups: Sequence[Group]
 ) -> None:
     """Show the objects, then each change, until a signal."""
+    from relay.space_port import Interest, Interests  # noqa: PLC0415 - only who watches
+
     rows = Rows(one.kind, asked.style)
     for group in groups:
         if asked.format in ("table", "wide"):
@@ -271,6 +276,8 @@ class _Watch:
     versions: dict[str, str] = field(default_factory=dict)
 
     async def tell(self, one: ObjectSelection, event: SpaceEvent) -> None:
+        from relay.space_port import Change, Listed  # noqa: PLC0415 - only who watches
+
         match event:
             case Listed(_, objects):
                 found = list(objects.values())

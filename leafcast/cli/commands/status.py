@@ -8,16 +8,9 @@ from typing import Any
 
 import click
 
-from leafcast.ask.destinations import (
-    LISTED_MAX,
-    destinations_below,
-    destinations_where,
-    nodes_below,
-)
-from leafcast.ask.resource_names import UnknownKind
+from leafcast.ask.pages import LISTED_MAX
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import show, watch
 from leafcast.show.tree_tables import placement_view, placements_view, worst_first
@@ -64,10 +57,7 @@ def status(
     """
     asked = StatusRequest(**said)
     asked.check()
-    try:
-        placement = placements_named([asked.placement])[0] if asked.placement else ""
-    except UnknownKind as error:
-        raise click.UsageError(str(error)) from error
+    placement = _named(asked.placement) if asked.placement else ""
 
     async def ask(session: Session) -> Any:
         if not placement:
@@ -81,6 +71,18 @@ def status(
         return placement_view(found, now_ms)
 
     (watch if stays else show)(data_dir, ask, draw, output)
+
+
+def _named(words: str) -> str:
+    """The placement that is meant; raises UsageError."""
+    # Here, as kinds are of no use to who wants to see all placements.
+    from leafcast.ask.resource_names import UnknownKind  # noqa: PLC0415
+    from leafcast.cli.commands.wait import placements_named  # noqa: PLC0415
+
+    try:
+        return placements_named([words])[0]
+    except UnknownKind as error:
+        raise click.UsageError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +108,23 @@ class StatusRequest:
 
     async def form_of(self, session: Session, placement: str) -> dict[str, Any]:
         """A placement's form, with what was asked for besides; raises CallFailed."""
+        # Here, as only who asks for more than counts has to ask the tree.
+        from leafcast.ask import destinations as asks  # noqa: PLC0415
+
         found = await session.call("status", placement=placement, by_node=self.by_node)
         form: dict[str, Any] = found["placements"][0]
         if self.by_node and form.get("elsewhere"):
-            below, silent = await nodes_below(session, form["key"], form["elsewhere"])
+            below, silent = await asks.nodes_below(session, form["key"], form["elsewhere"])
             form |= {"nodes": form["nodes"] + below, "elsewhere": silent}
         if not self.destinations:
             return form
         found = await session.call("destinations", placement=placement, seconds=60)
         if self.where:
-            listed, silent, more = await destinations_where(
+            listed, silent, more = await asks.destinations_where(
                 session, found["key"], self.where, self.limit or LIMIT
             )
             return form | {"destinationList": listed, "elsewhere": silent, "more": more}
-        below, silent = await destinations_below(session, found["key"], found["elsewhere"])
+        below, silent = await asks.destinations_below(session, found["key"], found["elsewhere"])
         return form | {"destinationList": found["destinations"] + below, "elsewhere": silent}
 
 

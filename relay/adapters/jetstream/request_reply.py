@@ -14,6 +14,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from relay.adapters.asking import CannotConnect as CannotConnect
+from relay.adapters.asking import Unanswered as Unanswered
 from relay.adapters.jetstream.backpressure_client import PATIENCE_SECONDS, close, patiently
 from relay.adapters.jetstream.server_url import connect_options
 
@@ -24,25 +26,6 @@ _PIECES, _STATUS, _NO_RESPONDERS = "Lc-Pieces", "Status", "503"
 
 Answer = Callable[[str, bytes], Awaitable[bytes]]
 """From the subject and what was asked to what is answered."""
-
-
-class Unanswered(Exception):
-    """A question got no answer; `nobody` says that none listens, else time was up."""
-
-    def __init__(self, subject: str, *, nobody: bool, seconds: float) -> None:
-        why = "nobody serves it" if nobody else f"no answer within {seconds:g} s"
-        super().__init__(f"{subject}: {why}")
-        self.subject = subject
-        self.nobody = nobody
-
-
-class CannotConnect(Exception):
-    """A server did not let us in; `url` and `reason` say which and why."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"cannot connect to {url}: {reason}")
-        self.url = url
-        self.reason = reason
 
 
 @asynccontextmanager

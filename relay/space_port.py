@@ -1,0 +1,223 @@
+"""What holds Kubernetes objects, as a protocol whose names tell the guarantee, and its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from schemas.objects import ObjectKey
+from schemas.selectors import LabelSelector
+from schemas.values import Value
+
+Object = dict[str, Any]
+"""A Kubernetes API object, as a mapping of JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Objects of a space, and its revision then."""
+
+    objects: tuple[Object, ...]
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object as a space serves it; `version` is the one that it prefers."""
+
+    group: str
+    version: str
+    resource: str
+    kind: str
+    namespaced: bool
+    # All that it serves.
+    versions: tuple[str, ...] = ()
+    # What it lets one do, as in Kubernetes' discovery.
+    verbs: frozenset[str] = frozenset()
+
+    @property
+    def group_resource(self) -> tuple[str, str]:
+        """Its kind, whatever the version."""
+        return self.group, self.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What to follow of one kind: all of it, or one namespace, or what a label selector takes."""
+
+    group: str
+    resource: str
+    selector: LabelSelector | None = None
+    # Objects may come as PartialObjectMetadata; a space may send them whole.
+    metadata_only: bool = False
+    namespace: str = ""
+
+    @property
+    def group_resource(self) -> tuple[str, str]:
+        """Its kind, whatever the version."""
+        return self.group, self.resource
+
+
+class Interests:
+    """What one follower of a space wants to hear of; it may change meanwhile. None: everything."""
+
+    def __init__(self, wanted: Iterable[Interest] | None = ()) -> None:
+        self.wanted = None if wanted is None else frozenset(wanted)
+        self._moved = asyncio.Event()
+
+    def set(self, wanted: Iterable[Interest]) -> None:
+        """Want these from now on."""
+        fresh = frozenset(wanted)
+        if fresh != self.wanted:
+            self.wanted = fresh
+            self._moved.set()
+
+    async def changed(self, known: frozenset[Interest] | None) -> frozenset[Interest] | None:
+        """Wait until what is wanted is another than what is known. One waiter."""
+        while self.wanted == known:
+            self._moved.clear()
+            await self._moved.wait()
+        return self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """All kinds that the space serves now."""
+
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All objects of an interest (None: of the space), instead of what was told of it before."""
+
+    interest: Interest | None
+    objects: Mapping[ObjectKey, Object]
+    revision: str = ""
+
+
+class Change(Value, frozen=True):
+    """One change of an object: for `deleted`, `object` is its last state as far as known.
+
+    An object that a selector takes no more counts as deleted for its interest.
+    """
+
+    kind: Literal["added", "modified", "deleted"]
+    key: ObjectKey
+    object: Object
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """An interest of which nothing can be told now; this says nothing about its objects."""
+
+    interest: Interest
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Each interest of these was told as Listed, or as Unserved; said again when they change."""
+
+    wanted: frozenset[Interest] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All that had happened at this revision was told, and that is all there is to say."""
+
+    revision: str
+
+
+def number_of(revision: str) -> int:
+    """What revisions of one space compare by: the number before the first dot; 0 of no number."""
+    number = revision.partition(".")[0]
+    return int(number) if number.isascii() and number.isdigit() else 0
+
+
+SpaceEvent = Served | Listed | Change | Unserved | Synced | Progress
+Tell = Callable[[SpaceEvent], Awaitable[None]]
+
+
+class Space(Protocol):
+    """Something that holds Kubernetes objects.
+
+    A cluster, a kcp workspace, or the embedded space.
+    """
+
+    async def identity(self) -> str:
+        """The id that this space keeps for its life; another space never has it."""
+        ...
+
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
+        """All kinds that the space serves now.
+
+        With `complete` raises SpaceError while it cannot tell what some group holds.
+        """
+        ...
+
+    async def follow(self, interests: Interests, tell: Tell) -> None:
+        """Tell of the space until cancelled: what is served, what there is, then each change.
+
+        First Served, then each interest as Listed or Unserved, then Synced; after that changes as
+        they happen, in the order of each object. What breaks is resumed, or listed again, here;
+        an outage is waited out, with growing pauses. Raises AnotherSpace.
+        """
+        ...
+
+    async def revision(self) -> str:
+        """A mark of now: a follower that was told of this revision was told all before it.
+
+        Revisions of one space compare by `number_of`.
+        """
+        ...
+
+    async def list(
+        self,
+        group: str = "",
+        resource: str = "",
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
+    ) -> Listing:
+        """All objects of a resource (of the whole space if `resource` is empty)."""
+        ...
+
+    async def get(self, key: ObjectKey) -> Object | None: ...
+
+    async def apply(
+        self,
+        obj: Object,
+        manager: str,
+        *,
+        create_only: bool = False,
+        force: bool = True,
+        dry_run: bool = False,
+    ) -> Object:
+        """Make the object hold what `obj` says, as this manager's wish.
+
+        Fields the manager said earlier and no longer says are removed, others' fields are kept,
+        status is not touched. With `metadata.resourceVersion` or `uid` set, raises Conflict unless
+        it is the present one. No write, and the same resourceVersion, if nothing differs. Without
+        `force`, raises FieldConflict if others said fields that it would change. With `dry_run`
+        nothing is written: the resourceVersion stays the held one's, and is missing from an object
+        that is new. Raises SpaceError if the space refuses.
+        """
+        ...
+
+    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+        """Replace the object's status, and nothing else; raises SpaceError (NotFound)."""
+        ...
+
+    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+        """Delete the object.
+
+        False if there is none. With a uid, raises Conflict if it is another.
+        """
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,10 @@
+"""Words of reports that people read, for those who read no report of bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NEVER_JOINED: Final = "never joined"
+"""The state, and the health, of a destination whose node was added and has never been heard of."""
+NOT_WORKING, AT_WORK = 2, 3
+"""Severities of what was delivered: it does not work, or has not worked yet for long."""
