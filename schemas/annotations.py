@@ -35,6 +35,7 @@ ON_REMOVAL = "leafcast.io/on-removal"
 OVERWRITE = "edge.kubestellar.io/downsync-overwrite"
 DEPENDS_ON = "leafcast.io/depends-on"
 MOVE, MOVE_DEADLINE = "leafcast.io/move", "leafcast.io/move-deadline"
+REMOVAL_GRACE = "leafcast.io/removal-grace"
 RELEASE_ROLLOUT = "leafcast.io/release-rollout"
 ROLLOUT_REQUEST = "leafcast.io/rollout-request"
 ADOPT, REFUSE, LEAVE = "adopt", "refuse", "leave"
@@ -92,6 +93,7 @@ REGISTRY: tuple[Annotation, ...] = (
     Annotation(DEPENDS_ON, _on(PLACEMENTS), "which placements it waits for"),
     Annotation(MOVE, _on(PLACEMENTS), "how it moves from place to place"),
     Annotation(MOVE_DEADLINE, _on(PLACEMENTS), "how long a move may take"),
+    Annotation(REMOVAL_GRACE, _on(PLACEMENTS), "how long what an edit takes is held"),
     Annotation(
         RELEASE_ROLLOUT,
         _on(PLACEMENTS),

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from schemas import names
-from schemas.annotations import DEPENDS_ON, MOVE, MOVE_DEADLINE, PLACEMENTS, faults_at
+from schemas.annotations import (
+    DEPENDS_ON,
+    MOVE,
+    MOVE_DEADLINE,
+    PLACEMENTS,
+    REMOVAL_GRACE,
+    faults_at,
+)
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
 from schemas.records import DEPENDENCIES_MAX
 
 MAKE_BEFORE_BREAK = "make-before-break"
 MOVE_SECONDS = 3600.0
-REMOVAL_GRACE = "leafcast.io/removal-grace"
 GRACE_SECONDS_MAX = 30 * 24 * 3600.0
 MOVE_SECONDS_MAX = 30 * 24 * 3600.0
 

@@ -264,6 +264,11 @@ def test_a_grace_that_is_no_duration_is_refused_with_the_remedy(said):
     assert "5m" in str(refused.value)
 
 
+def test_a_grace_that_is_misspelt_is_refused_with_what_was_meant():
+    with pytest.raises(Faulty, match="leafcast.io/removal-grace"):
+        check_annotations("shop", {"leafcast.io/removal-grce": "5m"})
+
+
 def test_a_grace_is_read_in_seconds():
     assert grace_seconds({"leafcast.io/removal-grace": "5m"}) == 300
     assert grace_seconds({"leafcast.io/removal-grace": "0s"}) == 0
