@@ -1,52 +1,41 @@
-"""Objects of one kind say in their own status what is wrong with them."""
+"""Objects that are read at the centre alone say in their own status what is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from controllers.core.workloads.own_statuses import own_status
+from controllers.core.workloads.space import Workloads
 from controllers.status_writing import write_status
-from controllers.work_queue import ALL, WorkQueue
-from relay.ports import Space
+from controllers.work_queue import WorkQueue
+from relay.ports import Clock, Space
 from schemas.objects import ObjectKey
-
-Objects = Mapping[str, Mapping[str, Any]]
-"""By name; these kinds have no namespace."""
 
 
 class OwnStatuses:
-    """Writes the statuses of a kind into one workload description space."""
+    """Writes these statuses into one workload description space."""
 
     def __init__(
         self,
         space: Space,
-        queue: WorkQueue[str],
-        kind: tuple[str, str],
-        objects: Callable[[], Objects],
-        status: Callable[[str], Mapping[str, Any]],
+        clock: Clock,
+        queue: WorkQueue[ObjectKey],
+        workloads: Callable[[], Workloads],
     ) -> None:
-        """`kind` is group and resource; `status` says what that of an object is to be, by name.
-
-        Both functions look at what is known now: after a start that is another value.
-        """
+        """`workloads` are those that are known now: after a start they are others."""
         self._space = space
+        self._clock = clock
         self._queue = queue
-        self._kind = kind
-        self._objects = objects
-        self._status = status
+        self._workloads = workloads
 
     async def run(self) -> None:
         """Reconcile until cancelled."""
         await self._queue.work(self.reconcile)
 
-    async def reconcile(self, names: frozenset[str]) -> list[str]:
+    async def reconcile(self, keys: frozenset[ObjectKey]) -> list[ObjectKey]:
         """Bring the statuses of these up to date; those to be tried again."""
-        objects = self._objects()
-        if ALL in names:
-            names = names - {ALL} | objects.keys()
-        there = [(name, objects[name]) for name in sorted(names) if name in objects]
-        return [name for name, obj in there if not await self._write(name, obj)]
+        return [key for key in sorted(keys) if not await self._write(key)]
 
-    async def _write(self, name: str, obj: Mapping[str, Any]) -> bool:
-        key = ObjectKey(*self._kind, "", name)
-        return await write_status(self._space, key, obj, self._status(name))
+    async def _write(self, key: ObjectKey) -> bool:
+        found = own_status(self._workloads(), key, self._clock.now().wall_ms)
+        return found is None or await write_status(self._space, key, *found)

@@ -16,10 +16,9 @@ from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
 from controllers.core.translation.translate import Issued
-from controllers.core.workloads.collectors import collectors_among
+from controllers.core.workloads.own_statuses import concerned
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
-from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
@@ -288,8 +287,7 @@ class PlacementTranslator:
         names = self._placements.listed(objects, kind)
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
-        self._queues.collectors.add(collectors_among(objects))
-        self._look_at_transforms(objects)
+        self._queues.own_statuses.add(concerned(self.workloads, objects))
         self._look_at_rollouts([*objects, *map(rollout_key, before - rollouts.objects.keys())])
 
     def changed(self, change: Change) -> None:
@@ -308,8 +306,7 @@ class PlacementTranslator:
             names = self._placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))
-        self._queues.collectors.add(collectors_among([change.key]))
-        self._look_at_transforms([change.key])
+        self._queues.own_statuses.add(concerned(self.workloads, [change.key]))
         if change.key.group_resource == ROLLOUTS:
             # Its status, and what is asked of it, are nobody else's.
             others = self.workloads.rollouts.objects if names else ()
@@ -341,11 +338,6 @@ class PlacementTranslator:
         else:
             self._queue.add(names)
         self._queues.slices.add(slices)
-
-    def _look_at_transforms(self, changed: Iterable[ObjectKey]) -> None:
-        """Have the statuses of CustomTransforms written if one changed: they name each other."""
-        if any(key.group_resource == TRANSFORMS for key in changed):
-            self._queues.transforms.add(self.workloads.transforms.objects)
 
     def _look_at_rollouts(self, changed: Iterable[ObjectKey]) -> None:
         """Have Rollouts looked at if one changed, or is gone: two may be of one placement."""

@@ -78,6 +78,10 @@ class CentreRelay(Protocol):
         """What is counted over the tree for one placement; None while nothing is known of it."""
         ...
 
+    def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
+        """The children behind which some cannot be reached, and how many; the most first."""
+        ...
+
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
         """The objects' returned states for one placement: exact ones and counted ones."""
         ...

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controllers.core.conditions import condition, merged
+from controllers.core.conditions import condition, merged, stalled
 from controllers.core.rollout import history, layers
 from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
@@ -224,20 +224,21 @@ class RolloutController:
     # What is said.
 
     async def _say_invalid(self, name: str) -> bool:
-        said = condition("Valid", "False", "Invalid", self._rollouts.invalid[name])
-        return await self._say(name, [said], "it is not valid")
+        text = self._rollouts.invalid[name]
+        said = condition("Valid", "False", "Invalid", text)
+        return await self._say(name, [said, *stalled("Invalid", text)], "it is not valid")
 
     async def _say_superfluous(self, name: str, placement: str) -> bool:
         older = self._rollouts.of(placement)
         text = f'rollout "{older}" has this placement already; delete one of them'
-        return await self._say(
-            name, [condition("Superfluous", "True", "SecondRollout", text)], text
-        )
+        said = condition("Superfluous", "True", "SecondRollout", text)
+        return await self._say(name, [said, *stalled("SecondRollout", text)], text)
 
     async def _say(self, name: str, said: Sequence[Condition], why: str) -> bool:
         """Say what is wrong with one that steers nothing, and refuse what is asked of it."""
         obj = self._rollouts.objects.get(name)
         status = dict((obj or {}).get("status") or {})
+        status["observedGeneration"] = _generation(obj or {})
         if text := _request(obj or {}):
             refused = answered(text, "Refused", why)
             if (status.get("request") or {}).get("id") != refused.id:
@@ -253,8 +254,7 @@ class RolloutController:
         revision = str((obj.get("metadata") or {}).get("resourceVersion", ""))
         before = known.written if known.revision == revision else obj.get("status") or {}
         before = before or {}
-        generation = int((obj.get("metadata") or {}).get("generation") or 0)
-        state = changed(state, observed_generation=generation, placement=known.placement)
+        state = changed(state, observed_generation=_generation(obj), placement=known.placement)
         status = state.to_mapping()
         listed = merged(before.get("conditions"), said, now.wall_ms, OWNED)
         status["conditions"] = listed
@@ -290,6 +290,10 @@ def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]
     spoken = ("message", "complete", "late", "conditions") if fields else ()
     rest = {field: value for field, value in status.items() if field not in spoken}
     return {**rest, "waves": listed}
+
+
+def _generation(obj: Mapping[str, Any]) -> int:
+    return int((obj.get("metadata") or {}).get("generation") or 0)
 
 
 def _request(obj: Mapping[str, Any]) -> str:

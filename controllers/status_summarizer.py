@@ -18,11 +18,13 @@ from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import EdgePlacement, Location
+from schemas.api.readiness import Readiness
 from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
 from schemas.content.returned_states import opened_state
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey, takes_status
 from schemas.placements import BINDING_POLICIES, kind_of, placement_key
+from schemas.records import CENTRE
 from schemas.refusals import BlobRefused
 from schemas.reports import ObjectResult
 from schemas.wire import replace
@@ -152,6 +154,17 @@ class StatusSummarizer:
             keeping=len(self._holds.of(self._translator.source(name).key)),
             keyless=self._translator.keyless(name),
             steered=self._translator.steered(name),
+            readiness=placement.spec.readiness if placement is not None else Readiness(),
+            away=self._away(self._translator.source(name).key),
+        )
+
+    def _away(self, key: MailKey) -> tuple[str, ...]:
+        """Behind which children of the centre destinations cannot be reached, and how many."""
+        count = self._relay.count(key)
+        if count is None or not count.summary.states.get("unreachable"):
+            return ()
+        return tuple(
+            f"{CENTRE.child(child)} ({away})" for child, away in self._relay.unreachable(key)
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

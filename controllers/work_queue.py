@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
 from relay.ports import Clock, number_of
+from schemas.objects import ObjectKey
 
 RETRY_SECONDS = 1.0
 """After so long a reconciler tries again what failed."""
@@ -157,10 +158,8 @@ class PlacementQueues:
         self.translations: WorkQueue[str] = WorkQueue(clock)
         self.statuses: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         self.slices: WorkQueue[str] = WorkQueue(clock)
-        # StatusCollectors by name.
-        self.collectors: WorkQueue[str] = WorkQueue(clock)
-        # By names of CustomTransforms.
-        self.transforms: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
+        # What says in its own status what is wrong with it.
+        self.own_statuses: WorkQueue[ObjectKey] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         # By names of Rollouts.
         self.rollouts: WorkQueue[str] = WorkQueue(clock)
         # None where nothing has finalizers.

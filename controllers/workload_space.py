@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from controllers.core.inventory.make_before_break import HoldIndex
-from controllers.core.workloads.collectors import COLLECTORS
-from controllers.core.workloads.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers
 from controllers.issuer import Issuer
 from controllers.mailbox_controller import MailboxController
@@ -78,34 +75,16 @@ class WorkloadSpace:
             lambda: inventories.locations,
             inventories.holds,
         )
-        self._collectors = OwnStatuses(
-            space,
-            queues.collectors,
-            COLLECTORS,
-            lambda: self.translator.workloads.collectors.objects,
-            self._collector_status,
+        self._own_statuses = OwnStatuses(
+            space, clock, queues.own_statuses, lambda: self.translator.workloads
         )
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
         self._rollouts = RolloutController(
             issuer, relay, space, clock, queues.rollouts, self.translator
         )
-        self._transforms = OwnStatuses(
-            space,
-            queues.transforms,
-            TRANSFORMS,
-            lambda: self.translator.workloads.transforms.objects,
-            self._transform_status,
-        )
         self._finalizers: Finalizers | None = None
         if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
             self._finalizers = Finalizers(space, queues.finalizers, self.translator)
-
-    def _collector_status(self, name: str) -> Mapping[str, Any]:
-        return self.translator.workloads.collectors.status(name)
-
-    def _transform_status(self, name: str) -> Mapping[str, Any]:
-        workloads = self.translator.workloads
-        return workloads.transforms.status(name, workloads.missing.served)
 
     @property
     def errors(self) -> Mapping[str, str]:
@@ -131,9 +110,8 @@ class WorkloadSpace:
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
-            group.create_task(self._collectors.run(), name="collector errors")
+            group.create_task(self._own_statuses.run(), name="own statuses")
             group.create_task(self._rollouts.run(), name="rollouts")
-            group.create_task(self._transforms.run(), name="custom transforms")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")
 

@@ -138,6 +138,12 @@ class CentrePublisher:
         node = self._node()
         return node.count(key) if key in node.records else None
 
+    def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
+        """The children behind which some cannot be reached, and how many; the most first."""
+        counts = self._node().child_counts(key).items()
+        found = [(child, away) for child, it in counts if (away := it.states.get("unreachable"))]
+        return sorted(found, key=lambda each: (-each[1], each[0]))
+
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
         """The objects' returned states for a placement."""
         return tuple(self._node().results(key).values())

@@ -9,10 +9,36 @@ from relay.objects.stored_object import timestamp
 from schemas.api import Condition
 
 Truth = Literal["True", "False", "Unknown"]
+READY, RECONCILING, STALLED = "Ready", "Reconciling", "Stalled"
+STANDING = (READY, RECONCILING, STALLED)
+"""What tools read that wait for objects of any kind (kstatus: Flux, Helm, Argo CD). The last two
+are there only while they are true, never both, and never beside a Ready that is."""
 
 
 def condition(type_: str, status: Truth, reason: str, message: str) -> Condition:
     return Condition(type=type_, status=status, reason=reason, message=message)
+
+
+def ready(reason: str, message: str) -> tuple[Condition, ...]:
+    """It is as its spec asks."""
+    return (condition(READY, "True", reason, message),)
+
+
+def reconciling(reason: str, message: str, *, known: bool = True) -> tuple[Condition, ...]:
+    """It is not as its spec asks yet, and goes on by itself; or that is not `known`."""
+    truth: Truth = "False" if known else "Unknown"
+    return (
+        condition(READY, truth, reason, message),
+        condition(RECONCILING, "True", reason, message),
+    )
+
+
+def stalled(reason: str, message: str) -> tuple[Condition, ...]:
+    """It is not as its spec asks, and no waiting helps."""
+    return (
+        condition(READY, "False", reason, message),
+        condition(STALLED, "True", reason, message),
+    )
 
 
 def merged(

@@ -137,7 +137,8 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([GROUP], ["singleplacementslices"], ["create", "delete", "patch", "update"]),
         _rule([CONTROL_GROUP], ["statuscollectors/status"], ["patch", "update"]),
         _rule([CONTROL_GROUP], ["combinedstatuses"], ["create", "delete", "patch", "update"]),
-        _rule(["leafcast.io"], ["rollouts/status"], ["patch", "update"]),
+        _rule([GROUP], ["customizers/status"], ["patch", "update"]),
+        _rule(["leafcast.io"], ["denatureds/status", "rollouts/status"], ["patch", "update"]),
         _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),
         _rule(
             [CONTROL_GROUP],

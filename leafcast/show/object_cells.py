@@ -137,9 +137,14 @@ def _condition_of(obj: Fields, type_: str, field: str = "status") -> str:
     return ""
 
 
-def synced(obj: Fields) -> str:
-    """In a word whether a placement is everywhere, and if not why."""
-    return _condition_of(obj, "Synced", "reason") or NONE
+def is_ready(obj: Fields) -> str:
+    """Whether an object of ours is as its spec asks: True, False or Unknown."""
+    return _condition_of(obj, "Ready") or NONE
+
+
+def standing(obj: Fields) -> str:
+    """In a word why an object of ours is ready, or is not."""
+    return _condition_of(obj, "Ready", "reason") or NONE
 
 
 def job_status(obj: Fields) -> str:

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from schemas.api.placement import UpsyncSet
-from schemas.api.shared import Count, ListOf, ObjectMeta, Value
+from schemas.api.shared import Condition, Count, ListOf, ObjectMeta, Value
 from schemas.collectors import (
     COLUMNS_MAX,
     EXPRESSION_MAX_BYTES,
@@ -149,6 +149,7 @@ class StatusCollectorStatus(Value):
 
     observed_generation: Count | None = None
     errors: ListOf[str] = ()
+    conditions: ListOf[Condition] = ()
 
 
 class StatusCollector(Value):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schemas.api.shared import ApiObject, ListOf, Value
+from schemas.api.shared import ApiObject, Condition, Count, ListOf, Value
 from schemas.faults import Fault, Faulty
 
 PATH_MAX = 1024
@@ -20,11 +20,20 @@ class Replacement(Value):
     value: Annotated[str, Field(max_length=VALUE_MAX)]
 
 
+class CustomizerStatus(Value):
+    """What is wrong with a Customizer."""
+
+    observed_generation: Count | None = None
+    errors: ListOf[str] = ()
+    conditions: ListOf[Condition] = ()
+
+
 class Customizer(ApiObject):
     """Replacements in the objects whose annotation edge.kubestellar.io/customizer names it."""
 
     kind: Literal["Customizer"]
     replacements: ListOf[Replacement] = ()
+    status: CustomizerStatus | None = None
 
     @model_validator(mode="after")
     def _each_path_once(self) -> Customizer:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator, WithJsonSchema
 
 from schemas.annotations import annotation_faults
-from schemas.api.shared import NamedObject, Value
+from schemas.api.shared import Condition, Count, ListOf, NamedObject, Value
 from schemas.faults import Fault, Faulty
 from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 from schemas.objects import group_of, object_faults
@@ -36,6 +36,14 @@ class DenaturedSpec(Value):
     ]
 
 
+class DenaturedStatus(Value):
+    """What is wrong with a Denatured."""
+
+    observed_generation: Count | None = None
+    errors: ListOf[str] = ()
+    conditions: ListOf[Condition] = ()
+
+
 class Denatured(NamedObject):
     """An object that would act in its own space, such as a webhook configuration.
 
@@ -45,3 +53,4 @@ class Denatured(NamedObject):
     api_version: Literal["leafcast.io/v1alpha1"]
     kind: Literal["Denatured"]
     spec: DenaturedSpec
+    status: DenaturedStatus | None = None

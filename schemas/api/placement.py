@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from schemas import names
 from schemas.api.hold import Hold
+from schemas.api.readiness import Readiness
 from schemas.api.shared import (
     ANY,
     ApiObject,
@@ -140,6 +141,7 @@ class EdgePlacementSpec(Value):
     namespace_selector: Selector | None = None
     # Of v1alpha1: admit cluster-scoped objects.
     non_namespaced_objects: ListOf[NonNamespacedObjectSet] = ()
+    readiness: Readiness = Readiness()
 
 
 class PlacementStatus(Value):

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from schemas.api.placement import DownsyncClause, PlacementStatus
+from schemas.api.readiness import Readiness
 from schemas.api.shared import ControlObject, ListOf, ObjectMeta, Selector, Value
 from schemas.faults import Fault, Faulty
 from schemas.names import LABEL_MAX
@@ -28,6 +29,7 @@ class BindingPolicySpec(Value):
 
     cluster_selectors: ListOf[Selector] = ()
     downsync: ListOf[PolicyClause] = ()
+    readiness: Readiness = Readiness()
 
 
 class BindingPolicyStatus(PlacementStatus):

@@ -5,14 +5,13 @@ The waves are gone through in order. A destination belongs to the first that adm
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from schemas import names
+from schemas.api.amounts import Amount, Share, checked_amount, share_of
 from schemas.api.shared import ListOf, Selector, Value, checked
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
@@ -25,7 +24,6 @@ HISTORY_DEFAULT, HISTORY_MAX = 10, 50
 SPAN_MAX_SECONDS = 30 * 24 * 3600
 OF_DESTINATION = "destination"
 
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)%")
 _DURATION_REMEDY = "write it as in 90s, 30m or 1h30m"
 
 
@@ -39,23 +37,8 @@ def _duration(text: str) -> str:
     return text
 
 
-def _share(text: str) -> str:
-    found = _PERCENT.fullmatch(text)
-    if found is None or Decimal(found[1]) > 100:
-        raise Faulty(Fault("", f'"{text}" is not a share', "write 0% to 100%, such as 95%"))
-    return text
-
-
-def _amount(form: object) -> int | str:
-    if isinstance(form, str) and form.endswith("%"):
-        return _share(form)
-    if isinstance(form, bool) or not isinstance(form, int) or form < 0:
-        raise Faulty(Fault("", "not a number or a share", "write one such as 25, or 25%"))
-    return form
-
-
 def _some(form: object) -> int | str:
-    amount = _amount(form)
+    amount = checked_amount(form)
     if amount == 0 or (isinstance(amount, str) and not share_of(amount)):
         raise Faulty(Fault("", f"{form} lets nobody begin", "write at least 1, or a share"))
     return amount
@@ -66,15 +49,7 @@ def seconds_of(text: str | None) -> float | None:
     return None if text is None else read_duration(text)
 
 
-def share_of(text: str) -> Decimal:
-    """A share that was checked, such as `2.5%`, as a part of 1."""
-    return Decimal(text.removesuffix("%")) / 100
-
-
 Duration = Annotated[str, AfterValidator(_duration)]
-Share = Annotated[str, AfterValidator(_share)]
-Amount = Annotated[Any, PlainValidator(_amount), WithJsonSchema({})]
-"""A number of destinations, or a share of them such as `2%`."""
 SomeAmount = Annotated[Any, PlainValidator(_some), WithJsonSchema({})]
 _WaveName = Annotated[str, AfterValidator(checked(names.dns_label_fault, names.DNS_LABEL_RULE))]
 _LabelKey = Annotated[str, AfterValidator(checked(names.label_key_fault, names.QUALIFIED_RULE))]

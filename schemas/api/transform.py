@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from schemas.api.placement import Int32, OneApiGroup
-from schemas.api.shared import ControlObject, ListOf, Value, checked, resource_fault
+from schemas.api.shared import Condition, ControlObject, ListOf, Value, checked, resource_fault
 from schemas.faults import Fault, Faulty
 from schemas.json_paths import JsonPath
 from schemas.objects import identity_of
@@ -53,6 +53,7 @@ class CustomTransformStatus(Value):
     observed_generation: Int32 = 0
     errors: ListOf[str] = ()
     warnings: ListOf[str] = ()
+    conditions: ListOf[Condition] = ()
 
 
 class CustomTransform(ControlObject):

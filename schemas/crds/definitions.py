@@ -63,12 +63,15 @@ def _column(name: str, path: str, kind: str = "integer", *, wide: bool = False) 
     return {**column, "priority": 1} if wide else column
 
 
+_READY = _column("Ready", '.status.conditions[?(@.type=="Ready")].status', "string")
+# Why it is ready, or not, in one word.
+_STANDING = (_READY, _column("Status", '.status.conditions[?(@.type=="Ready")].reason', "string"))
 _PLACEMENT_COLUMNS = (
     _column("Objects", ".status.selectedObjects"),
     _column("Destinations", ".status.destinations"),
     _column("Synced", ".status.synced"),
     _column("Healthy", ".status.healthy"),
-    _column("Status", '.status.conditions[?(@.type=="Synced")].reason', "string"),
+    *_STANDING,
     _column("Complete", ".status.complete", "boolean", wide=True),
     _column("Failing", ".status.failing", wide=True),
     _column("Frozen", ".status.frozen", wide=True),
@@ -88,6 +91,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         (
             _column("Subject_Group", ".spec.apiGroup", "string"),
             _column("Subject_Resource", ".spec.resource", "string"),
+            _READY,
             _column("Error", ".status.errors[0]", "string"),
             _AGE,
         ),
@@ -113,7 +117,12 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _AGE,
         ),
     ),
-    (Customizer, "customizers", ("cust",), (_AGE,)),
+    (
+        Customizer,
+        "customizers",
+        ("cust",),
+        (_READY, _column("Problem", ".status.errors[0]", "string"), _AGE),
+    ),
     (
         Denatured,
         "denatureds",
@@ -122,6 +131,8 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _column("Kind", ".spec.template.kind", "string"),
             _column("Namespace", ".spec.template.metadata.namespace", "string"),
             _column("Object", ".spec.template.metadata.name", "string"),
+            _READY,
+            _column("Problem", ".status.errors[0]", "string"),
             _AGE,
         ),
     ),
@@ -133,6 +144,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _column("Placement", ".spec.placement.name", "string"),
             _column("Revision", ".status.revision"),
             _column("Wave", ".status.waveName", "string"),
+            _READY,
             _column("Phase", ".status.phase", "string"),
             _column("Message", ".status.message", "string", wide=True),
             _AGE,
@@ -145,6 +157,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         (
             _column("Scope", ".spec.scope", "string"),
             _column("Limit", ".spec.limit"),
+            _READY,
             _column("Problem", ".status.errors[0]", "string"),
             _AGE,
         ),

@@ -93,8 +93,9 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "complete": "Whether the counts are exact; if not, each reads 'at least'.",
         "late": "How many members fail now of what was rolled out to its end.",
         "request": "What became of the last command.",
-        "conditions": "RolledOut: the newest content is wherever it is meant to be. Others are "
-        "there while something is wrong.",
+        "conditions": "RolledOut, Ready: the newest content is wherever it is meant to be. "
+        "Reconciling: it goes on by itself. Stalled: it waits for a person. Others are there while "
+        "something is wrong.",
         "message": "What it waits for.",
         "next": "The command to run, if it waits for a person.",
     },

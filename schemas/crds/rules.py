@@ -154,6 +154,9 @@ SELECTOR: Form = {
     },
 }
 _SELECTORS: Form = {"maxItems": SELECTORS_MAX, "items": SELECTOR}
+_NOT_OBSERVED: Form = {"default": {"observedGeneration": 0}}
+"""Of a status that nobody has written yet: kstatus takes an object that says nothing for done."""
+_AMOUNT: Form = {"minimum": 0, "pattern": r"^(100(\.0{1,4})?|[0-9]{1,2}(\.[0-9]{1,4})?)%$"}
 _CONDITIONS: Form = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
 
@@ -192,7 +195,14 @@ RULES: Mapping[str, Mapping[str, Form]] = {
             "metadata.name: objects that tell of it carry it as a label; shorten it to at most "
             f"{names.LABEL_MAX} characters",
         ),
+        "status": _NOT_OBSERVED,
     },
+    "EdgePlacement": {"status": _NOT_OBSERVED},
+    "Rollout": {"status": _NOT_OBSERVED},
+    "StatusCollector": {"status": _NOT_OBSERVED},
+    "CustomTransform": {"status": _NOT_OBSERVED},
+    "Denatured": {"status": _NOT_OBSERVED},
+    "Readiness": {"maxUnavailable": _AMOUNT},
     "BindingPolicySpec": {
         "clusterSelectors": _SELECTORS,
         "downsync": {"maxItems": CLAUSES_MAX},
@@ -210,6 +220,10 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "PlacedUpsyncSet": {**_UPSYNC_SET, "statusCollectors": _COLLECTORS},
     "EdgePlacementStatus": {"conditions": _CONDITIONS},
     "BindingPolicyStatus": {"conditions": _CONDITIONS},
+    "StatusCollectorStatus": {"conditions": _CONDITIONS},
+    "CustomTransformStatus": {"conditions": _CONDITIONS},
+    "CustomizerStatus": {"conditions": _CONDITIONS},
+    "DenaturedStatus": {"conditions": _CONDITIONS},
     "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},
     "RolloutStatus": {"conditions": _CONDITIONS, "waves": {"maxItems": WAVES_MAX}},
     "Wave": {
@@ -238,6 +252,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},
     },
     "Customizer": {
+        "status": _NOT_OBSERVED,
         "replacements": {
             "maxItems": LISTED_MAX,
             "x-kubernetes-list-type": "map",

@@ -21,7 +21,9 @@ _STATUS: Texts = {
     "selectedObjects": "How many objects the placement selects.",
     "observedGeneration": "The metadata.generation that this status speaks of.",
     "conditions": "Valid: the placement can be read. Synced: every destination holds exactly "
-    "what it prescribes. Healthy: all of that works, everywhere.",
+    "what it prescribes. Healthy: all of that works, everywhere. Ready: both are so wherever a "
+    "destination can be reached, and enough can be. While it is not ready it is Reconciling, or "
+    "Stalled if no waiting helps.",
     "destinations": "How many destinations are meant.",
     "pending": "How many destinations have not applied all of it yet.",
     "waiting": "How many destinations keep what they have until a window opens, or what they "
@@ -38,6 +40,13 @@ _STATUS: Texts = {
     "destinations have it, and one of them.",
     "held": "What keeps the newest content of this space from destinations; while there is any, "
     "Synced is False.",
+}
+
+_READINESS = "What may be away, or empty, while the condition Ready is True."
+_OWN_STATUS: Texts = {
+    "observedGeneration": "The metadata.generation that this status speaks of.",
+    "errors": "What is wrong, by field, and what to do.",
+    "conditions": "Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps.",
 }
 
 _CLAUSE: Texts = {
@@ -86,10 +95,16 @@ _PLACEMENT: Mapping[str, Texts] = {
         "wantSingletonReportedState": "Copy the status of each selected object back here, while "
         "exactly one destination has it.",
         "upsync": "Which objects that arise at destinations come up; they are never sent down.",
+        "readiness": _READINESS,
         "namespaceSelector": "Of v1alpha1: all namespaced objects go down of the Namespaces whose "
         "labels it matches. None if absent.",
         "nonNamespacedObjects": "Of v1alpha1: which cluster-scoped objects go down: those that "
         "any one of these sets holds.",
+    },
+    "Readiness": {
+        "maxUnavailable": "How many destinations may be unreachable, or which share of them, "
+        "rounded down: 10% if absent.",
+        "allowEmpty": "Whether it is ready while it selects no destination, or no object.",
     },
     "NonNamespacedObjectSet": {
         "apiGroup": 'The API group of the objects; "" is the core group.',
@@ -131,6 +146,7 @@ _POLICY: Mapping[str, Texts] = {
         "selectors matches. An empty list selects none.",
         "downsync": "Which objects go down: those that any one of these clauses admits. Of all "
         "clauses that admit an object each true option counts.",
+        "readiness": _READINESS,
     },
     "PolicyClause": {**_CLAUSE, "objectSelectors": _BY_LABELS},
     "BindingPolicyStatus": {**_STATUS},
@@ -156,7 +172,7 @@ _POLICY: Mapping[str, Texts] = {
         "remove": "JSONPaths (RFC 9535) of what is taken off each object, wherever it is there.",
     },
     "CustomTransformStatus": {
-        "observedGeneration": "The metadata.generation that this status speaks of.",
+        **_OWN_STATUS,
         "errors": "What is wrong; objects of the kind stay as they went out last.",
         "warnings": "What else is there for the same kind: all of it applies.",
     },
@@ -255,7 +271,7 @@ _COLLECTORS: Mapping[str, Texts] = {
         "top": "Of a TOP: how many destinations are named.",
     },
     "StatusCollectorStatus": {
-        "observedGeneration": "The metadata.generation that it speaks of.",
+        **_OWN_STATUS,
         "errors": "What is wrong, by field. A collector with errors counts as one that is missing.",
     },
     "CombinedStatus": {
@@ -309,13 +325,19 @@ _OTHERS: Mapping[str, Texts] = {
         "replacements": "What is replaced, in this order, after expressions were expanded in the "
         'object. With the annotation edge.kubestellar.io/expand-parameters: "true" on the '
         "Customizer its own paths and values are expanded first.",
+        "status": "What is wrong with it. Leafcast writes it.",
     },
+    "CustomizerStatus": _OWN_STATUS,
+    "DenaturedStatus": _OWN_STATUS,
     "Replacement": {
         "path": "A JSONPath (RFC 9535) that names parts of the object, such as "
         "$.spec.replicas; a last field that is missing is made.",
         "value": "What to put there, in JSON: a text has quotes of its own.",
     },
-    "Denatured": {"spec": "The object that it holds."},
+    "Denatured": {
+        "spec": "The object that it holds.",
+        "status": "What is wrong with it. Leafcast writes it.",
+    },
     "DenaturedSpec": {
         "template": "The whole object, with apiVersion, kind and metadata, as it is to be at "
         "destinations. Placements select it by its own group, resource, namespace, name and "

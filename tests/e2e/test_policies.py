@@ -160,11 +160,9 @@ def test_a_policy_goes_where_labels_of_sync_targets_say_and_its_binding_says_so(
     until(lambda: is_there(tree, THERE, "cm", "settings", "-n", name))
     relabelled(tree, tmp_path, HERE, labels[HERE])
     until(lambda: not is_there(tree, HERE, "cm", "settings", "-n", name))
+    until(lambda: conditions(tree, "bp", name)["Ready"]["status"] == "True")
     status = got(tree, "bp", name)["status"]
-    assert (status["selectedObjects"], conditions(tree, "bp", name)["Ready"]["status"]) == (
-        2,
-        "True",
-    )
+    assert status["selectedObjects"] == 2
     assert "matchingLocationCount" not in status
     did(tree, "delete", "bp", name)
     until(lambda: not is_there(tree, THERE, "cm", "settings", "-n", name))

@@ -21,7 +21,8 @@ from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.messages import with_message
 from relay.core.events import Instant
 from schemas.api import RolloutSpec, RolloutStatus
-from schemas.api.rollout_spec import seconds_of, share_of
+from schemas.api.amounts import share_of
+from schemas.api.rollout_spec import seconds_of
 from schemas.api.rollout_status import WaveStatus
 from schemas.content.blobs import Reference
 from schemas.identity import MailKey, NodePath

@@ -33,6 +33,7 @@ class LedgerRelay:
         self.snapshots = []
         self.blob_writes = []
         self.counts = {}
+        self.away = {}
         self.returned = {}
         self.rows = {}
         self._news = asyncio.Condition()
@@ -88,6 +89,9 @@ class LedgerRelay:
 
     def count(self, key):
         return self.counts.get(key)
+
+    def unreachable(self, key):
+        return self.away.get(key, ())
 
     def results(self, key):
         """As edges say them, which have the placement's key."""

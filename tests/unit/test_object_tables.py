@@ -62,7 +62,8 @@ kind: EdgePlacement
 metadata: {name: e}
 spec: {locationSelectors: [{matchLabels: {region: emea}}, {}]}
 status: {selectedObjects: 12, destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2,
-  conditions: [{type: Valid, status: "True"}, {type: Synced, status: "False", reason: Failing}]}
+  conditions: [{type: Valid, status: "True"}, {type: Synced, status: "False", reason: Failing},
+    {type: Ready, status: "False", reason: Failing}, {type: Stalled, status: "True"}]}
 ---
 apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
@@ -102,11 +103,15 @@ def table(name, **style):
         ("k", "NAME TYPE DATA AGE", "k Opaque 1 60s"),
         ("j", "NAME STATUS COMPLETIONS DURATION AGE", "j Running 1/3 40s 60s"),
         ("t", "NAME PATH AGE", "t /emea/store-1 60s"),
-        ("e", "NAME OBJECTS DESTINATIONS SYNCED HEALTHY STATUS AGE", "e 12 6 4 3 Failing 60s"),
+        (
+            "e",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS AGE",
+            "e 12 6 4 3 False Failing 60s",
+        ),
         (
             "fresh",
-            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY STATUS AGE",
-            "fresh <none> <none> <none> <none> <none> 60s",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS AGE",
+            "fresh <none> <none> <none> <none> <none> <none> 60s",
         ),
         ("bill", "NAME AGE", "bill 60s"),
     ],

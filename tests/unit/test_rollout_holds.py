@@ -134,7 +134,8 @@ def test_who_is_kept_from_the_newest_content_is_counted_exactly(reason):
 @pytest.mark.parametrize("reason", HELD)
 def test_what_a_rollout_keeps_back_is_neither_synced_nor_healthy(reason):
     said = synced(HELD[reason][0]())
-    assert said["Synced"] == said["Healthy"] == ("False", reason)
+    assert said["Synced"] == said["Healthy"] == said["Ready"] == ("False", reason)
+    assert said["Stalled"] == ("True", reason)
 
 
 @pytest.mark.parametrize("reason", HELD)
@@ -155,11 +156,14 @@ def test_a_rollout_that_goes_on_by_its_waves_holds_nothing_and_is_not_synced_eit
     assert fleet.state.phase == "Soaking"
     assert found(fleet) == ()
     assert synced(fleet)["Synced"] == synced(fleet)["Healthy"] == ("False", "RollingOut")
+    assert synced(fleet)["Ready"] == ("False", "RollingOut")
+    assert synced(fleet)["Reconciling"] == ("True", "RollingOut")
     assert kept(steered(fleet), counted(fleet)) == 90
     fleet.turn(3600)
     assert fleet.state.phase == "Complete"
     assert kept(steered(fleet), counted(fleet)) == 0
     assert synced(fleet)["Synced"] == ("True", "Synced")
+    assert synced(fleet)["Ready"] == ("True", "Available")
 
 
 def test_a_pin_to_the_newest_revision_keeps_nothing_back():

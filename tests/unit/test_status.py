@@ -242,6 +242,8 @@ def test_what_lacks_something_is_never_synced_whatever_is_counted():
             "Synced": ("False", "NothingSelected"),
             "Healthy": ("False", "NothingSelected"),
             "ObjectsSelected": ("False", "NothingSelected"),
+            "Ready": ("False", "NothingSelected"),
+            "Reconciling": ("True", "NothingSelected"),
         }
         assert said["selectedObjects"] == 0
     again = status(Summary({"synced": 2}, {"healthy": 2}), PlacementFacts(3, 2, selected=7), said)

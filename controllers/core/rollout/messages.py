@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controllers.core.conditions import Truth, condition
+from controllers.core.conditions import (
+    STANDING,
+    Truth,
+    condition,
+    ready,
+    reconciling,
+    stalled,
+)
 from controllers.core.rollout import layers, wave_health
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
@@ -16,7 +23,11 @@ from schemas.api.shared import Condition
 
 ROLLED_OUT, HELD, PARTIAL = "RolledOut", "RolloutHeld", "Partial"
 PAUSED, LATE, GROUPED = "Paused", "LateFailures", "TooManyGroups"
-OWNED = (ROLLED_OUT, HELD, PARTIAL, PAUSED, LATE, GROUPED, "Blocked", "Valid", "Superfluous")
+OWNED = (
+    *(ROLLED_OUT, HELD, PARTIAL, PAUSED, LATE, GROUPED),
+    *("Blocked", "Valid", "Superfluous", *STANDING),
+)
+_GOES_ON = ("Waiting", "Progressing", "Soaking")
 _COMMAND = "leafcast rollout"
 
 
@@ -30,6 +41,7 @@ def conditions(state: RolloutStatus) -> Iterator[Condition]:
     """What is to be known of it, for people and programs."""
     done: Truth = "True" if state.phase in ("Complete", "Partial") else "False"
     yield condition(ROLLED_OUT, done, state.phase, state.message)
+    yield from _standing(state)
     if state.phase == "Held":
         yield condition(HELD, "True", "ProgressUnknown", UNKNOWN_PROGRESS)
     if state.phase == "Partial":
@@ -46,6 +58,17 @@ def conditions(state: RolloutStatus) -> Iterator[Condition]:
     if state.ungrouped:
         said = f"{state.ungrouped} values of a label found no wave of their own: they go together"
         yield condition(GROUPED, "True", "TooManyWaves", said)
+
+
+def _standing(state: RolloutStatus) -> tuple[Condition, ...]:
+    """Whether it is through, goes on by itself, or waits for a person."""
+    said = "; ".join(filter(None, (state.message, state.next)))
+    if state.phase in ("Complete", "Partial"):
+        return ready(state.phase, said)
+    if state.phase in _GOES_ON:
+        return reconciling(state.phase, said)
+    failed = state.phase == "Paused" and not state.paused
+    return stalled("WaveFailed" if failed else state.phase, said)
 
 
 def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> tuple[str, str]:

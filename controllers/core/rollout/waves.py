@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from controllers.core.rollout.state import changed
+from schemas.api.amounts import share_of
 from schemas.api.rollout_spec import (
     STEPS_MAX,
     WAVES_MAX,
@@ -14,7 +15,6 @@ from schemas.api.rollout_spec import (
     RolloutSpec,
     RolloutWindow,
     Wave,
-    share_of,
 )
 from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, WaveStatus
 from schemas.names import LABEL_MAX

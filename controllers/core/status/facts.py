@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.workloads.missing_references import Lack
 from schemas.api import Hold
+from schemas.api.readiness import Readiness
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 
@@ -60,3 +61,7 @@ class PlacementFacts:
     """As `schemas.placements` has it."""
     steered: Steered | None = None
     """Who gets what of it, and what everyone should, if a Rollout steers it, or did."""
+    readiness: Readiness = field(default_factory=Readiness)
+    """What may be away, or empty, while it counts as ready."""
+    away: tuple[str, ...] = ()
+    """Places at or below which destinations cannot be reached, and how many each."""

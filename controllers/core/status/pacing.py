@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controllers.core.conditions import READY, RECONCILING
 from controllers.core.status.status import HEALTHY, SYNCED
 from schemas.reports import Count
 
@@ -33,7 +34,7 @@ _COUNTS = frozenset(
         "held",
     }
 )
-_COUNTED = (SYNCED, HEALTHY)
+_COUNTED = (SYNCED, HEALTHY, READY, RECONCILING)
 
 
 @dataclass(slots=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import islice, starmap
 from typing import Any
 
-from controllers.core.conditions import condition, merged
+from controllers.core.conditions import STANDING, condition, merged
 from controllers.core.status.aggregated import unpacked
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
+from controllers.core.status.readiness import readiness
 from controllers.core.status.rollout_holds import kept
 from controllers.core.workloads.space import FROZEN
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
@@ -39,7 +40,7 @@ OBJECTS_SELECTED = "ObjectsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
 COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 ROLLOUT_GONE = "RolloutGone"
-READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
+WIDE_SELECTION, POLICIES_DIFFER = "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
 MOVING = "Moving"
@@ -57,7 +58,7 @@ _OWNED = (
     OBJECTS_SELECTED,
     ACTS_AT_CENTRE,
     COLLECTORS_AVAILABLE,
-    READY,
+    *STANDING,
     WIDE_SELECTION,
     POLICIES_DIFFER,
     CUSTOMIZED,
@@ -168,9 +169,10 @@ def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
 
 
 def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:
-    listed = [_valid(facts), *_delivered(facts, count, found)]
-    if facts.is_policy:
-        listed.append(_ready(facts))
+    delivered = _delivered(facts, count, found)
+    by_type = {item.type: item for item in delivered}
+    standing = readiness(facts, count, found, by_type[SYNCED], by_type[HEALTHY])
+    listed = [_valid(facts), *delivered, *standing]
     if facts.removal_held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.removal_held))
     if facts.faults:
@@ -249,13 +251,6 @@ def _collectors(missing: Sequence[str], sourceless: Sequence[str], uncombined: s
         return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)
     message = "All StatusCollector(s) are available"
     return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)
-
-
-def _ready(facts: PlacementFacts) -> Condition:
-    """As KubeStellar says it of a BindingPolicy: whether it is what goes out."""
-    if facts.invalid:
-        return condition(READY, "False", "Unavailable", facts.invalid)
-    return condition(READY, "True", "Available", "")
 
 
 def _wide_text(wide: tuple[int, int]) -> str:

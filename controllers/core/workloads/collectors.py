@@ -57,13 +57,6 @@ class Collectors:
                 self.programs[name] = parsed.program
         return frozenset() if before == self.programs.get(name) else self._who_names(name)
 
-    def status(self, name: str) -> dict[str, Any]:
-        """What the status of one says."""
-        status: dict[str, Any] = {"errors": list(self.invalid.get(name, ()))}
-        if generation := self.objects[name]["metadata"].get("generation"):
-            status["observedGeneration"] = generation
-        return status
-
     def remove(self, name: str) -> frozenset[str]:
         """Learn that a collector is gone; the placements that name it."""
         self.objects.pop(name, None)
@@ -116,8 +109,3 @@ class Collectors:
 
     def _who_names(self, name: str) -> frozenset[str]:
         return frozenset(who for who, named in self._naming.items() if name in named)
-
-
-def collectors_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
-    """The collectors among these objects, by name."""
-    return frozenset(key.name for key in keys if key.group_resource == COLLECTORS)

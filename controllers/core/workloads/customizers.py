@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relay.core.destination.customized_forms import NotCustomized
@@ -58,6 +58,8 @@ class _Known:
     stored: StoredBlob | None
     revision: int
     faults: tuple[Fault, ...]
+    # The same by field, as its own status says it.
+    errors: tuple[str, ...] = ()
 
 
 def is_customizer(key: ObjectKey) -> bool:
@@ -68,6 +70,7 @@ def is_customizer(key: ObjectKey) -> bool:
 class Customizers:
     """Each change returns the placements that it concerns."""
 
+    objects: dict[Name, Mapping[str, Any]] = field(default_factory=dict)
     _known: dict[Name, _Known] = field(default_factory=dict)
     # Who asks for a Customizer: by its name the objects, by object the placements.
     _used_by: dict[Name, dict[ObjectKey, set[str]]] = field(
@@ -83,17 +86,26 @@ class Customizers:
         """Learn of a Customizer's present state; one that is terminating counts as gone."""
         if obj["metadata"].get("deletionTimestamp"):
             return self.remove(key)
-        known = _read(key, obj)
-        if self._known.get((key.namespace, key.name)) == known:
+        name, known = (key.namespace, key.name), _read(key, obj)
+        before = self._known.get(name)
+        self.objects[name] = obj
+        # A new status, or a label, is no news to those who ask for it.
+        if before is not None and before == replace(known, revision=before.revision):
             return frozenset()
-        self._known[key.namespace, key.name] = known
-        return self._concerned((key.namespace, key.name))
+        self._known[name] = known
+        return self._concerned(name)
 
     def remove(self, key: ObjectKey) -> frozenset[str]:
         """Learn that a Customizer is gone."""
+        self.objects.pop((key.namespace, key.name), None)
         if self._known.pop((key.namespace, key.name), None) is None:
             return frozenset()
         return self._concerned((key.namespace, key.name))
+
+    def errors(self, key: ObjectKey) -> tuple[str, ...]:
+        """What is wrong with a Customizer itself, by field."""
+        known = self._known.get((key.namespace, key.name))
+        return known.errors if known is not None else ()
 
     def listed(self) -> list[ObjectKey]:
         """The Customizers that there are."""
@@ -182,13 +194,26 @@ def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:
     try:
         if not isinstance(parse_kind(obj), api.Customizer):
             wrong = Fault("apiVersion", "this is no Customizer", f"write {CUSTOMIZERS[0]}/v2alpha1")
-            return _Known(None, None, revision, (_of(key, wrong),))
+            return _Known(None, None, revision, (_of(key, wrong),), (str(wrong),))
         customizer = read_customizer(obj)
         faults = tuple(customizer_faults(customizer))
     except InvalidObject as error:
-        return _Known(None, None, revision, tuple(_of(key, fault) for fault in error.faults))
+        return _refused(key, None, None, revision, error.faults)
     stored = blobs.store(blobs.CUSTOMIZER, customizer.encode())
-    return _Known(customizer, stored, revision, tuple(_of(key, fault) for fault in faults))
+    return _refused(key, customizer, stored, revision, faults)
+
+
+def _refused(
+    key: ObjectKey,
+    customizer: Customizer | None,
+    stored: StoredBlob | None,
+    revision: int,
+    faults: Iterable[Fault],
+) -> _Known:
+    """What is known of a Customizer with these faults, if there are any."""
+    listed = tuple(faults)
+    about = tuple(_of(key, fault) for fault in listed)
+    return _Known(customizer, stored, revision, about, tuple(map(str, listed)))
 
 
 def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casting:

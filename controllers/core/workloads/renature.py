@@ -49,6 +49,7 @@ class Renatured:
 
     def __init__(self) -> None:
         self.invalid: dict[str, str] = {}
+        self.objects: dict[str, Object] = {}
         self._inner: dict[str, ObjectKey] = {}
         self._held: dict[ObjectKey, dict[str, Object]] = {}
         self._plain: dict[ObjectKey, Object] = {}
@@ -66,13 +67,14 @@ class Renatured:
         """
         if obj["metadata"].get("deletionTimestamp"):
             return self.remove(name)
+        self.objects[name] = obj
         try:
             key, inner = renature(obj, kinds)
         except InvalidObject as error:
             self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
             return {}
         self.invalid.pop(name, None)
-        changed = self.remove(name) if self._inner.get(name, key) != key else {}
+        changed = self._let_go(name) if self._inner.get(name, key) != key else {}
         if key not in self._held and key in shown:
             self._plain[key] = shown[key]
         self._inner[name] = key
@@ -82,6 +84,11 @@ class Renatured:
     def remove(self, name: str) -> dict[ObjectKey, Object | None]:
         """Take it that a Denatured is gone."""
         self.invalid.pop(name, None)
+        self.objects.pop(name, None)
+        return self._let_go(name)
+
+    def _let_go(self, name: str) -> dict[ObjectKey, Object | None]:
+        """What there is under its key when a Denatured holds it no more."""
         key = self._inner.pop(name, None)
         if key is None:
             return {}
@@ -93,8 +100,8 @@ class Renatured:
         return {key: self._plain.pop(key, None)}
 
     def names(self) -> frozenset[str]:
-        """The Denatureds that hold something."""
-        return frozenset(self._inner)
+        """The Denatureds that there are."""
+        return frozenset({*self._inner, *self.objects})
 
     def hide(self, key: ObjectKey, obj: Object | None) -> bool:
         """Take what lies plainly under a key, None if nothing does; whether it is hidden."""

@@ -86,17 +86,12 @@ class Transforms:
         """Those that concern an object, in the order of their names."""
         return self._of_kind.get(key.group_resource, ())
 
-    def status(self, name: str, served: AbstractSet[Kind] | None) -> dict[str, Any]:
-        """What the status of one says; `served` are the kinds that there are, if that is known."""
-        generation = int(self.objects[name]["metadata"].get("generation") or 0)
-        status: dict[str, Any] = {"observedGeneration": generation}
-        if errors := self._all[name].errors:
-            status["errors"] = list(errors[:ERRORS_MAX])
-        if warnings := [*self._warnings(name, served)]:
-            status["warnings"] = warnings
-        return status
+    def errors(self, name: str) -> tuple[str, ...]:
+        """What is wrong with one."""
+        return self._all[name].errors
 
-    def _warnings(self, name: str, served: AbstractSet[Kind] | None) -> Iterator[str]:
+    def warnings(self, name: str, served: AbstractSet[Kind] | None) -> Iterator[str]:
+        """What else is to be known; `served` are the kinds that there are, if that is known."""
         kind = self._kinds.get(name)
         if kind is None:
             return

@@ -1,0 +1,83 @@
+"""Objects that are read at the centre alone say in their own status what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controllers.core.conditions import STANDING, merged, ready, stalled
+from controllers.core.workloads.collectors import COLLECTORS
+from controllers.core.workloads.customizers import CUSTOMIZERS
+from controllers.core.workloads.renature import DENATUREDS
+from controllers.core.workloads.space import Workloads
+from controllers.core.workloads.transforms import TRANSFORMS
+from schemas.api import Condition
+from schemas.objects import ObjectKey
+from schemas.wording import some_of
+
+ERRORS_MAX = 20
+NAMED_MAX = 3
+_KINDS = (COLLECTORS, TRANSFORMS, CUSTOMIZERS, DENATUREDS)
+
+Object = Mapping[str, Any]
+
+
+def concerned(workloads: Workloads, changed: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+    """Whose own status may say something else now that these changed."""
+    found = {key for key in changed if key.group_resource in _KINDS}
+    if any(key.group_resource == TRANSFORMS for key in found):
+        # They name each other.
+        found |= {ObjectKey(*TRANSFORMS, "", name) for name in workloads.transforms.objects}
+    return frozenset(found)
+
+
+def own_status(
+    workloads: Workloads, key: ObjectKey, now_ms: int
+) -> tuple[Object, dict[str, Any]] | None:
+    """An object and what its status is to say; None if it is not there."""
+    obj = _object(workloads, key)
+    if obj is None:
+        return None
+    generation = int(obj["metadata"].get("generation") or 0)
+    errors, warnings = _errors(workloads, key), _warnings(workloads, key)
+    status: dict[str, Any] = {"observedGeneration": generation}
+    status |= {"errors": list(errors[:ERRORS_MAX])} if errors else {}
+    status |= {"warnings": list(warnings)} if warnings else {}
+    before = (obj.get("status") or {}).get("conditions")
+    status["conditions"] = merged(before, _standing(errors), now_ms, STANDING)
+    return obj, status
+
+
+def _standing(errors: tuple[str, ...]) -> tuple[Condition, ...]:
+    """It is ready as soon as it can be read; what cannot be read a person has to mend."""
+    if errors:
+        return stalled("Invalid", some_of(errors, NAMED_MAX, "; "))
+    return ready("Valid", "it is valid, and counts where it is named")
+
+
+def _object(workloads: Workloads, key: ObjectKey) -> Object | None:
+    if key.group_resource == CUSTOMIZERS:
+        return workloads.resolver.customizers.objects.get((key.namespace, key.name))
+    by_kind = {
+        COLLECTORS: workloads.collectors.objects,
+        TRANSFORMS: workloads.transforms.objects,
+        DENATUREDS: workloads.renatured.objects,
+    }
+    return by_kind[key.group_resource].get(key.name)
+
+
+def _errors(workloads: Workloads, key: ObjectKey) -> tuple[str, ...]:
+    if key.group_resource == CUSTOMIZERS:
+        return workloads.resolver.customizers.errors(key)
+    if key.group_resource == COLLECTORS:
+        return workloads.collectors.invalid.get(key.name, ())
+    if key.group_resource == TRANSFORMS:
+        return workloads.transforms.errors(key.name)
+    invalid = workloads.renatured.invalid.get(key.name)
+    return (invalid,) if invalid else ()
+
+
+def _warnings(workloads: Workloads, key: ObjectKey) -> tuple[str, ...]:
+    if key.group_resource != TRANSFORMS:
+        return ()
+    return tuple(workloads.transforms.warnings(key.name, workloads.missing.served))
