@@ -330,7 +330,7 @@ class PlacementTranslator:
         self._queue.add(self.workloads.dependencies.waiting(names))
         if any(isinstance(record, Profile | LocationRecord) for record in records):
             # What is held may not be lost any more: it may be theirs in another way.
-            self._queue.add(self._placements.brake.held)
+            self._queue.add(self._placements.braked)
 
     def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
         if self._widen():
@@ -376,7 +376,7 @@ class PlacementTranslator:
             if works:
                 self._placements.issued(works, await self._issuer.issue(drafts, deleted))
                 # What is held may be given by one of these now.
-                self._queue.add(self._placements.brake.held.keys() - names)
+                self._queue.add({*self._placements.braked} - names)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)
@@ -390,8 +390,9 @@ class PlacementTranslator:
     def _look_later(self, names: frozenset[str]) -> None:
         """Look again at what is held when it is to go by itself."""
         due, now_ms = self._placements.brake.due, self._clock.now().wall_ms
-        for name in names & due.keys():
-            self._queue.add_later(name, max(due[name] - now_ms, 0) / 1000)
+        for name in names:
+            if (at := due.get(self.source(name).key)) is not None:
+                self._queue.add_later(name, max(at - now_ms, 0) / 1000)
 
     async def _keep(self, work: Work) -> None:
         """Keep what a rollout lets nobody have yet: when it does, the objects may be others."""

@@ -72,7 +72,7 @@ def test_what_another_placement_gives_a_destination_is_not_lost():
     assert weigh(seen(MANY), before, after, [before]) == Loss(0, 0, 0, 100, 0, 10)
 
 
-def test_of_one_that_moves_who_gains_makes_up_for_who_loses():
+def test_of_one_that_moves_nothing_is_lost_unless_nobody_has_it_any_more():
     second = Alternative(OVER_SYNC_TARGET, selector(region="2"))
     before, after = Delivered((FIRST,), objects(50)), Delivered((second,), objects(50))
     assert weigh(seen(MANY), before, after).is_large
@@ -234,8 +234,8 @@ def test_who_deletes_a_placement_by_its_name_means_it():
 def test_a_grace_lets_it_go_by_itself_and_none_turns_the_hold_off():
     shop = Shop(**{"leafcast.io/removal-grace": "5m"})
     shop.say(now_ms=1000, selectors=TYPED_WRONG)
-    assert shop.seen.brake.due == {"shop": 301_000}
-    assert "by itself at 1970-01-01T00:05:01Z" in shop.seen.held["shop"]
+    assert [*shop.seen.brake.due.values()] == [301_000]
+    assert "at 1970-01-01T00:05:01Z by itself" in shop.seen.held["shop"]
     shop.step({"shop"}, 300_999)
     assert HERE in shop.head.alternatives
     shop.step({"shop"}, 301_000)
@@ -265,7 +265,7 @@ def test_a_grace_that_is_no_duration_is_refused_with_the_remedy(said):
 
 
 def test_a_grace_that_is_misspelt_is_refused_with_what_was_meant():
-    with pytest.raises(Faulty, match="leafcast.io/removal-grace"):
+    with pytest.raises(Faulty, match=r"did you mean leafcast.io/removal-grace"):
         check_annotations("shop", {"leafcast.io/removal-grce": "5m"})
 
 

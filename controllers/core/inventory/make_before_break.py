@@ -39,6 +39,24 @@ def hold_alternatives(key: MailKey) -> tuple[Alternative, ...]:
     return (Alternative(OVER_LOCATION, selector), Alternative(OVER_SYNC_TARGET, selector))
 
 
+def kept_alternatives(
+    inventory: SelectedDestinations,
+    before: Iterable[Alternative],
+    wanted: tuple[Alternative, ...],
+) -> tuple[Alternative, ...]:
+    """Who is meant no more by what is wanted, and keeps it: of `before` no more than is needed."""
+    covered = inventory.destinations(wanted)
+    kept: list[Alternative] = []
+    for each in before:
+        if each in wanted or is_hold(each):
+            continue
+        more = inventory.destinations((each,)) - covered
+        if more:
+            kept.append(each)
+            covered |= more
+    return tuple(kept)
+
+
 def holds_in(record: Record) -> dict[MailKey, int]:
     """The placements for which a record holds who it is of, and since when, in ms since 1970."""
     labels = record.labels if isinstance(record, Profile | LocationRecord) else {}

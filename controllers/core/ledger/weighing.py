@@ -51,6 +51,17 @@ class Loss:
             or self.objects > self.of_objects * REMOVALS_SHARE
         )
 
+    def __add__(self, other: Loss) -> Loss:
+        """Two losses, one soon after the other."""
+        return Loss(
+            self.copies + other.copies,
+            self.places + other.places,
+            self.destinations + other.destinations,
+            max(self.of_destinations, other.of_destinations),
+            self.objects + other.objects,
+            max(self.of_objects, other.of_objects),
+        )
+
     def __str__(self) -> str:
         copies = "1 copy" if self.copies == 1 else f"{self.copies:,} copies"
         return f"{copies} at {many(self.places, 'destination')}"
@@ -66,8 +77,8 @@ def weigh(
 ) -> Loss:
     """What a placement loses from one moment to the next, in the inventory of each.
 
-    What `others` give a destination afterwards it does not lose. Of one that `moves` those who gain
-    it make up for as many who lose it.
+    What `others` give a destination afterwards it does not lose. Of one that `moves` nobody loses
+    it as long as anybody has it.
     """
     were = inventory[0].destinations(before.alternatives)
     are = inventory[1].destinations(after.alternatives)
@@ -78,8 +89,8 @@ def weigh(
         for each in others
         if (objects := each.objects & (before.objects if leaving else gone))
     ]
-    if moves:
-        leaving = frozenset(sorted(leaving)[len(are - were) :])
+    if moves and are:
+        leaving = frozenset()
     left = _losing(leaving, before.objects, covering)
     lost = _losing(staying, gone, covering)
     return Loss(

@@ -13,7 +13,12 @@ from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.blob_reading import Reading
-from controllers.core.inventory.make_before_break import hold_alternatives, is_hold
+from controllers.core.inventory.make_before_break import (
+    hold_alternatives,
+    is_hold,
+    kept_alternatives,
+)
+from controllers.core.ledger.brake import Brake
 from controllers.core.ledger.destination_counts import SelectedDestinations, count_destinations
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import (
@@ -26,7 +31,6 @@ from controllers.core.ledger.removal import (
 )
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rollouts import is_released
-from controllers.core.translation.brake import Brake, kept_alternatives
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
 from controllers.core.translation.translate import (
@@ -169,7 +173,7 @@ class Placements:
         self._cleaned.forget(key)
         self._unfollowed.discard(key)
         # Who holds it for an edit does not select it, and lets go of it, too.
-        holding = [name for name in self.brake.held if key in self.entries(name)]
+        holding = [name for name in self.braked if key in self.entries(name)]
         return self.workloads.deleted(key) | frozenset(holding)
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
@@ -186,7 +190,7 @@ class Placements:
         before = self._issued.get(name)
         entries = before.entries if before and before.entries is not None else {}
         self.workloads.accept(list(entries), name)
-        self.brake.accept(name)
+        self.brake.accept(self.source(name).key)
         return frozenset({name})
 
     # What is issued.
@@ -276,6 +280,13 @@ class Placements:
             return ""
         return objects_text(differing(issued, target.entries))
 
+    @property
+    def braked(self) -> list[str]:
+        """The placements that hold what an edit takes of them."""
+        if not self.brake.held:
+            return []
+        return [name for name in self._issued if self.source(name).key in self.brake.held]
+
     def lacks_target(self, name: str) -> bool:
         """Whether what a steered placement wanted last is to be read from the store."""
         return self.workloads.rollouts.of(name) is not None and name not in self._targets
@@ -312,10 +323,14 @@ class Placements:
         """What a placement comes to now."""
         resolver = self.workloads.resolver
         selected = resolver.selection(name)
-        unseen = self._hold(name, selected, before)
-        held, kept = self._weigh(name, placement, selected.keys() | unseen, before)
+        meant = self._alternatives(name, placement)
+        lost = frozenset[ObjectKey]()
+        if before is not None and before.entries:
+            lost = frozenset(before.entries.keys() - selected.keys())
+        unseen = self._hold(name, lost, before)
+        held, kept = self._weigh(name, placement, meant, lost - unseen, before)
         translation = translate(
-            bare_head(self.source(name), self._alternatives(name, placement) + kept),
+            bare_head(self.source(name), meant + kept),
             selected,
             resolver.objects,
             self._cleaned,
@@ -396,11 +411,11 @@ class Placements:
         return True
 
     def _hold(
-        self, name: str, selected: Mapping[ObjectKey, int], before: Issued | None
+        self, name: str, lost: frozenset[ObjectKey], before: Issued | None
     ) -> frozenset[ObjectKey]:
         if before is None or not before.entries:
             return frozenset()
-        inferred = self.workloads.inferred(name, before.entries.keys() - selected.keys())
+        inferred = self.workloads.inferred(name, lost)
         if not inferred:
             return frozenset()
         shown = self.workloads.resolver.objects.keys()
@@ -415,33 +430,32 @@ class Placements:
         self,
         name: str,
         placement: Placement,
-        stays: AbstractSet[ObjectKey],
+        meant: tuple[Alternative, ...],
+        lost: frozenset[ObjectKey],
         before: Issued | None,
     ) -> tuple[frozenset[ObjectKey], tuple[Alternative, ...]]:
         """What an edit takes of a placement, and stays: objects, and whom it is meant for."""
         if before is None or before.entries is None:
             return frozenset(), ()
-        wanted = self._alternatives(name, placement)
-        meant = tuple(each for each in before.head.alternatives if not is_hold(each))
-        shown = self.workloads.resolver.objects.keys() | self._unfollowed
+        were = tuple(each for each in before.head.alternatives if not is_hold(each))
+        shown = self.workloads.resolver.objects
         # What is deleted is not shown: who deletes an object by its name means it.
-        edited = frozenset((before.entries.keys() - stays) & shown)
-        if not edited and all(each in wanted for each in meant):
-            self.brake.let_go(name)
+        edited = frozenset(key for key in lost if key in shown or key in self._unfollowed)
+        if not edited and all(each in meant for each in were):
+            if self.brake.held:
+                self.brake.let_go(self.source(name).key)
             return frozenset(), ()
+        key = self.source(name).key
         inventory = self._inventory = self._inventory or SelectedDestinations(self._ledger.values())
-        had = Delivered(meant, before.entries.keys())
-        has = Delivered(wanted, before.entries.keys() - edited)
+        had = Delivered(were, before.entries.keys())
+        has = Delivered(meant, before.entries.keys() - edited)
         loss = weigh((inventory, inventory), had, has, self._others(name))
         grace = grace_seconds(placement.metadata.annotations)
-        if not self.brake.holds(name, self.source(name).key, loss, grace, self._now_ms):
+        if not self.brake.holds(key, loss, grace, self._now_ms):
             return frozenset(), ()
-        said = self.held.get(name)
-        self.held[name] = (
-            f"{said}; {self.brake.message(name)}" if said else self.brake.message(name)
-        )
-        held = edited | self.workloads.needed_by(edited)
-        return held, kept_alternatives(inventory, meant, wanted)
+        said = self.held.get(name), self.brake.message(key, name)
+        self.held[name] = "; ".join(filter(None, said))
+        return edited | self.workloads.needed_by(edited), kept_alternatives(inventory, were, meant)
 
     def _others(self, name: str) -> Iterable[Delivered]:
         """What all other placements give whom now, or are about to."""
@@ -453,7 +467,7 @@ class Placements:
     def _withdraw(self, name: str, before: Issued | None) -> Work | None:
         """Delete it, unless the placement is only invalid, or nobody said that it is gone."""
         self.faults.pop(name, None)
-        self.brake.let_go(name)
+        self.brake.let_go(self.source(name).key)
         if before is None or name in self.workloads.invalid:
             return None
         unseen = self.workloads.unseen_placements
