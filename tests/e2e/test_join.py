@@ -241,7 +241,7 @@ def test_a_site_that_stopped_has_stopped_since_then_however_its_tree_ends(tree):
         tree.run("up", "--regions", "1", "--sites", "2")
         found = tree.node(path)
         assert (found["state"], found["silent_since_ms"]) == ("stopped", since)
-    tree.run("node", "remove", path)
+    tree.run("node", "remove", path, "--force")
 
 
 def test_what_a_site_brought_up_does_not_tell_how_its_copy_is_while_it_is_away(tree):
