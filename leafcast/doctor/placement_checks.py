@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import astuple
 
 from leafcast.doctor.findings import (
     Check,
@@ -10,26 +11,26 @@ from leafcast.doctor.findings import (
     LedgerFacts,
     PlacementFacts,
     SpaceFact,
-    StuckFacts,
+    State,
 )
+from leafcast.show.faults import Fault, Sample, faults
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
 from schemas.placements import short_title, title
-from schemas.wording import many, namespace_first
+from schemas.states import NOT_WORKING
+from schemas.wording import many
 
 GROUP = "Objects"
-OLD_VIEWS = ("StaleView", "Withheld")
-"""How the reasons begin that say something of those above an edge, and nothing of an object."""
-CONTENT, OVERRIDDEN = "ContentRefused", "Overridden"
-FROZEN, CLASH = "Frozen", "Clash"
 
 
 def placement_checks(facts: Facts) -> Iterator[Check]:
     """What is stuck, placement by placement, and how many are well."""
-    judged = [[*_placement(item)] for item in facts.placements]
-    for found in judged:
+    fine = 0
+    for item in facts.placements:
+        found = [*_placement(item)]
+        fine += not found and not item.stuck
         yield from found
-    fine = sum(1 for found in judged if not found)
-    if fine or not judged:
+    yield from map(_fault, faults(_samples(facts.placements)))
+    if fine or not facts.placements:
         yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
     if facts.sealed:
         yield Check(GROUP, "ok", SEALED)
@@ -86,12 +87,6 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         said, _, remedy = item.undenatured.partition("; ")
         cause = "an API server obeys such an object wherever it lies"
         yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
-    for stuck in item.stuck:
-        what = ": ".join(filter(None, (namespace_first(stuck.object), stuck.reason)))
-        said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"
-        cause, remedy = _why(stuck, see)
-        works_not = stuck.severity >= 2
-        yield Check(GROUP, "warning" if works_not else "failure", said, cause, remedy, about)
     if not item.complete and item.blocking:
         yield Check(
             GROUP,
@@ -103,40 +98,22 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         )
 
 
-def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
-    """The cause, and the remedy."""
-    if stuck.reason.startswith(OLD_VIEWS):
-        cause = (
-            "a node above withholds what is in force, or shows an old view; it keeps what it has"
-        )
-        return cause, f"start the relays above {stuck.path} again; if it stays, do not trust them"
-    if stuck.reason.startswith(CONTENT):
-        cause = "a node above lacks a part of its new content; what was there before stays"
-        return cause, "it is asked for again and again; if it stays, apply the placement again"
-    if stuck.reason.startswith(OVERRIDDEN):
-        cause = "two placements say the same object, from different spaces, and the other counts"
-        return cause, f"leafcast accept names spaces that are lost; or rename the object; {see}"
-    if stuck.reason.startswith(FROZEN):
-        cause = "it cannot be customized there, so all of the placement stays there as it was"
-        return cause, f"say what is missing, or mend the object; {see}"
-    if stuck.reason.startswith(CLASH):
-        cause = "two Locations of one destination disagree on a property that an object uses"
-        return cause, "say it in one of them, or as an annotation of the SyncTarget"
-    if stuck.severity >= 2 and "/" not in stuck.object:
-        cause = "what it asks of the place is not all done there"
-        return cause, f"do as it says, if it is not meant so; {see}"
-    if stuck.severity >= 2:
-        cause = "it was delivered, and does not work there"
-        return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"
-    cause = "the cluster refuses it; it is tried again, ever more seldom, and holds up no other"
-    return cause, f"mend the object and apply it; {see}"
+def _samples(placements: Iterable[PlacementFacts]) -> Iterator[Sample]:
+    for item in placements:
+        for stuck in item.stuck:
+            yield Sample(item.name, *astuple(stuck))
 
 
-def _described(stuck: StuckFacts) -> str:
-    """`deployments web -n shop` of `deployments.apps/shop/web`."""
-    kind, _, name = stuck.object.partition("/")
-    namespace, slash, rest = name.partition("/")
-    return f"{kind} {rest} -n {namespace}" if slash else f"{kind} {name}"
+def _fault(fault: Fault) -> Check:
+    """One block for one cause, whatever it befalls."""
+    names = fault.placements
+    what = ": ".join(filter(None, (fault.objects, fault.reason)))
+    said = f"{', '.join(names)}: {what} (at {fault.count}, e.g. {fault.first.path})"
+    remedy = fault.remedy(f"leafcast status {names[0]} --destinations")
+    state: State = "warning" if fault.severity >= NOT_WORKING else "failure"
+    return Check(
+        GROUP, state, said, fault.cause, remedy, title(names[0]) if names[1:] == [] else ""
+    )
 
 
 def space_checks(spaces: Iterable[SpaceFact]) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from leafcast.show.durations import span_text
+from leafcast.show.faults import Fault, faults, samples_of
 from leafcast.show.layout import Group, Table, Text, View
 from schemas.states import AT_WORK, NEVER_JOINED
 from schemas.wording import namespace_first, some_of
@@ -120,7 +121,7 @@ def placement_view(form: Form, now_ms: int) -> View:
         parts.append(Text(f"  waiting for {', '.join(form['blocking'])}", style="yellow"))
     parts += _silent_lines(form["unreachable"], now_ms)
     if form["exceptions"]:
-        parts += [Text(), _exceptions(form["exceptions"])]
+        parts += [Text(), *_faults(faults(samples_of(form)))]
     if "destinationList" in form:
         parts += [Text(), *_destinations(form, now_ms)]
     elif "nodes" in form:
@@ -224,25 +225,27 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
     return f"{what + ':':<11}{listed}" if listed else ""
 
 
-def _exceptions(exceptions: Sequence[Form]) -> Table:
+def _faults(found: Sequence[Fault]) -> Iterator[View]:
     table = Table()
     table.add_column("OBJECT", max_width=NAME_WIDTH_MAX, overflow="fold")
-    at_work = all(_is_at_work(item) for item in exceptions)
+    at_work = all(fault.severity >= AT_WORK for fault in found)
     table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG", overflow="fold")
     table.add_column("AT", justify="right", no_wrap=True)
     table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
-    for item in exceptions:
+    for fault in found:
+        style = "yellow" if fault.severity >= AT_WORK else "red"
         table.add_row(
-            namespace_first(item["object"]) or "-",
-            Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
-            str(item["count"]),
-            item["path"],
+            fault.objects or "-",
+            Text(fault.reason, style=style, overflow="fold"),
+            str(fault.count),
+            fault.first.path,
         )
-    return table
-
-
-def _is_at_work(item: Form) -> bool:
-    return bool(item.get("severity", 0) >= AT_WORK)
+    yield table
+    # Whatever else is wrong, the doctor says what to do.
+    remedies = [fault.remedy("") for fault in found if fault.kind.of_place]
+    for remedy in dict.fromkeys(remedies):
+        yield Text()
+        yield Text(f"do: {remedy}", overflow="fold")
 
 
 def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
@@ -368,8 +371,7 @@ def _worst(form: Form) -> str:
         return _never_joined(form["never_joined"])
     if not form["exceptions"]:
         return "" if form["destinations"] or not form["complete"] else "selects no destination"
-    first = form["exceptions"][0]
-    return ": ".join(filter(None, (namespace_first(first["object"]), first["reason"])))
+    return faults(samples_of(form))[0].line
 
 
 def _table(*titles: str) -> Table:

@@ -52,6 +52,7 @@ from relay.syncer.stalled import StalledObjects
 from relay.syncer.watched_kinds import KindName, WatchedKinds
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
+from schemas.missing_rights import reported
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done
@@ -514,7 +515,7 @@ _FAILURES = (
 def _said(error: Exception) -> str:
     match error:
         case SpaceError():
-            return f"{error.reason}: {error.message}"
+            return reported(error.reason, error.message)
         case ContentMissing():
             return f"ContentMissing: {error}"
         case TimeoutError():

@@ -41,6 +41,7 @@ from relay.syncer.mirror import (
     SendCopy,
 )
 from relay.syncer.watched_kinds import KindName
+from schemas.missing_rights import reported
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 from schemas.upsync import ANY, UpsyncClause, copy_key, encode_copy
@@ -175,7 +176,7 @@ class Upsyncer:
                 self._take_in(interest.group_resource, objects)
             case Unserved(interest, reason, message):
                 kind = interest.group_resource
-                self._unserved[kind] = f"{reason}: {message}"
+                self._unserved[kind] = reported(reason, message)
                 self._listed.discard(kind)
             case Change(how, key, obj) if self._is_meant(key):
                 if how == "deleted":
@@ -300,7 +301,7 @@ class Upsyncer:
         try:
             obj = await self._space.get(key)
         except SpaceError as error:
-            said = f"{error.reason}: {error.message}"
+            said = reported(error.reason, error.message)
             return lambda: mirror.refused(key, said, now())
         if obj is None:
             return lambda: mirror.not_found(key, now())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from relay.ports import Interest, Interests, Kind, Served, Synced, Unserved
 from relay.syncer.wish import any_trees
+from schemas.missing_rights import reported
 from schemas.objects import ObjectKey
 
 KindName = tuple[str, str]
@@ -51,7 +52,7 @@ class WatchedKinds:
         """The kind cannot be told of now, for people."""
         kind = told.interest.group_resource
         since = self._since.setdefault(kind, now)
-        self._unserved[kind] = f"{told.reason}: {told.message}; since {since}"
+        self._unserved[kind] = f"{reported(told.reason, told.message)}; since {since}"
         return kind
 
     def unready(self) -> str:

@@ -74,6 +74,11 @@ class LiveTree(Program):
 
         return until(said, lambda: f"no error says {words}: {self.status(placement)}")
 
+    def blamed(self, placement: str) -> list[dict]:
+        """What the doctor says fails of a placement."""
+        checks = json.loads(self.run("doctor", "-o", "json").stdout)["checks"]
+        return [it for it in checks if it["state"] == "failure" and placement in it["said"]]
+
     def until_at(self, number: int, holds, *arguments: str) -> None:
         """Wait until what kubectl prints at a site is as wanted."""
         until(

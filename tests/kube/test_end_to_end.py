@@ -428,6 +428,10 @@ def test_an_edge_whose_api_server_dies_holds_up_no_other_and_catches_up(tree):
         said = tree.until_said("killed", "ServiceUnavailable", "Connection refused", PATHS[0])
         (synced,) = (its for its in said["conditions"] if its["type"] == "Synced")
         assert synced["status"] != "True"
+        assert said["healthy"] == 1, "nobody knows how it is there"
+        (block,) = tree.blamed("killed")
+        assert "objects are not at fault" in block["cause"]
+        assert "mend" not in block["remedy"]
         tree.until_at(1, value_is("2"), *value_of("killed", "meanwhile-19"))
     tree.synced("killed")
     assert tree.site(0, *value_of("killed", "meanwhile-19")) == "2"
@@ -488,8 +492,15 @@ def test_credentials_that_are_refused_or_lack_rights_are_said_and_renewed_by_the
         tree.apply(config_map("refused", "one", "2"))
         tree.until_said("refused", "Unauthorized", "renew its token", PATHS[0])
     with tree.credentials(0, poor):
-        tree.apply(config_map("refused", "one", "3"))
-        tree.until_said("refused", "Forbidden", 'cannot patch resource "configmaps"', PATHS[0])
+        tree.apply("".join(config_map("refused", name, "3") for name in ("one", "two", "three")))
+        lacking = "no right to patch configmaps in the namespace refused"
+        said = tree.until_said("refused", "Forbidden", lacking, PATHS[0])
+        until(lambda: len(tree.blamed("refused")) == 1 and "two" in str(tree.blamed("refused")))
+        assert tree.status("refused")["healthy"] == 1, said
+        (block,) = tree.blamed("refused")
+        assert "kubectl create rolebinding leafcast-more -n refused" in block["remedy"]
+        assert "--serviceaccount=default:poor" in block["remedy"]
+        assert tree.leafcast("status", "refused").count("kubectl create clusterrole ") == 1
         tree.until_at(1, value_is("3"), *value_of("refused", "one"))
     tree.until_at(0, value_is("3"), *value_of("refused", "one"))
     tree.synced("refused")

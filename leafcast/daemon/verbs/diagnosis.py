@@ -26,8 +26,6 @@ from schemas.asks import AskFault
 from schemas.identity import NodePath
 from schemas.reports import AT_WORK
 
-STUCK_MAX = 5
-
 
 class Diagnosis:
     """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
@@ -162,7 +160,7 @@ def _placement(form: Form) -> PlacementFacts:
         lack=form["lack"],
         undenatured=form["undenatured"],
         blocking=list(form["blocking"]),
-        stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
+        stuck=[StuckFacts(**item) for item in worst],
     )
 
 

@@ -1,0 +1,189 @@
+"""Cause and remedy fit the fault; one cause is one block, however many objects it befalls."""
+
+import pytest
+
+from leafcast.doctor.findings import PlacementFacts, StuckFacts
+from leafcast.doctor.placement_checks import placement_checks
+from leafcast.show.faults import Sample, faults
+from leafcast.show.tree_tables import placement_view, placements_view
+from schemas.missing_rights import MissingRight, missing_right, reported
+from tests.unit.test_checks import facts
+
+EDGE = "system:serviceaccount:leafcast-system:leafcast-edge"
+
+
+def refused(resource, group="apps", name="web", user=EDGE, where=' in the namespace "shop"'):
+    """What a real API server says."""
+    kind = f"{resource}.{group}" if group else resource
+    return (
+        f'{kind} "{name}" is forbidden: User "{user}" cannot patch resource "{resource}" in API '
+        f'group "{group}"{where}'
+    )
+
+
+def sample(reason, obj="deployments.apps/shop/web", severity=0, placement="shop", path="/emea/s1"):
+    return Sample(placement, severity, obj, reason, 1, path)
+
+
+@pytest.mark.parametrize(
+    ("reason", "severity", "name"),
+    [
+        (reported("Forbidden", refused("deployments")), 0, "MissingRight"),
+        ("Timeout: no answer within 30 s", 0, "Unreachable"),
+        ("ServiceUnavailable: the API server at https://x cannot be reached: x", 0, "Unreachable"),
+        ("TooManyRequests: slow down", 0, "Unreachable"),
+        ('InternalError: failed calling webhook "w.x": no endpoints', 0, "WebhookUnreachable"),
+        ('Forbidden: admission webhook "w.x" denied the request: no', 0, "WebhookDenied"),
+        ('BadRequest: admission webhook "w.x" denied the request: no', 0, "WebhookDenied"),
+        ("Forbidden: exceeded quota: object-counts, requested: x", 0, "Quota"),
+        ("FailedCreate: pods \"x\" is forbidden: exceeded quota: q, used: 1", 2, "Quota"),
+        ('Forbidden: violates PodSecurity "restricted:latest": x', 0, "PolicyDenied"),
+        ("Forbidden: unable to create new content in namespace x because it is being terminated",
+         0, "Terminating"),
+        ("Unauthorized: Unauthorized: the server does not know the user", 0, "Unauthorized"),
+        ('NotFound: no matches for kind "W" in version "x/v1": ensure CRDs are installed first',
+         0, "NotServed"),
+        ('NotFound: namespaces "shop" not found', 0, "NamespaceMissing"),
+        ("AlreadyExists: it is there already and not ours: delete it", 0, "Conflict"),
+        ("Conflict: kubectl owns spec.replicas: leave these fields out", 0, "Conflict"),
+        ("Invalid: spec.selector: field is immutable; delete the object", 0, "Immutable"),
+        ("Invalid: spec.x: Required value", 0, "Invalid"),
+        ("RequestEntityTooLarge: too long", 0, "TooLarge"),
+        ("InternalError: boom", 0, "ServerFault"),
+        ("Contended: contended with manager x over y", 0, "Contended"),
+        ("ImagePullBackOff: Back-off pulling image web:broken", 2, "ImagePull"),
+        ("0 of 2 replicas available: CrashLoopBackOff: container web ends", 2, "Crash"),
+        ("Unschedulable: 0/1 nodes are available", 2, "Unschedulable"),
+        ("not bound to a volume", 2, "Volume"),
+        ("0 of 2 replicas available", 2, "NotWorking"),
+        ("Denied", 0, "Refused"),
+        ("Frozen: data.x: no property", 0, "Frozen"),
+        ("Overridden: shop says otherwise", 1, "Overridden"),
+        ("StaleView: old", 1, "OldView"),
+    ],
+)  # fmt: skip
+def test_a_reason_is_of_one_kind_and_the_object_is_blamed_for_its_own_faults_alone(
+    reason, severity, name
+):
+    (fault,) = faults([sample(reason, severity=severity)])
+    assert fault.kind.name == name
+    remedy = fault.remedy("leafcast status shop")
+    assert remedy
+    assert "{" not in remedy
+    assert fault.cause
+    if fault.kind.of_place:
+        assert "mend the object" not in remedy
+        assert "refuses it" not in fault.cause
+
+
+def test_a_missing_right_is_read_from_what_the_server_says_and_from_what_is_reported():
+    right = MissingRight("patch", "deployments", "apps", "shop", EDGE)
+    said = refused("deployments")
+    assert missing_right(f"Forbidden: {said}") == right
+    told = reported("Forbidden", said)
+    assert len(told) < 200
+    assert missing_right(told) == right
+    assert missing_right(f"{told}; since 2026-01-01T00:00:00Z") == right
+    at_cluster = missing_right(
+        reported("Forbidden", refused("x", "", where=" at the cluster scope"))
+    )
+    assert (at_cluster.kind, at_cluster.namespace) == ("x", "")
+    assert missing_right("Invalid: x") is None
+    assert reported("Forbidden", 'pods "x" is forbidden: exceeded quota: q') == (
+        "Forbidden: exceeded quota: q"
+    )
+
+
+def fifteen():
+    kinds = ("deployments", "statefulsets", "daemonsets")
+    return [
+        StuckFacts(
+            0, f"{kinds[at % 3]}.apps/shop/web-{at}",
+            reported("Forbidden", refused(kinds[at % 3], name=f"web-{at}")), 1, "/emea/s1",
+        )
+        for at in range(15)
+    ]  # fmt: skip
+
+
+def failures(*placements):
+    found = placement_checks(facts(placements=placements))
+    return [check for check in found if check.state == "failure"]
+
+
+def placement(name, stuck):
+    return PlacementFacts(name, 2, 0, complete=True, stuck=stuck)
+
+
+def test_fifteen_objects_of_one_missing_right_are_one_block_that_says_what_to_grant():
+    (check,) = failures(placement("shop", fifteen()))
+    assert check.said.startswith("shop: 15 objects, such as shop/")
+    assert "no right to patch daemonsets.apps, deployments.apps, statefulsets.apps" in check.said
+    assert "in the namespace shop" in check.said
+    assert check.remedy == (
+        "in the cluster of /emea/s1: leafcast install --role edge --namespace shop | "
+        "kubectl apply -f -"
+    )
+    assert check.about == "edgeplacement/shop"
+
+
+def test_an_account_of_ones_own_is_granted_by_a_rule():
+    said = reported("Forbidden", refused("deployments", user="jane"))
+    (fault,) = faults([sample(said)])
+    assert "--resource=deployments.apps" in fault.remedy("")
+    assert "kubectl create rolebinding leafcast-more -n shop" in fault.remedy("")
+    assert "--user='jane'" in fault.remedy("")
+    said = reported("Forbidden", refused("deployments", user="system:serviceaccount:a:b"))
+    (fault,) = faults([sample(said)])
+    assert "--serviceaccount=a:b" in fault.remedy("")
+
+
+def test_a_server_that_does_not_answer_is_one_block_for_all_placements():
+    hangs = [
+        StuckFacts(0, f"configmaps/shop/c{at}", reason, 1, "/emea/s1")
+        for at, reason in enumerate(["Timeout: no answer", "ServiceUnavailable: cannot be reached"])
+    ]
+    (check,) = failures(placement("shop", hangs), placement("other", hangs[:1]))
+    assert check.said.startswith("other, shop: ")
+    assert "objects are not at fault" in check.cause
+    assert "mend" not in check.remedy
+    assert check.about == ""
+
+
+def test_two_causes_are_two_blocks_and_what_nobody_knows_is_not_lumped_together():
+    stuck = [
+        StuckFacts(0, "configmaps/shop/a", "Invalid: a", 1, "/emea/s1"),
+        StuckFacts(0, "configmaps/shop/b", "Denied", 1, "/emea/s1"),
+        StuckFacts(0, "configmaps/shop/c", "Denied", 1, "/emea/s1"),
+    ]
+    assert len(failures(placement("shop", stuck))) == 3
+
+
+def plain_text(view, width):
+    return "\n".join(view.lines(width))
+
+
+def form(stuck):
+    fields = ("severity", "object", "reason", "count", "path")
+    exceptions = [{name: getattr(item, name) for name in fields} for item in stuck]
+    return {
+        "name": "shop", "problem": "", "lack": "", "selected": 15, "destinations": 1,
+        "never_joined": 0, "complete": True, "states": {"failing": 1}, "health": {"unknown": 1},
+        "blocking": [], "unreachable": [], "children": [], "exceptions": exceptions,
+    }  # fmt: skip
+
+
+def test_the_status_of_a_placement_has_one_row_for_one_cause_and_what_to_grant():
+    text = plain_text(placement_view(form(fifteen()), 0), 80)
+    assert text.count("Forbidden") == 1
+    assert "15 objects, such as" in text
+    assert "leafcast install --role edge --namespace shop" in " ".join(text.split())
+    assert len(text.splitlines()) < 20
+    listed = plain_text(placements_view([form(fifteen())], 0), 200)
+    assert len(listed.splitlines()) == 2
+    assert "15 objects: Forbidden: no right to patch" in listed
+
+
+def test_of_a_full_report_nobody_knows_how_many_more_there_are():
+    full = [StuckFacts(0, f"configmaps/shop/c{at}", "Timeout: no", 1, "/e") for at in range(20)]
+    (check,) = failures(placement("shop", full))
+    assert "at least 20 objects" in check.said
