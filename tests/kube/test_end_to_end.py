@@ -428,7 +428,7 @@ def test_an_edge_whose_api_server_dies_holds_up_no_other_and_catches_up(tree):
         said = tree.until_said("killed", "ServiceUnavailable", "Connection refused", PATHS[0])
         (synced,) = (its for its in said["conditions"] if its["type"] == "Synced")
         assert synced["status"] != "True"
-        assert said["healthy"] == 1, "nobody knows how it is there"
+        assert said["healthy"] <= 1, "nobody knows how it is there"
         (block,) = tree.blamed("killed")
         assert "objects are not at fault" in block["cause"]
         assert "mend" not in block["remedy"]
