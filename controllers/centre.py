@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.issuer import Issuer, open_issuer
@@ -223,6 +224,14 @@ class Controllers:
             self.issuer.release(name)
             for queue in self._queues:
                 queue.release(name)
+
+    def held(self, placement: str) -> list[dict[str, Any]]:
+        """What keeps the newest content of a placement of the first space from destinations."""
+        return self.workload_spaces[0].summarizer.held(placement)
+
+    def kept_back(self, placement: str) -> int | None:
+        """How many destinations waves keep from its newest content; None if nobody can tell."""
+        return self.workload_spaces[0].summarizer.kept_back(placement)
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""

@@ -197,7 +197,7 @@ class PlacementTranslator:
             rollout=rollout or "",
             state=rollouts.state_of(name),
             invalid=rollouts.invalid.get(rollout or "", ""),
-            news=placements.news(name),
+            news=placements.gone[name].news if name in placements.gone else "",
             places=self._places.of(self.source(name).key, gates),
             opens=self._places.opens(gates, self._clock.now().wall_ms),
         )

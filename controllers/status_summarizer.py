@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -9,8 +10,10 @@ from controllers.combined_statuses import CombinedStatuses
 from controllers.core.inventory.make_before_break import HoldIndex
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.holds import as_status, holds
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
-from controllers.core.status.status import placement_status, singleton
+from controllers.core.status.rollout_holds import kept
+from controllers.core.status.status import UNCOUNTED, placement_status, singleton
 from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
@@ -118,42 +121,67 @@ class StatusSummarizer:
         revision, status = self._written.get(name, ("", None))
         return status if status and revision == _revision(obj) else obj.get("status")
 
+    def held(self, name: str) -> list[dict[str, Any]]:
+        """What keeps the newest content of a placement from destinations now, as a status lists it.
+
+        One that was deleted, and whose removal is held, is told of, too.
+        """
+        obj = self._translator.workloads.objects.get(name)
+        before = self._before(name, obj) if obj is not None else None
+        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
+        known = before.get("held") if isinstance(before, Mapping) else None
+        return as_status(holds(self._standing(name), count), known, self._clock.now().wall_ms)
+
+    def kept_back(self, name: str) -> int | None:
+        """How many destinations the waves keep from the newest content; None if nobody can tell."""
+        steered = self._translator.steered(name)
+        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
+        return kept(steered, count) if steered is not None else 0
+
+    def _standing(self, name: str) -> PlacementFacts:
+        """What may hold a placement."""
+        workloads, placements = self._translator.workloads, self._translator.placements
+        return PlacementFacts(
+            generation=self._translator.observed.get(name, 0),
+            locations=0,
+            name=name,
+            invalid=workloads.invalid.get(name, ""),
+            removal_held=placements.held.get(name, ""),
+            faults=placements.faults.get(name, ()),
+            lack=workloads.lack(name),
+            differing=workloads.resolver.differing(name),
+            is_gone=name in placements.gone,
+            keeping=len(self._holds.of(self._translator.source(name).key)),
+            keyless=self._translator.keyless(name),
+            steered=self._translator.steered(name),
+        )
+
     def _facts(self, name: str) -> PlacementFacts:
         workloads = self._translator.workloads
         placement = workloads.placements.get(name)
         selectors = (
             placement.spec.location_selectors if isinstance(placement, EdgePlacement) else ()
         )
-        return PlacementFacts(
+        return dataclasses.replace(
             # What is counted is of the spec that was looked at last, not of one that just came.
-            generation=self._translator.observed.get(name, 0),
-            name=name,
+            self._standing(name),
             locations=sum(
                 any(selector.matches(item.metadata.labels) for selector in selectors)
                 for item in self._locations()
             ),
-            invalid=workloads.invalid.get(name, ""),
-            removal_held=self._translator.placements.held.get(name, ""),
-            faults=self._translator.placements.faults.get(name, ()),
             ambiguous={
                 key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()
             },
             selected=workloads.resolver.count(name),
-            lack=workloads.lack(name),
             uncustomized=workloads.resolver.customizers.missing(name),
             undenatured=self._translator.undenatured_text(name),
             missing_collectors=workloads.collectors.missing(name),
             sourceless_collectors=workloads.collectors.sourceless(name),
             uncombined=self._combined.refused(name),
             wide=workloads.wide(name),
-            differing=workloads.resolver.differing(name),
-            is_gone=name in self._translator.placements.gone,
             is_policy=kind_of(name) is BINDING_POLICIES,
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),
-            keeping=len(self._holds.of(self._translator.source(name).key)),
-            keyless=self._translator.keyless(name),
-            steered=self._translator.steered(name),
             readiness=placement.spec.readiness if placement is not None else Readiness(),
             away=self._away(self._translator.source(name).key),
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from controllers.core.status.status import UNCOUNTED
@@ -33,6 +34,8 @@ NOTHING = Count(EMPTY, exact=True)
 
 UNREACHABLE_NAMED_MAX = 20
 PLACEMENTS_NAMED_MAX = 8
+HELD_MAX = 64
+"""So many holds are told of with the tree."""
 REVOKED = "revoked"
 """The state of a node whose key is void, whatever its parent says of it."""
 
@@ -59,7 +62,7 @@ def tree_form(
             form["objects_applied"] = asked.get("objectsApplied")
         form["state"] = _word(tree, path, form["state"])
         form["expired"] = _is_expired(tree, path, form["state"], now_ms)
-    return {"up": tree.up.is_set(), "nodes": forms}
+    return {"up": tree.up.is_set(), "nodes": forms, "held": held_forms(tree)}
 
 
 def answers_here(tree: LocalTree) -> dict[NodePath, Form]:
@@ -99,6 +102,16 @@ def placement_of(tree: LocalTree, key: str) -> str:
     return placement_named(held.record.source) or "" if held is not None else ""
 
 
+def held_forms(tree: LocalTree) -> list[Form]:
+    """What holds placements, each with its `placement`; some of them."""
+    controllers = tree.controllers
+    if controllers is None:
+        return []
+    names = placement_names(tree)
+    found = ({"placement": name, **hold} for name in names for hold in controllers.held(name))
+    return list(islice(found, HELD_MAX))
+
+
 def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     """What became of one placement; `by_node` adds what each node counts.
 
@@ -117,7 +130,8 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         **count_form(count),
         **selection_form(controllers, name),
         "problem": controllers.errors.get(title(name), ""),
-        "held": controllers.translator.placements.held.get(name, ""),
+        "held": controllers.held(name),
+        "keptBack": controllers.kept_back(name),
         "unreachable": _unreachable(tree, counts),
         "children": [
             _counted(tree, path, counts[path], _relays(direct)) for path in sorted(direct)

@@ -91,7 +91,8 @@ class PlacementFacts:
     complete: bool
     # Why it cannot be issued as it is.
     problem: str = ""
-    held: str = ""
+    # What keeps its newest content from destinations, as its status lists it.
+    held: Sequence[Mapping[str, Any]] = ()
     # What it names and is not there.
     lack: str = ""
     undenatured: str = ""

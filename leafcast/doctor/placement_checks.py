@@ -13,6 +13,7 @@ from leafcast.doctor.findings import (
     SpaceFact,
     State,
 )
+from leafcast.doctor.hold_checks import hold_checks
 from leafcast.show.faults import Fault, Sample, faults
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
 from schemas.placements import short_title, title
@@ -27,8 +28,9 @@ def placement_checks(facts: Facts) -> Iterator[Check]:
     fine = 0
     for item in facts.placements:
         found = [*_placement(item)]
-        fine += not found and not item.stuck
+        fine += not (found or item.stuck or item.held)
         yield from found
+    yield from hold_checks(facts.placements)
     yield from map(_fault, faults(_samples(facts.placements)))
     if fine or not facts.placements:
         yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
@@ -75,10 +77,6 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "it cannot go out as it is; what went out before stays"
         said = f"{item.name}: {item.problem}"
         yield Check(GROUP, "failure", said, cause, f"correct it and apply it; {see}", about)
-    if item.held:
-        cause = "a large removal that nobody said is held until a person says so"
-        remedy = f"apply the objects again, or let them go: leafcast accept {item.name}"
-        yield Check(GROUP, "warning", f"{item.name}: {item.held}", cause, remedy, about)
     if item.lack:
         cause = "so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe {short_title(item.name)}"

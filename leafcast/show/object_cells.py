@@ -147,6 +147,12 @@ def standing(obj: Fields) -> str:
     return _condition_of(obj, "Ready", "reason") or NONE
 
 
+def held(obj: Fields) -> str:
+    """What keeps the newest content of a placement from destinations, in words."""
+    found = [str(at(one, "reason")) for one in listed(obj, "status", "held")]
+    return ",".join(found) or NONE
+
+
 def job_status(obj: Fields) -> str:
     if not is_reported(obj):
         return UNREPORTED

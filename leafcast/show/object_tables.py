@@ -230,6 +230,7 @@ _PLACEMENT = (
     _field("HEALTHY", "status", "healthy"),
     _said("READY", cell.is_ready),
     _said("STATUS", cell.standing),
+    _said("HOLD", cell.held),
     AGE,
     _field("COMPLETE", "status", "complete", wide=True),
     _field("PENDING", "status", "pending", wide=True),

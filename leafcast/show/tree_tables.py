@@ -6,13 +6,14 @@ They draw the JSON that a daemon answers (leafcast.daemon.tree_facts). Times are
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from leafcast.show.durations import span_text
 from leafcast.show.faults import Fault, faults, samples_of
+from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
 from leafcast.show.layout import Group, Table, Text, View
 from schemas.states import AT_WORK, NEVER_JOINED
 from schemas.wording import namespace_first, some_of
@@ -69,7 +70,8 @@ def tree_view(form: Form, now_ms: int) -> View:
             _share(node, node["healthy"]),
             str(node["objects_applied"]) if edge and node["objects_applied"] is not None else "",
         )
-    return Group(table, *_silent(nodes, now_ms))
+    held = [*_held(held_lines(form.get("held", ()), now_ms))]
+    return Group(table, *_silent(nodes, now_ms), *([Text(), *held] if held else []))
 
 
 def placements_view(
@@ -114,6 +116,7 @@ def placement_view(form: Form, now_ms: int) -> View:
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
     if form.get("undenatured"):
         parts.append(Text(form["undenatured"], style="yellow"))
+    parts += _held(hold_lines(form.get("held", ()), now_ms))
     parts.append(Text(f"  objects:   {form['selected']} selected"))
     counted = _counted("delivered", form["states"]), _counted("working", form["health"])
     parts += [Text(f"  {line}") for line in counted if line and not _selects_nothing(form)]
@@ -176,7 +179,7 @@ def _since_text(since_ms: int, now_ms: int) -> str:
 def _badness(form: Form) -> tuple[bool, int, int, int, int, bool]:
     states, whole = form["states"], form["destinations"]
     return (
-        bool(form.get("problem") or form.get("lack")),
+        bool(form.get("problem") or form.get("lack") or form.get("held")),
         states.get("failing", 0),
         form["health"].get("degraded", 0),
         states.get("unreachable", 0),
@@ -208,6 +211,7 @@ def _headline(form: Form) -> str:
     at_least = "" if form["complete"] else "at least "
     synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
     said = f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
+    said += f"; {going_out(form)}" if going_out(form) else ""
     return f"{said}; {_never_joined(absent)}" if absent else said
 
 
@@ -338,8 +342,20 @@ def _share(form: Form, count: int) -> Text:
     whole = form["destinations"]
     if not whole or _selects_nothing(form):
         return Text("-", style="dim")
-    done = form["complete"] and count == whole and not form.get("lack")
+    done = form["complete"] and count == whole and not _stands_still(form)
     return Text(_figures(form, count), style="green" if done else "yellow")
+
+
+def _held(lines: Iterable[str]) -> Iterator[Text]:
+    """Lines about what is held; the commands among them are not coloured."""
+    for line in lines:
+        style = "" if line.startswith(NEXT) else "yellow"
+        yield Text(f"  {line}", style=style, overflow="fold")
+
+
+def _stands_still(form: Form) -> bool:
+    """Whether what is counted is not all of its newest content."""
+    return bool(form.get("lack") or form.get("held")) or form.get("keptBack", 0) != 0
 
 
 def _delivered(form: Form) -> Text:
@@ -367,6 +383,10 @@ def _worst(form: Form) -> str:
     """The worst that is wrong, in a few words."""
     if why := form.get("problem") or form.get("lack"):
         return str(why)
+    if held := form.get("held"):
+        return hold_text(held[0])
+    if not form["exceptions"] and going_out(form):
+        return going_out(form)
     if not form["exceptions"] and form["never_joined"]:
         return _never_joined(form["never_joined"])
     if not form["exceptions"]:

@@ -21,5 +21,7 @@ class Hold(Value):
     # How many destinations lack the newest content by it; None if nobody can tell exactly.
     destinations: Count | None = None
     message: str = ""
-    # The command to run next; empty if it ends by itself.
+    # When it ends by itself, if that is known.
+    until: str | None = None
+    # The command to run next.
     remedy: str = ""

@@ -72,6 +72,7 @@ _PLACEMENT_COLUMNS = (
     _column("Synced", ".status.synced"),
     _column("Healthy", ".status.healthy"),
     *_STANDING,
+    _column("Hold", ".status.held[*].reason", "string"),
     _column("Complete", ".status.complete", "boolean", wide=True),
     _column("Failing", ".status.failing", wide=True),
     _column("Frozen", ".status.frozen", wide=True),

@@ -319,7 +319,8 @@ _OTHERS: Mapping[str, Texts] = {
         "destinations": "How many destinations lack the newest content by it; absent if nobody "
         "can tell exactly.",
         "message": "What keeps it, for people.",
-        "remedy": "The command to run next; empty if it ends by itself.",
+        "until": "When it ends by itself, if that is known.",
+        "remedy": "The command to run next.",
     },
     "Customizer": {
         "replacements": "What is replaced, in this order, after expressions were expanded in the "

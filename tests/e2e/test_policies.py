@@ -175,7 +175,9 @@ def test_one_name_in_both_kinds_is_two_placements_that_name_each_other(tree, app
     plain = f"{{apiGroup: '', resources: [configmaps], namespaces: [{name}]}}"
     apply(APP, OTHER, POLICY, where="{}", clause=policy)
     apply(PLACEMENT, where="{}", clause=plain)
-    did(tree, "wait", "--for", "synced", f"bp/{name}", f"epl/{name}")
+    held = did(tree, "wait", "--for", "synced", f"bp/{name}", f"epl/{name}", code=1).stderr
+    assert f"PlacementsDiffer: edgeplacement/{name} and this one say createOnly" in held
+    assert f"next: leafcast describe bp/{name}" in held
     rows = {
         form["name"] for form in json.loads(did(tree, "status", "-o", "json").stdout)["placements"]
     }
@@ -184,7 +186,6 @@ def test_one_name_in_both_kinds_is_two_placements_that_name_each_other(tree, app
     until(lambda: f"edgeplacement/{name} says" in said(tree, "PoliciesDiffer", "bp", name))
     # As they differ, the copy is kept in step.
     apply(APP.replace('a: "1"', 'a: "2"'))
-    did(tree, "wait", "--for", "synced", f"epl/{name}")
 
     def value():
         return json.loads(

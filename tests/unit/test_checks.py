@@ -43,6 +43,14 @@ def placement(**more):
     )
 
 
+HELD = {
+    "reason": "RemovalHeld",
+    "message": "10 objects would go",
+    "remedy": "leafcast accept epl/shop",
+    "destinations": 3,
+}
+
+
 def facts(*nodes, placements=(), **more):
     said = {"now_ms": NOW, "folder": "/data", "free_bytes": 90 * GB}
     return Facts(
@@ -206,7 +214,7 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
     ("item", "state", "said", "remedy"),
     [
         (placement(problem="no field tells objects apart"), "failure", "no field", "apply it"),
-        (placement(held="10 objects"), "warning", "10 objects", "leafcast accept shop"),
+        (placement(held=[HELD]), "warning", "10 objects", "leafcast accept epl/shop"),
         (placement(stuck=[stuck()]), "failure", "shop/deployments.apps/web: Denied (at 2", "mend"),
         (
             placement(stuck=[stuck(2, "ImagePullBackOff")]),
@@ -413,3 +421,22 @@ def test_who_does_not_believe_the_centres_key_is_not_called_dead():
     (said,) = [it for it in checks(Facts(NOW, "/d", 10**12, nodes=facts)) if it.state == "failure"]
     assert "none to it" in said.cause
     assert "leafcast keys revoke ID" in said.remedy
+
+
+def test_one_cause_that_holds_several_placements_is_one_finding():
+    unreadable = {"reason": "KindUnreadable", "message": "convs cannot be listed", "remedy": "x"}
+    several = [placement(name=name, held=[unreadable]) for name in ("a", "b", "c")]
+    (check,) = wrong(placements=several)
+    assert check.state == "warning"
+    assert "3 placements (epl/a, epl/b, epl/c) held: KindUnreadable" in check.said
+
+
+def test_what_another_finding_tells_at_more_length_is_not_told_as_a_hold_again():
+    refused = {"reason": "ObjectsRefused", "message": "bad", "remedy": "leafcast describe epl/shop"}
+    (check,) = wrong(placements=[placement(held=[refused], problem="bad")])
+    assert check.state == "failure"
+    frozen = {"reason": "CustomizationFrozen", "message": "at 2", "remedy": "see"}
+    (check,) = wrong(placements=[placement(held=[frozen], stuck=[stuck(0, "Frozen: no till")])])
+    assert "no till" in check.said
+    found = wrong(placements=[placement(held=[frozen], stuck=[stuck()])])
+    assert [check.state for check in found] == ["failure", "warning"]

@@ -62,6 +62,7 @@ kind: EdgePlacement
 metadata: {name: e}
 spec: {locationSelectors: [{matchLabels: {region: emea}}, {}]}
 status: {selectedObjects: 12, destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2,
+  held: [{reason: RolloutPaused}, {reason: Pinned}],
   conditions: [{type: Valid, status: "True"}, {type: Synced, status: "False", reason: Failing},
     {type: Ready, status: "False", reason: Failing}, {type: Stalled, status: "True"}]}
 ---
@@ -105,13 +106,13 @@ def table(name, **style):
         ("t", "NAME PATH AGE", "t /emea/store-1 60s"),
         (
             "e",
-            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS AGE",
-            "e 12 6 4 3 False Failing 60s",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS HOLD AGE",
+            "e 12 6 4 3 False Failing RolloutPaused,Pinned 60s",
         ),
         (
             "fresh",
-            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS AGE",
-            "fresh <none> <none> <none> <none> <none> <none> 60s",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS HOLD AGE",
+            "fresh <none> <none> <none> <none> <none> <none> <none> 60s",
         ),
         ("bill", "NAME AGE", "bill 60s"),
     ],

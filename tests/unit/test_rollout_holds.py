@@ -3,9 +3,10 @@
 import pytest
 
 from controllers.core.status.facts import PlacementFacts
-from controllers.core.status.holds import ENDS_BY_ITSELF, holds
+from controllers.core.status.holds import holds
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.status.status import placement_status
+from schemas.hold_reasons import ENDS_BY_ITSELF
 from schemas.reports import Count
 from schemas.wire import replace
 from tests.unit.rollout_world import V2, V3, WAVES, Fleet, rollout

@@ -148,6 +148,14 @@ class Rollouts:
         """What is written of the Rollout that steers a placement."""
         return self.states.get(self.of(placement) or "")
 
+    def waits_for_person(self, placement: str) -> tuple[str, str] | None:
+        """Why what a placement wants goes on only by a command, and which; None if it does not."""
+        state = self.state_of(placement)
+        if state is None or not state.next:
+            return None
+        newest = self.targets.get(placement) == target_of(state) or state.phase == "Held"
+        return (state.message, state.next) if newest else None
+
     def waits_for(self, placement: str) -> str:
         """What the rollout of a placement waits for, as a sentence; "" if there is none."""
         state = self.state_of(placement)

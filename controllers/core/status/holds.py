@@ -9,19 +9,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from controllers.core.status.facts import PlacementFacts
-from controllers.core.status.rollout_holds import ROLLOUT_BLOCKED, WINDOW, rollout_holds
-from controllers.core.workloads.missing_references import UNREADABLE
+from controllers.core.status.rollout_holds import rollout_holds
 from controllers.core.workloads.space import FROZEN
 from relay.objects.stored_object import timestamp
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
-from schemas.placements import short_title
+from schemas.hold_reasons import (
+    CUSTOMIZATION_FROZEN,
+    ENDS_BY_ITSELF,
+    INVALID,
+    KIND_UNREADABLE,
+    MOVING,
+    OBJECTS_REFUSED,
+    OVERRIDDEN,
+    PLACEMENTS_DIFFER,
+    REMOVAL_HELD,
+    SECRETS_UNOPENED,
+    WAITING,
+)
+from schemas.placements import short_title, title
 from schemas.reports import Count
+from schemas.wording import many, namespace_first, some_of
 
-REMOVAL_HELD, INVALID = "RemovalHeld", "Invalid"
-OBJECTS_REFUSED, CUSTOMIZATION_FROZEN = "ObjectsRefused", "CustomizationFrozen"
-MOVING = "Moving"
-ENDS_BY_ITSELF = frozenset({MOVING, ROLLOUT_BLOCKED, WINDOW})
-"""Reasons that go away without anyone's help."""
+OTHERS_NAMED_MAX = 4
+_WAITS_FOR = "Waiting: for the placement "
 
 
 def holds(facts: PlacementFacts, count: Count) -> tuple[Hold, ...]:
@@ -66,11 +76,18 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
     if facts.removal_held:
         said = facts.removal_held.partition("; ")[0]
         yield Hold(reason=REMOVAL_HELD, message=said, remedy=f"leafcast accept {name}")
-    if facts.lack is not None and facts.lack.reason == UNREADABLE:
+    if facts.lack is not None and facts.lack.reason == KIND_UNREADABLE:
         yield Hold(
-            reason=UNREADABLE, message=facts.lack.message, remedy=f"leafcast describe {name}"
+            reason=KIND_UNREADABLE, message=facts.lack.message, remedy=f"leafcast describe {name}"
         )
     yield from _refused(facts, count, name)
+    yield from _among_placements(facts, count, name)
+    if facts.keyless:
+        said = (
+            f"no Secret opens at {many(len(facts.keyless), 'destination')}: no key of it is known"
+        )
+        number, remedy = len(facts.keyless), "leafcast node list"
+        yield Hold(reason=SECRETS_UNOPENED, destinations=number, message=said, remedy=remedy)
     if facts.keeping:
         who = "1 Location or SyncTarget that loses it keeps it"
         if facts.keeping > 1:
@@ -96,3 +113,26 @@ def _refused(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
     if facts.faults:
         said = "; ".join(map(str, facts.faults))
         yield Hold(reason=OBJECTS_REFUSED, message=said, remedy=f"leafcast describe {name}")
+
+
+def _among_placements(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
+    """What other placements say otherwise, or are waited for."""
+    if facts.differing:
+        named = some_of([title(other) for other in sorted(facts.differing)], OTHERS_NAMED_MAX)
+        listed = sorted({key for keys in facts.differing.values() for key in keys})
+        objects = some_of([namespace_first(str(key)) for key in listed], OTHERS_NAMED_MAX)
+        said = f"{named} and this one say createOnly differently of {objects}"
+        yield Hold(reason=PLACEMENTS_DIFFER, message=said, remedy=f"leafcast describe {name}")
+    for reason, word in ((OVERRIDDEN, f"{OVERRIDDEN}: "), (WAITING, _WAITS_FOR)):
+        found = [each for each in count.summary.exceptions if each.reason.startswith(word)]
+        if not found:
+            continue
+        first = max(found, key=lambda sample: sample.count)
+        about = ": ".join(filter(None, (namespace_first(first.object), first.reason)))
+        yield Hold(
+            reason=reason,
+            # Of several objects nobody knows whether they are at the same destinations.
+            destinations=first.count if count.exact and len(found) == 1 else None,
+            message=about,
+            remedy=f"leafcast status {name} --destinations",
+        )

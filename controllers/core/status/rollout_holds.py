@@ -13,17 +13,27 @@ from controllers.core.rollout.state import is_under_way, present, target_of
 from schemas.api.hold import Hold
 from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import Reference
+from schemas.hold_reasons import (
+    AWAITING_APPROVAL,
+    PINNED,
+    PLACE_FROZEN,
+    ROLLOUT_ABORTED,
+    ROLLOUT_BLOCKED,
+    ROLLOUT_DELETED,
+    ROLLOUT_HELD,
+    ROLLOUT_INVALID,
+    ROLLOUT_PARTIAL,
+    ROLLOUT_PAUSED,
+    UNDONE,
+    WAVE_FAILED,
+    WINDOW,
+)
 from schemas.identity import NodePath
 from schemas.placements import short_title
 from schemas.records import Gate
 from schemas.reports import Count
 from schemas.wording import some_of
 
-ROLLOUT_DELETED, ROLLOUT_INVALID, ROLLOUT_HELD = "RolloutDeleted", "RolloutInvalid", "RolloutHeld"
-ROLLOUT_PAUSED, WAVE_FAILED = "RolloutPaused", "WaveFailed"
-AWAITING_APPROVAL, ROLLOUT_ABORTED = "AwaitingApproval", "RolloutAborted"
-ROLLOUT_BLOCKED, ROLLOUT_PARTIAL, UNDONE = "RolloutBlocked", "RolloutPartial", "Undone"
-PINNED, PLACE_FROZEN, WINDOW = "Pinned", "PlaceFrozen", "WaitingForWindow"
 PLACES_NAMED_MAX = 4
 _COMMAND = "leafcast rollout"
 
@@ -194,5 +204,6 @@ def _of_windows(steered: Steered, count: Count) -> Hold | None:
         reason=WINDOW,
         destinations=waiting if count.exact else None,
         message=said,
+        until=steered.opens or None,
         remedy=f"{_COMMAND} status {steered.rollout}",
     )

@@ -32,7 +32,7 @@ from controllers.core.ledger.removal import (
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.clean_objects import CleanObjects
-from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
+from controllers.core.translation.stranded import Stranded, stranded
 from controllers.core.translation.translate import (
     DeltaRules,
     Entries,
@@ -270,15 +270,6 @@ class Placements:
         if (gone := self.gone.get(name)) is not None:
             return gone.newest
         return self.workloads.rollouts.targets.get(name)
-
-    def news(self, name: str) -> str:
-        """What of that is new to someone, in words; "" if nothing is, or nobody knows."""
-        if (gone := self.gone.get(name)) is not None:
-            return gone.news
-        issued, target = self._issued.get(name), self._targets.get(name)
-        if issued is None or target is None:
-            return ""
-        return objects_text(differing(issued, target.entries))
 
     @property
     def braked(self) -> list[str]:

@@ -14,6 +14,7 @@ from leafcast.cli import shell_completion
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import look_until
+from leafcast.show.holds import going_out, hold_text, milliseconds
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
 from schemas.durations import BadDuration, read_duration
@@ -131,7 +132,9 @@ async def _wait(
     async def look(session: Session) -> tuple[set[str], list[dict[str, Any]]] | None:
         left = max(0.0, until - clock.now().seconds)
         answer = await _asked(session, names, condition, min(left, SLICE_SECONDS))
-        if clock.now().seconds >= until or set(answer["met"]) >= set(names):
+        left = until - clock.now().seconds
+        in_vain = not set(answer["met"]) >= set(names) and _opens_too_late(answer, left)
+        if left <= 0 or set(answer["met"]) >= set(names) or in_vain:
             return set(answer["met"]), answer["placements"]
         return None
 
@@ -140,6 +143,14 @@ async def _wait(
 
 def _tell(text: str) -> None:
     click.echo(f"leafcast: {text}", err=True)
+
+
+def _opens_too_late(answer: Mapping[str, Any], seconds: float) -> bool:
+    """Whether something holds a placement that ends only after so many seconds."""
+    end_ms = SystemClock().now().wall_ms + seconds * 1000
+    unmet = (state for state in answer["placements"] if state["name"] not in answer["met"])
+    untils = (hold.get("until") for state in unmet for hold in state.get("held", ()))
+    return any(until and (milliseconds(until) or 0) > end_ms for until in untils)
 
 
 async def _asked(session: Session, names: Sequence[str], condition: str, seconds: float) -> Any:
@@ -160,6 +171,9 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
     yield f"timed out after {seconds:g}s {waited}: {_figures(state)}"
     if state.get("problem"):
         yield f"  {state['problem']}"
+    for hold in state.get("held", ()):
+        yield f"  held: {hold_text(hold)}"
+        yield f"  next: {hold['remedy']}"
     if condition == ROLLED_OUT and state.get("rollout"):
         yield f"  {state['rollout']}"
     worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
@@ -200,6 +214,8 @@ def _figures(state: Mapping[str, Any]) -> str:
         f"{least}{synced} of {many(whole, 'destination')} synced{all_but(states, 'synced')}",
         f"{healthy} healthy{all_but(health, 'healthy')}",
     ]
+    if going := going_out(state):
+        said.append(going)
     if state["blocking"]:
         said.append(f"no answer yet from {', '.join(state['blocking'])}")
     return ", ".join(said)

@@ -23,6 +23,7 @@ from leafcast.doctor.findings import (
 from leafcast.local.tree import LocalTree
 from relay.ports import Clock
 from schemas.asks import AskFault
+from schemas.hold_reasons import REMOVAL_HELD
 from schemas.identity import NodePath
 from schemas.reports import AT_WORK
 
@@ -155,13 +156,20 @@ def _placement(form: Form) -> PlacementFacts:
         destinations=form["destinations"],
         unreachable=form["states"].get("unreachable", 0),
         complete=form["complete"],
-        problem=form["problem"] if form["problem"] != form["held"] else "",
+        problem=_problem(form),
         held=form["held"],
         lack=form["lack"],
         undenatured=form["undenatured"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst],
     )
+
+
+def _problem(form: Form) -> str:
+    """What is wrong with a placement itself; that its removal is held is told as a hold."""
+    held = [hold.get("message") for hold in form["held"] if hold["reason"] == REMOVAL_HELD]
+    problem = str(form["problem"])
+    return "" if problem.partition("; ")[0] in held else problem
 
 
 def _ledger(controllers: Controllers) -> LedgerFacts:

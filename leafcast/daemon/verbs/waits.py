@@ -23,6 +23,7 @@ from leafcast.local.tree import LocalTree
 from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
 from relay.ports import BusBroken, Clock, Listing, SpaceError
+from schemas.hold_reasons import ENDS_BY_ITSELF, PINNED, PLACE_FROZEN
 from schemas.identity import NodePath
 from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
 from schemas.reports import Count
@@ -32,6 +33,10 @@ CONDITIONS = ("synced", "healthy", ROLLED_OUT, DELETE)
 WAIT_SECONDS_MAX = 24 * 3600.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
+HELD_LOOK_SECONDS = 0.5
+"""How often to look whether something stands still."""
+_NO_WAVES = frozenset({PINNED, PLACE_FROZEN})
+"""What keeps content from places, and holds no rollout up."""
 _KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
 
 
@@ -52,8 +57,9 @@ class _Waiting:
 
         `placements` in the answer has for each its `name`, which `placement` that is, its summary
         (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that
-        meet the condition. Raises ApiError if one does not exist, or lacks what it names, or has no
-        Rollout that goes on: no waiting mends that. Who waits for `delete` meets none of these.
+        meet the condition. Raises ApiError if one does not exist, or lacks what it names, or is
+        held, or has no Rollout that goes on: no waiting mends that. Who waits for `delete` meets
+        none of these.
         """
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
@@ -102,6 +108,7 @@ class _Waiting:
         self._check_lacks(placements)
         if condition == ROLLED_OUT:
             self._check_rollouts(placements)
+        self._check_holds(placements, condition)
         await controllers.written(map(self._meant, placements))
 
     async def _served(self, placements: list[str]) -> None:
@@ -133,10 +140,14 @@ class _Waiting:
         driver = await self._tree.nodes[NodePath()].running()
 
         def reached(_: Node) -> bool:
-            met = all(self._met(name, condition) for name in placements)
-            return met or any(self._never(name, condition) for name in placements)
+            return all(self._met(name, condition) for name in placements)
 
-        await driver.until(reached)
+        # That nothing goes on any more the node does not tell.
+        while not any(self._never(name, condition) for name in placements):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HELD_LOOK_SECONDS):
+                    await driver.until(reached)
+                    return
 
     def _met(self, name: str, condition: str) -> bool:
         if condition == DELETE:
@@ -148,13 +159,15 @@ class _Waiting:
         count = self._count(name)
         states, health = count.summary.states, count.summary.health
         synced = _all(count, states.get("synced", 0))
-        return synced if condition == "synced" else synced and _all(count, health.get(condition, 0))
+        if not synced or (condition != "synced" and not _all(count, health.get(condition, 0))):
+            return False
+        return self._controllers().kept_back(self._meant(name)) == 0 and not self._held(name)
 
     def _never(self, name: str, condition: str) -> bool:
         """Whether no waiting mends it."""
-        if condition == DELETE:
+        if condition == DELETE or self._met(name, condition):
             return False
-        if self._lack(name):
+        if self._lack(name) or self._blocked(name, condition):
             return True
         return condition == ROLLED_OUT and self._ended(name) is not None
 
@@ -168,12 +181,36 @@ class _Waiting:
         if rollouts.is_aborted(placement):
             remedy = f"see: leafcast rollout status {steering}"
             return f"{long_title(placement)}: its rollout was aborted", remedy
+        if person := rollouts.waits_for_person(placement):
+            said, command = person
+            return f"{long_title(placement)} is held: {said}", f"next: {command}"
         return None
 
     def _check_rollouts(self, placements: list[str]) -> None:
         ended = [why for name in placements if (why := self._ended(name)) is not None]
         if ended:
             raise ApiError("NotRolledOut", "; ".join(why for why, _ in ended), ended[0][1])
+
+    def _held(self, name: str) -> list[dict[str, Any]]:
+        return self._controllers().held(self._meant(name))
+
+    def _blocked(self, name: str, condition: str) -> dict[str, Any] | None:
+        """What holds a placement until someone does something; None if nothing does."""
+        passed = ENDS_BY_ITSELF | (_NO_WAVES if condition == ROLLED_OUT else frozenset())
+        return next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
+
+    def _check_holds(self, placements: list[str], condition: str) -> None:
+        """Refuse to wait for what is held; raises ApiError with the next command."""
+        unmet = [name for name in placements if not self._met(name, condition)]
+        blocked = ((name, self._blocked(name, condition)) for name in unmet)
+        found = [(name, hold) for name, hold in blocked if hold is not None]
+        if not found:
+            return
+        said = [
+            f"{long_title(self._meant(name))} is held: {hold['reason']}: {hold.get('message', '')}"
+            for name, hold in found
+        ]
+        raise ApiError("Held", "; ".join(said), f"next: {found[0][1].get('remedy', '')}")
 
     def _rollouts(self) -> Rollouts:
         return self._controllers().translator.workloads.rollouts
@@ -194,6 +231,8 @@ class _Waiting:
             **selection_form(controllers, placement),
             "problem": controllers.errors.get(title(placement), ""),
             "rollout": self._rollouts().waits_for(placement),
+            "held": self._held(name),
+            "keptBack": controllers.kept_back(placement),
         }
 
     def _meant(self, name: str) -> str:

@@ -1,0 +1,16 @@
+"""The reasons of holds: words for programs, each naming what keeps content from destinations."""
+
+from __future__ import annotations
+
+INVALID, OBJECTS_REFUSED, KIND_UNREADABLE = "Invalid", "ObjectsRefused", "KindUnreadable"
+CUSTOMIZATION_FROZEN, REMOVAL_HELD = "CustomizationFrozen", "RemovalHeld"
+PLACEMENTS_DIFFER, OVERRIDDEN = "PlacementsDiffer", "Overridden"
+SECRETS_UNOPENED, MOVING, WAITING = "SecretsUnopened", "Moving", "WaitingForPlacement"
+ROLLOUT_DELETED, ROLLOUT_INVALID, ROLLOUT_HELD = "RolloutDeleted", "RolloutInvalid", "RolloutHeld"
+ROLLOUT_PAUSED, WAVE_FAILED = "RolloutPaused", "WaveFailed"
+AWAITING_APPROVAL, ROLLOUT_ABORTED = "AwaitingApproval", "RolloutAborted"
+ROLLOUT_BLOCKED, ROLLOUT_PARTIAL, UNDONE = "RolloutBlocked", "RolloutPartial", "Undone"
+PINNED, PLACE_FROZEN, WINDOW = "Pinned", "PlaceFrozen", "WaitingForWindow"
+
+ENDS_BY_ITSELF = frozenset({MOVING, WAITING, ROLLOUT_BLOCKED, WINDOW})
+"""Those that go away without anyone's help."""
