@@ -18,6 +18,7 @@ from leafcast.show.object_cells import (
 )
 from schemas.asks import REDACTED
 from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION
+from schemas.wording import many
 
 _INDENT = "  "
 _HEAD = ("apiVersion", "kind", "metadata")
@@ -200,6 +201,18 @@ def _collected(obj: Object) -> Iterator[_Row]:
     yield from (("", line, 0) for line in collected_lines(obj))
 
 
+def _held(held: Sequence[Any]) -> Iterator[_Row]:
+    """What keeps the newest content from destinations, each with the next command."""
+    yield "Held", None if held else NONE, 0
+    for hold in held:
+        number = at(hold, "destinations")
+        who = f"{many(number, 'destination')}, " if number is not None else ""
+        said = f"{who}since {text(at(hold, 'since'))}: {text(at(hold, 'message'), '')}"
+        yield str(at(hold, "reason")), said, 1
+        if remedy := text(at(hold, "remedy"), ""):
+            yield " ", f"next: {remedy}", 1
+
+
 def _placement(obj: Object, field: str) -> Iterator[_Row]:
     said = [selector_text(form) for form in listed(obj, "spec", field)]
     yield _title(field), " | ".join(said) or f"{NONE} (no destination is selected)", 0
@@ -221,6 +234,7 @@ def _placement(obj: Object, field: str) -> Iterator[_Row]:
     if absent := count(status, "neverJoined"):
         yield "Never Joined", str(absent), 0
     yield "Complete", text(at(status, "complete")), 0
+    yield from _held(listed(status, "held"))
     yield "Conditions", None, 0
     for one in listed(status, "conditions"):
         why = ": ".join(filter(None, (text(at(one, "reason"), ""), text(at(one, "message"), ""))))

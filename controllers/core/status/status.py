@@ -273,8 +273,7 @@ def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> li
     """Whether it is where it should be, and works; what lacks something is neither."""
     lack = facts.lack
     if lack is None and found:
-        said = _synced(count).message
-        return [_held(type_, said, found[0]) for type_ in (SYNCED, HEALTHY)]
+        return [_held(said, found[0]) for said in (_synced(count), _healthy(count))]
     if lack is None and facts.steered is not None and (number := kept(facts.steered, count)) != 0:
         return [*_going_out(count, number)]
     if lack is None:
@@ -297,9 +296,9 @@ def _going_out(count: Count, number: int | None) -> Iterator[Condition]:
             yield said
 
 
-def _held(type_: str, said: str, hold: Hold) -> Condition:
+def _held(said: Condition, hold: Hold) -> Condition:
     """What is held is not delivered, however many hold exactly what may go out."""
-    return condition(type_, "False", hold.reason, f"{said}; held: {hold.message}")
+    return condition(said.type, "False", hold.reason, f"{said.message}; held: {hold.message}")
 
 
 def _ambiguous_text(facts: PlacementFacts) -> str:
