@@ -113,7 +113,8 @@ class AskedSpace:
         dry_run: bool = False,
     ) -> Object:
         # Here, as who only reads needs none of it.
-        from schemas.codec import CodecError, to_json  # noqa: PLC0415
+        from schemas.codec import to_json  # noqa: PLC0415
+        from schemas.refusals import CodecError  # noqa: PLC0415
 
         try:
             # A question holds what JSON has, and nothing else.

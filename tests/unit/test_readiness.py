@@ -7,13 +7,13 @@ from pydantic import ValidationError
 
 from controllers.core.conditions import READY, RECONCILING, STALLED
 from controllers.core.status.facts import PlacementFacts
-from controllers.core.status.holds import MOVING
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import Lack
 from schemas.api import Hold
 from schemas.api.amounts import at_most
 from schemas.api.readiness import Readiness
 from schemas.faults import Fault
+from schemas.hold_reasons import MOVING
 from schemas.reports import AT_WORK, NEVER_JOINED, NOT_WORKING, Count, ExceptionSample, Summary
 
 NOW_MS = 1_800_000_000_000

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from controllers.core.conditions import ready, reconciling, stalled
 from controllers.core.status.facts import PlacementFacts
-from controllers.core.status.holds import ENDS_BY_ITSELF
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
 from schemas.api import Condition, Hold
 from schemas.api.amounts import at_most
+from schemas.hold_reasons import ENDS_BY_ITSELF
 from schemas.reports import NEVER_JOINED, NOT_WORKING, Count, ExceptionSample, Summary
 from schemas.wording import many, some_of
 
