@@ -195,7 +195,8 @@ class PlacementTranslator:
             gates=gates,
             newest=placements.newest(name),
             rollout=rollout or "",
-            state=rollouts.state_of(name),
+            # A run that just started goes by what the object says.
+            state=rollouts.state_of(name) or rollouts.stored_status(rollout or ""),
             invalid=rollouts.invalid.get(rollout or "", ""),
             news=placements.gone[name].news if name in placements.gone else "",
             places=self._places.of(self.source(name).key, gates),

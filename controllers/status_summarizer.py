@@ -97,6 +97,9 @@ class StatusSummarizer:
             self._pacing.forget(name)
             self._written.pop(name, None)
             return True
+        if name not in self._translator.observed:
+            # A run that just started does not know yet what holds it; it is told once it does.
+            return True
         count = self._relay.count(self._translator.source(name).key)
         before, now = self._before(name, obj), self._clock.now()
         status = placement_status(self._facts(name), count, before, now.wall_ms)

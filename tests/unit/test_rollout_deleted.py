@@ -133,3 +133,21 @@ def test_a_rollout_that_is_only_not_seen_any_more_lets_nothing_go():
     assert known.dismissed == {"shop"}
     known.put("shop", rollout())
     assert not known.dismissed
+
+
+async def test_what_waits_for_a_person_waits_since_then_through_a_restart(tmp_path):
+    centre = await world(tmp_path)
+    waves = ({"name": "tenth", "percent": 10, "approval": "before"}, WAVES[1])
+    said = []
+    async with centre.running():
+        await steer(centre, waves)
+        await centre.apply(config("a", value="2"))
+        obj = await centre.until_status(SHOP, lambda obj: reasons(obj) == ["AwaitingApproval"])
+        since = obj["status"]["held"][0]["since"]
+    async with centre.running() as controllers:
+        await controllers.caught_up()
+        await controllers.written(["shop"])
+        obj = await centre.wds.get(SHOP)
+        said.append((reasons(obj), condition(obj, "Synced")["reason"]))
+        assert obj["status"]["held"][0]["since"] == since
+    assert said == [(["AwaitingApproval"], "AwaitingApproval")]

@@ -188,7 +188,7 @@ class Rollouts:
 
     def stored_status(self, name: str) -> RolloutStatus | None:
         """What the object says of itself, from which a new run goes on; None if it says nothing."""
-        status = self.objects[name].get("status")
+        status = self.objects.get(name, {}).get("status")
         if not isinstance(status, Mapping) or not status.get("phase"):
             return None
         try:

@@ -32,7 +32,7 @@ from controllers.core.ledger.removal import (
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.clean_objects import CleanObjects
-from controllers.core.translation.stranded import Stranded, stranded
+from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
 from controllers.core.translation.translate import (
     DeltaRules,
     Entries,
@@ -277,6 +277,15 @@ class Placements:
         if not self.brake.held:
             return []
         return [name for name in self._issued if self.source(name).key in self.brake.held]
+
+    def news(self, name: str) -> str:
+        """What a placement wants that is new to someone, in words; "" if nothing is known to be."""
+        if (gone := self.gone.get(name)) is not None:
+            return gone.news
+        issued, target = self._issued.get(name), self._targets.get(name)
+        if issued is None or target is None:
+            return ""
+        return objects_text(differing(issued, target.entries))
 
     def lacks_target(self, name: str) -> bool:
         """Whether what a steered placement wanted last is to be read from the store."""

@@ -18,6 +18,7 @@ from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import held_together
 from leafcast.cli.apply.removals import ask_for, confirm_removals_option, removals_of
+from leafcast.cli.apply.rollout_ends import Fate, fate_options, let_go, placements_left
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     dry_run_option,
@@ -70,6 +71,8 @@ class Request:
     ignore_not_found: bool = False
     dry: bool = False
     confirmed: bool = False
+    # What becomes of placements whose Rollout is deleted under way.
+    fate: Fate = ""
 
 
 @click.command()
@@ -78,6 +81,7 @@ class Request:
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @dry_run_option("deleted")
 @confirm_removals_option
+@fate_options
 @data_dir_option
 def delete(  # noqa: PLR0913 - click passes options by name
     *,
@@ -91,12 +95,14 @@ def delete(  # noqa: PLR0913 - click passes options by name
     ignore_not_found: bool,
     dry_run: str,
     confirmed: bool,
+    fate: Fate | None,
     data_dir: Path | None,
 ) -> None:
     """Delete objects at the centre; edges that hold copies delete them in their turn.
 
     First it says how many copies go at how many destinations, and asks if these are more than ten,
-    and more than a fifth of a placement's destinations or objects.
+    and more than a fifth of a placement's destinations or objects. A complete Rollout lets its
+    placement go; of one under way --freeze or --let-go says what becomes of it.
     """
     if bool(objects) == bool(files):
         raise click.UsageError("name objects, or files with -f; one of the two")
@@ -112,6 +118,7 @@ def delete(  # noqa: PLR0913 - click passes options by name
             ignore_not_found=ignore_not_found,
             dry=dry_run != "none",
             confirmed=confirmed,
+            fate=fate or "",
         )
         missing = in_session(data_dir, lambda session: delete_all(session, request))
     if missing and not ignore_not_found:
@@ -124,6 +131,7 @@ async def delete_all(session: Session, request: Request) -> int:
     Raises SpaceError if the space refuses one: then what others lean on stays.
     """
     found, missing = await objects_to_delete(session, request)
+    left = await placements_left(session, {target.key for target in found}, request.fate)
     if request.dry:
         for target in found:
             click.echo(f"{_told(target)} (dry run)")
@@ -134,6 +142,7 @@ async def delete_all(session: Session, request: Request) -> int:
             for _, alike in groupby(found, key=_late_first):
                 await _delete_at_once(session, list(alike), go_on)
             await removals.confirm(session)
+        await let_go(session, left, request.fate)
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing

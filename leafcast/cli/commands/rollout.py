@@ -12,6 +12,7 @@ from leafcast.ask.rollouts import ask_of, rollout_named
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.command_group import CommandGroup
+from leafcast.cli.commands.rollout_release import release
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.printing import show, watch
@@ -155,6 +156,7 @@ def _add_command_at(action: str, help_text: str) -> None:
 _add_command_at("unpin", "Let a pinned destination follow the waves again.")
 _add_command_at("freeze", "Let nothing new go to a node and all below it.")
 _add_command_at("unfreeze", "Let what is new go there again.")
+rollout.add_command(release)
 
 
 def _finder(name: str) -> Callable[[Session], Any]:

@@ -1,0 +1,96 @@
+"""A Rollout that is deleted under way: a person says what becomes of its placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import click
+
+from leafcast.ask.session import Session
+from leafcast.cli.apply.rollouts import ROLLOUTS
+from leafcast.cli.options.objects import refuse
+from leafcast.show.sanitize import sanitize
+from schemas.objects import ObjectKey
+from schemas.placements import placement_at, short_title
+from schemas.wording import many
+
+Fate = Literal["", "freeze", "let-go"]
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def fate_options(command: Command) -> Command:
+    """`--freeze` or `--let-go`, given as `fate: str`."""
+    freeze = click.option(
+        "--freeze",
+        "fate",
+        flag_value="freeze",
+        help="Of a Rollout under way: each destination keeps what it has.",
+    )
+    let_go = click.option(
+        "--let-go",
+        "fate",
+        flag_value="let-go",
+        help="Of a Rollout under way: everyone gets what the centre says now.",
+    )
+    return freeze(let_go(command))
+
+
+async def placements_left(
+    session: Session, deleted: Collection[ObjectKey], fate: Fate
+) -> list[str]:
+    """The placements that these Rollouts leave behind frozen, unless they are let go.
+
+    Refuses what is under way and of which nobody said what becomes of it.
+    """
+    names = [key.name for key in deleted if key.group_resource == ROLLOUTS]
+    if not names:
+        return []
+    going = {placement_at(key) for key in deleted}
+    found = (await session.call("rollout-ends", rollouts=names))["keeping"]
+    keeping = [form for form in found if form["placement"] not in going]
+    if keeping and not fate:
+        refuse([*_question(keeping)])
+    if fate == "freeze" and not keeping:
+        said = f"--freeze: rollout {', '.join(sorted(names))} keeps nothing back, so that its"
+        remedy = "keep the Rollout, and: leafcast rollout freeze NAME --at /"
+        refuse([f"{said} placement follows its space again; to keep what is there {remedy}"])
+    return [form["placement"] for form in keeping]
+
+
+async def let_go(session: Session, placements: Iterable[str], fate: Fate) -> None:
+    """Do as was said of the placements that were left behind."""
+    for name in placements:
+        title = short_title(name)
+        if fate == "freeze":
+            click.echo(f"{title} stays as it is, until: leafcast rollout release {title}")
+        else:
+            click.echo(released(await session.call("release", placement=name, seconds=30)))
+
+
+def released(answer: Mapping[str, Any]) -> str:
+    """What came of a placement that was let go."""
+    title = short_title(answer["placement"])
+    if not answer["released"]:
+        return f"{title} follows its space already"
+    news = f": everyone gets {sanitize(answer['news'])}" if answer["news"] else ""
+    return f"{title} follows its space again{news}"
+
+
+def _question(keeping: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for form in keeping:
+        lack = form["destinations"]
+        who = "not everyone has" if lack is None else f"{many(lack, 'destination')} lack"
+        title = short_title(form["placement"])
+        yield (
+            f"rollout/{form['rollout']}: revision {form['revision']} of {title} is "
+            f"{form['phase']}: {who} what the centre says"
+        )
+        yield f"  --freeze  each destination keeps what it has, until: {_release(title)}"
+        news = form["news"] or "what the centre says now"
+        yield f"  --let-go  everyone gets it at once: {sanitize(news)}"
+    yield "nothing was deleted: say --freeze or --let-go"
+
+
+def _release(title: str) -> str:
+    return f"leafcast rollout release {title}"

@@ -1,0 +1,84 @@
+"""The verbs about Rollouts that are deleted: what each keeps back, and letting its placement go."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from controllers.centre import Controllers
+from leafcast.ask.api import Api, ApiError
+from leafcast.daemon.running_centre import running
+from leafcast.daemon.tree_facts import listed
+from leafcast.local.tree import LocalTree
+from relay.ports import BusBroken, SpaceError
+from schemas.placements import bare_name, kind_of, meant
+
+SETTLED_SECONDS_MAX = 10.0
+
+Json = dict[str, Any]
+
+
+def register_rollout_ends(api: Api, tree: LocalTree) -> None:
+    """Answer the verbs about this tree."""
+
+    async def kept_back(rollouts: list[str]) -> Json:
+        """Which of these keep back what their placements want: deleted now, they would freeze them.
+
+        `{keeping: [{rollout, placement, phase, revision, destinations or null, news}]}`.
+        """
+        controllers = running(tree.controllers)
+        await _settle(controllers)
+        known = controllers.translator.workloads.rollouts
+        keeping = [_form(controllers, name) for name in rollouts if known.keeps_back(name)]
+        return {"keeping": keeping}
+
+    async def release(placement: str) -> Json:
+        """Let a placement follow its space again whose Rollout was deleted; what that sends.
+
+        `{placement, released, news}`; nothing is released of one that follows it already. Raises
+        ApiError if there is none, or a Rollout steers it.
+        """
+        controllers = running(tree.controllers)
+        await _settle(controllers)
+        translator = controllers.translator
+        there = translator.workloads.objects
+        name = meant(placement, there)
+        if name not in there:
+            remedy = f"there are: {listed(there)}" if there else "there are none yet: apply one"
+            what = f'there is no {kind_of(name).kind} "{bare_name(name)}"'
+            raise ApiError("NotFound", what, remedy)
+        if (rollout := translator.workloads.rollouts.of(name)) is not None:
+            said = f'rollout "{rollout}" steers it, and lets it out by its waves'
+            raise ApiError("Steered", said, f"see: leafcast rollout status {rollout}")
+        stranded = translator.placements.gone.get(name)
+        if stranded is None:
+            return {"placement": name, "released": False, "news": ""}
+        translator.release(name)
+        await _settle(controllers)
+        return {"placement": name, "released": True, "news": stranded.news}
+
+    api.register("rollout-ends", kept_back)
+    api.register("release", release)
+
+
+def _form(controllers: Controllers, rollout: str) -> Json:
+    """What one keeps back of its placement."""
+    translator = controllers.translator
+    placement = translator.workloads.rollouts.specs[rollout].placement.placement
+    state = translator.workloads.rollouts.state_of(placement)
+    return {
+        "rollout": rollout,
+        "placement": placement,
+        "phase": state.phase if state is not None else "Waiting",
+        "revision": state.revision if state is not None else 0,
+        "destinations": controllers.kept_back(placement),
+        "news": translator.placements.news(placement),
+    }
+
+
+async def _settle(controllers: Controllers) -> None:
+    """Wait, for a bounded time, until the ledger says what the space holds."""
+    with suppress(TimeoutError, BusBroken, SpaceError):
+        async with asyncio.timeout(SETTLED_SECONDS_MAX):
+            await controllers.translator.caught_up()
