@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from controllers.core.access.keyring import PlacementKeys
+from controllers.core.rollout.rejection import Rejection
 from controllers.core.rollout.rolled_places import RolledPlaces
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
@@ -133,6 +134,7 @@ class PlacementTranslator:
             self.keys_of,
             self._issuer.confirmed,
         )
+        self._placements.rejections.known = self._remembered()
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
@@ -188,13 +190,18 @@ class PlacementTranslator:
         """What its Rollout makes of a placement, or made before it was deleted."""
         placements, rollouts = self._placements, self.workloads.rollouts
         gates, rollout = placements.gates(name), rollouts.of(name)
-        if gates is None or (rollout is None and name not in placements.gone):
+        rejected, is_stranded = placements.rejections.told(name), name in placements.gone
+        if gates is None or (rollout is None and not is_stranded and rejected is None):
             return None
+        known = placements.rejections.of(name) if rejected is not None else None
         return Steered(
             placement=name,
             gates=gates,
-            newest=placements.newest(name),
+            newest=known.wish if known is not None else placements.newest(name),
             rollout=rollout or "",
+            target=known.target if known is not None else None,
+            rejected=rejected,
+            is_stranded=is_stranded,
             # A run that just started goes by what the object says.
             state=rollouts.state_of(name) or rollouts.stored_status(rollout or ""),
             invalid=rollouts.invalid.get(rollout or "", ""),
@@ -207,7 +214,8 @@ class PlacementTranslator:
         """Let a placement follow its space again whose Rollout was deleted."""
         if name in self._placements.gone:
             self.workloads.rollouts.let_go.add(name)
-            self._queue.add([name])
+        self._placements.rejections.release(name)
+        self._queue.add([name])
 
     def look_at(self, names: Iterable[str]) -> None:
         """Have the ledger say what is let out now."""
@@ -378,6 +386,8 @@ class PlacementTranslator:
                 self._placements.issued(works, await self._issuer.issue(drafts, deleted))
                 # What is held may be given by one of these now.
                 self._queue.add({*self._placements.braked} - names)
+            for work in works:
+                await self._remember(work)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)
@@ -400,19 +410,41 @@ class PlacementTranslator:
         assert work.translation is not None
         assert work.translation.root is not None
         known = self._relay.kept_history().get(work.key, ())
-        await self._relay.keep_history(work.key, [*known, work.translation.root], work.unsent)
+        named = [work.translation.root]
+        if work.translation.wish is not None:
+            named.append(work.translation.wish.root)
+        roots = dict.fromkeys([*known, *named])
+        before = self._placements.rejections.known.get(work.name) or ()
+        await self._relay.keep_history(work.key, tuple(roots), work.unsent, before)
+
+    def _remembered(self) -> dict[str, Rejection]:
+        """What the ledger says was rejected of this space's placements, by name."""
+        kept = self._relay.rejections().items()
+        named = ((self.name_of(key), Rejection(*pair)) for key, pair in kept)
+        return {name: pair for name, pair in named if name is not None}
+
+    async def _remember(self, work: Work) -> None:
+        """Keep what is rejected of a placement that nothing steers: its Rollout does so else."""
+        if self.workloads.rollouts.of(work.name) is not None:
+            return
+        after = work.wanted.rejection if work.wanted is not None else None
+        if after != work.remembered:
+            await self._relay.keep_history(work.key, after or (), rejected=after or ())
 
     async def _read_targets(self, names: Iterable[str]) -> None:
         """Read what steered placements wanted last: the ledger may not lead there."""
         rollouts = self.workloads.rollouts
         for name in sorted(names):
+            keys = self.keys_of(self.source(name).key)
+            for root in self._placements.rejections.unread(name):
+                read = await read_all(self._relay, read_arm(root, keys))
+                self._placements.rejections.put_arm(name, root, read)
             if not self._placements.lacks_target(name):
                 continue
             state = rollouts.stored_status(rollouts.of(name) or "")
             target = target_of(state) if state is not None else None
             if target is None:
                 continue
-            keys = self.keys_of(self.source(name).key)
             read = await read_all(self._relay, read_arm(target, keys))
             if read is not None:
                 self._placements.put_target(name, read)

@@ -59,11 +59,17 @@ class CentreRelay(Protocol):
         key: MailKey,
         references: Sequence[Reference],
         blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+        rejected: Sequence[Reference] = (),
     ) -> None:
         """Keep these blobs, and these contents of a placement, manifests whole, and no others.
 
-        What a delta in force names is kept in any case. It holds over restarts.
+        What a delta in force names is kept in any case. It holds over restarts, as what is
+        rejected does: two of these contents, or none.
         """
+        ...
+
+    def rejections(self) -> Mapping[MailKey, tuple[Reference, Reference]]:
+        """Of placements of which something is rejected: what was wanted, and what goes out."""
         ...
 
     async def load(self, reference: Reference) -> bytes | None:

@@ -16,6 +16,7 @@ from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.messages import OWNED, conditions, with_message
+from controllers.core.rollout.rejection import rejection_of
 from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
@@ -110,8 +111,10 @@ class RolloutController:
         known = self._known.pop(name, None)
         if known is not None and known.placement and self._rollouts.of(known.placement) is None:
             key = self._translator.source(known.placement).key
-            if self._relay.kept_history().get(key):
-                await self._relay.keep_history(key, ())
+            # What it rejected goes out no more for its being deleted.
+            left = self._translator.placements.rejections.known.get(known.placement) or ()
+            if self._relay.kept_history().get(key, ()) != left:
+                await self._relay.keep_history(key, left, rejected=left)
 
     async def _go_on(self, name: str, spec: RolloutSpec) -> bool:
         """Decide, write down what was decided, and only then let it out."""
@@ -141,7 +144,8 @@ class RolloutController:
         await self._keep_history(placement, state)
         before = rollouts.states.get(name)
         rollouts.states[name] = state
-        if before is None or layers.gates_of(before) != layers.gates_of(state):
+        said = (layers.gates_of(state), rejection_of(state))
+        if before is None or (layers.gates_of(before), rejection_of(before)) != said:
             self._translator.look_at([placement])
         if before is not None and is_under_way(before) and not is_under_way(state):
             # Others may have waited for it.
@@ -150,10 +154,18 @@ class RolloutController:
     async def _keep_history(self, placement: str, state: RolloutStatus) -> None:
         """Keep all contents that the state names, and what the placement wants meanwhile."""
         key, roots = self._translator.source(placement).key, history.roots(state)
-        if (target := self._rollouts.targets.get(placement)) is not None:
-            roots |= {target}
-        if roots != frozenset(self._relay.kept_history().get(key, ())):
-            await self._relay.keep_history(key, sorted(roots, key=lambda each: each.address))
+        if (wanted := self._rollouts.targets.get(placement)) is not None:
+            roots |= {wanted.target, wanted.wish or wanted.target}
+        known, rejected = self._translator.placements.rejections.known, rejection_of(state)
+        kept = frozenset(self._relay.kept_history().get(key, ()))
+        if roots == kept and rejected == known.get(placement):
+            return
+        listed = sorted(roots, key=lambda each: each.address)
+        await self._relay.keep_history(key, listed, rejected=rejected or ())
+        if rejected is None:
+            known.pop(placement, None)
+        else:
+            known[placement] = rejected
 
     # What is known.
 
@@ -168,7 +180,8 @@ class RolloutController:
         is_first = name not in self._rollouts.fresh and self._issuer.is_new
         is_lost = gates is None and (is_first or source in self._issuer.lost)
         return Facts(
-            target=self._rollouts.targets.get(placement),
+            wanted=self._rollouts.targets.get(placement),
+            rejection=translator.placements.rejections.known.get(placement),
             change=_change(translator.workloads.objects.get(placement)),
             gates=gates,
             count=count if fresh else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
@@ -105,23 +105,33 @@ class CentrePublisher:
 
     def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
         """The former contents that are kept, by placement; what cannot be read is left out."""
+        return {key: history.references for key, history in self._histories()}
+
+    def rejections(self) -> Mapping[MailKey, tuple[Reference, Reference]]:
+        """Of placements of which something is rejected: what was wanted, and what goes out."""
         found = {}
+        for key, history in self._histories():
+            if history.rejected:
+                wish, target = history.rejected
+                found[key] = wish, target
+        return found
+
+    def _histories(self) -> Iterator[tuple[MailKey, History]]:
         for key, data in self._ledger.items():
             if key.startswith(HISTORY_PREFIX):
                 with suppress(WireRefused):
-                    kept = decode(History, data).references
-                    found[MailKey(key.removeprefix(HISTORY_PREFIX))] = kept
-        return found
+                    yield MailKey(key.removeprefix(HISTORY_PREFIX)), decode(History, data)
 
     async def keep_history(
         self,
         key: MailKey,
         references: Sequence[Reference],
         blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+        rejected: Sequence[Reference] = (),
     ) -> None:
         """Keep these contents of a placement, and no others; raises BusBroken."""
         kept = tuple(references)
-        data = encode(History(kept)) if kept else None
+        data = encode(History(kept, tuple(rejected))) if kept else None
         own = StoreOwn(f"{HISTORY_PREFIX}{key}", data)
         await self._keep(blobs, [own], [HistoryKept(key, kept, frozenset(blobs))])
 

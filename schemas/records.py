@@ -171,6 +171,12 @@ class History(WireRecord, frozen=True):
     """At the centre, in OWN: former contents of one placement that stay in the store."""
 
     references: tuple[Reference, ...]
+    # What its space wanted when a revision was aborted or undone, and what goes out of that.
+    rejected: tuple[Reference, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.rejected) not in (0, 2):
+            raise ValueError(f"{len(self.rejected)} contents, where there are none or two")
 
 
 class FirstSession(WireRecord, frozen=True):

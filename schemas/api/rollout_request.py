@@ -16,6 +16,7 @@ Action = Literal[
     "approve",
     "abort",
     "undo",
+    "retry",
     "pin",
     "unpin",
     "freeze",

@@ -116,6 +116,19 @@ class Freeze(Value):
     layers: ListOf[Layer] = ()
 
 
+class RejectedObjects(Value):
+    """What of the space's wish stays back, as the revision that brought it was taken back."""
+
+    reason: Literal["Aborted", "Undone"]
+    # The one that was aborted or undone; 0 if nobody knows any more.
+    revision: Number = 0
+    since: str | None = None
+    # None until they are counted.
+    objects: Count | None = None
+    # Some of them.
+    names: ListOf[str] = ()
+
+
 class RequestStatus(Value):
     """What became of the last request."""
 
@@ -142,9 +155,13 @@ class RolloutStatus(Value):
     pins: ListOf[Pin] = ()
     freezes: ListOf[Freeze] = ()
     layers: ListOf[Layer] = ()
-    # The content that its space wants, whatever revision is rolled out.
+    # The content that is to go out of what its space wants, whatever revision is rolled out.
     target: str = ""
     target_size: Number = 0
+    # What its space wants in fact, if some of it is rejected.
+    wish: str = ""
+    wish_size: Number = 0
+    rejected: RejectedObjects | None = None
     salt: str = ""
     waiting_for: str = ""
     ungrouped: Int32 = 0

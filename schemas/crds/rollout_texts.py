@@ -84,8 +84,11 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "pins": "Where a former content is kept.",
         "freezes": "Where nothing new comes.",
         "layers": "Who has which content: the newest layer first, the last is everyone's.",
-        "target": "The address of the content that the space wants now.",
+        "target": "The address of the content that is to go out of what the space wants.",
         "targetSize": "How long its list of objects is, in bytes.",
+        "wish": "The address of what the space wants in fact, if some of it is rejected.",
+        "wishSize": "How long its list of objects is, in bytes.",
+        "rejected": "Which objects stay as they were, as a revision was aborted or undone.",
         "placement": "The placement that all of this is of.",
         "salt": "What the shares are drawn with.",
         "waitingFor": "What else keeps its newest content from going out.",
@@ -158,6 +161,13 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
     "Freeze": {
         "path": "At and below which place.",
         "layers": "The layers as they were.",
+    },
+    "RejectedObjects": {
+        "reason": "Whether the revision was aborted or undone.",
+        "revision": "Which revision; 0 if that is not known any more.",
+        "since": "Since when.",
+        "objects": "How many objects; none until they are counted.",
+        "names": "Some of them, by kind and name.",
     },
     "RequestStatus": {
         "id": "Which request.",

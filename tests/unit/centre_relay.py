@@ -28,6 +28,7 @@ class LedgerRelay:
         self.blobs = {}
         self.records = {}
         self.former = {}
+        self.rejected = {}
         self.history = []
         self._bodies = {}
         self.snapshots = []
@@ -71,11 +72,17 @@ class LedgerRelay:
     def kept_history(self):
         return dict(self.former)
 
-    async def keep_history(self, key, references, blobs=MappingProxyType({})):
+    def rejections(self):
+        return dict(self.rejected)
+
+    async def keep_history(self, key, references, blobs=MappingProxyType({}), rejected=()):
         self._keep(blobs)
         self.former[key] = tuple(references)
+        self.rejected[key] = tuple(rejected)
         if not references:
             del self.former[key]
+        if not rejected:
+            del self.rejected[key]
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)

@@ -6,6 +6,7 @@ import json
 from controllers.core.rollout import layers
 from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.rejection import Wanted, rejection_of
 from controllers.core.rollout.state import Change
 from relay.core.events import Instant
 from relay.core.gates import Candidate, admit, arm_name
@@ -13,6 +14,7 @@ from schemas.api import parse_kind
 from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import MANIFEST, Reference
 from schemas.identity import DestinationId, NodePath
+from schemas.objects import ObjectKey
 from schemas.records import Profile, Source
 from schemas.reports import Count, Summary, cell
 
@@ -21,6 +23,9 @@ WAVES = (
     {"name": "tenth", "percent": 10},
     {"name": "rest", "percent": 100},
 )
+
+
+OBJECT = ObjectKey("apps", "deployments", "shop", "web")
 
 
 def content(name):
@@ -123,9 +128,18 @@ class Fleet:
 
     # What there is.
 
+    def wanted(self):
+        """Here a content is one object, which the rollout rejects whole or not at all."""
+        over = rejection_of(self.state) if self.state is not None else None
+        if over is None:
+            return None if self.target is None else Wanted(self.target)
+        if self.target == over.wish != over.target:
+            return Wanted(over.target, over.wish, (OBJECT,), over)
+        return Wanted(self.target, None, (), over)
+
     def known(self):
         return Facts(
-            target=self.target,
+            wanted=self.wanted(),
             change=Change("jane", "because"),
             gates=self.gates,
             count=self.count() if self.gates is not None else None,

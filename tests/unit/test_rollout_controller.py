@@ -2,6 +2,7 @@
 
 import json
 
+from controllers.core.rollout.rejection import Wanted
 from controllers.core.rollout.rollouts import Rollouts
 from schemas.objects import ObjectKey
 from schemas.reports import Summary, cell
@@ -244,7 +245,7 @@ def test_only_a_spec_that_is_another_is_news_for_its_placement():
 
 
 def test_a_rollout_that_comes_again_begins_nothing_of_what_was_wanted_before():
-    known, wanted = Rollouts(), content("given up")
+    known, wanted = Rollouts(), Wanted(content("given up"))
     moved = rollout()
     moved["spec"]["placement"] = {"name": "other"}
     for leaves in (lambda: known.remove("shop"), lambda: known.put("shop", moved)):

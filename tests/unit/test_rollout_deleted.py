@@ -1,5 +1,6 @@
 """A Rollout that is deleted: complete it lets go, under way its placement stays and says so."""
 
+from controllers.core.rollout.rejection import Wanted
 from controllers.core.rollout.rollouts import Rollouts
 from tests.unit.centre_world import SHOP, condition, config, placement
 from tests.unit.rollout_world import content
@@ -71,11 +72,13 @@ async def test_what_was_aborted_stays_back_when_its_rollout_is_deleted(tmp_path)
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
         before = gates(centre.relay)
         await centre.wds.delete(ROLLOUT)
-        await centre.until_status(SHOP, is_held)
-        assert gates(centre.relay) == before
+        # Its waves let go of it, and not what was aborted.
+        await centre.relay.until(is_free)
+        obj = await centre.until_status(SHOP, lambda obj: reasons(obj) == ["RolloutAborted"])
+        assert obj["status"]["held"][0]["remedy"] == "leafcast rollout release epl/shop"
+        assert gates(centre.relay)[0].arm == before[0].arm
         # Once the centre says what everyone has, there is nothing left to be kept back.
         await centre.apply(config("a"))
-        await centre.relay.until(is_free)
         await centre.until_status(SHOP, lambda obj: not reasons(obj))
 
 
@@ -124,7 +127,7 @@ async def test_a_complete_rollout_that_goes_to_another_placement_lets_the_former
 def test_a_rollout_that_is_only_not_seen_any_more_lets_nothing_go():
     known = Rollouts()
     known.put("shop", rollout())
-    known.put_target("shop", content("v1"))
+    known.put_target("shop", Wanted(content("v1")))
     known.remove("shop")
     assert not known.let_go
     assert not known.dismissed

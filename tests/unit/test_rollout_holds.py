@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.rollout.state import target_of
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import holds
 from controllers.core.status.rollout_holds import Steered, kept
@@ -22,6 +23,8 @@ def steered(fleet, **known):
         if not path.is_root
     }
     said = {"rollout": "shop", "state": fleet.state, "places": places, **known}
+    if fleet.state.wish:
+        said |= {"target": target_of(fleet.state), "rejected": fleet.state.rejected}
     return Steered("shop", fleet.gates, fleet.target, **said)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
-from controllers.core.translation.translate import Entries
+from controllers.core.translation.stored_arms import Entries
 from schemas.content.blobs import Reference
 from schemas.content.chunks import TEMPLATE, ManifestEntry
 from schemas.faults import Fault

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from controllers.core.rollout import history, layers, recovery, wave_health, waves
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.rejection import NOTHING, rejection_of, taken
 from controllers.core.rollout.requests import handle, ignored
 from controllers.core.rollout.revisions import (
     TOO_MANY,
@@ -123,23 +124,26 @@ class _Turn:
 
     def take_target(self, state: RolloutStatus) -> RolloutStatus:
         """Begin a revision if the space wants another content than it did."""
-        target = self._facts.target
-        if target is None or state.phase == "Held":
+        wanted = self._facts.wanted
+        if wanted is None or state.phase == "Held" or wanted.over != rejection_of(state):
+            # What is made over another state comes anew, over this one.
             return state
-        if target == target_of(state):
+        target, agrees = wanted.target, bool(state.wish) and wanted.wish is None
+        if target == target_of(state) and not agrees:
             is_gone = state.waiting_for == TOO_MANY
-            return changed(state, waiting_for="") if is_gone else state
+            state = taken(changed(state, waiting_for="") if is_gone else state, wanted)
+            return settled(state) if _is_back(state) else state
         newest = state.layers[0].manifest if state.layers else ""
-        if target.address == newest and state.revision:
-            known = changed(state, target=target.address, target_size=target.size, waiting_for="")
+        known = changed(state, target=target.address, target_size=target.size, waiting_for="")
+        known = taken(known, wanted)
+        if target.address == (newest or NOTHING.address) and state.revision:
             if state.phase != "Aborted":
                 return known
             if layers.reaches_all(state.layers):
                 return settled(known)
         if not has_room(state, target):
             return changed(state, waiting_for=TOO_MANY)
-        state = changed(state, target=target.address, target_size=target.size, waiting_for="")
-        return begun(self._spec, self._facts, state, target, self._now.wall_ms)
+        return begun(self._spec, self._facts, known, target, self._now.wall_ms)
 
     # Waves.
 
@@ -279,7 +283,7 @@ class _Turn:
     def _failed(self, state: RolloutStatus, wave: WaveStatus, reason: str) -> RolloutStatus:
         state = with_wave(state, changed(wave, phase="Failed", reason=reason, soaked=0))
         if self._spec.on_failure == "abort" and len(state.layers) > 1:
-            return aborted(state, keep=False)
+            return aborted(state, self._now.wall_ms, keep=False)
         return changed(state, phase="Paused")
 
     # Time.
@@ -306,6 +310,19 @@ def _paused(state: RolloutStatus) -> RolloutStatus:
 def _has_failed(state: RolloutStatus) -> bool:
     wave = present(state)
     return wave is not None and wave.phase == "Failed"
+
+
+def _is_back(state: RolloutStatus) -> bool:
+    """Whether all went back by an abort to what the space wants."""
+    newest = state.layers[0] if state.layers else None
+    return (
+        state.phase == "Aborted"
+        and not state.wish
+        and newest is not None
+        and newest.revision != state.revision
+        and newest.manifest == state.target
+        and layers.reaches_all(state.layers)
+    )
 
 
 def _at_phase(state: RolloutStatus, wave: WaveStatus, phase: str) -> RolloutStatus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.rollout.state import Change
 from schemas.api.rollout_spec import Wave
 from schemas.content.blobs import Reference
@@ -28,8 +29,10 @@ def _nothing() -> str:
 class Facts:
     """Of the placement: what is wanted of it, what its ledger says, and what is counted."""
 
-    # The content that its space wants, once the centre keeps it.
-    target: Reference | None = None
+    # What is to go out of what its space wants, once the centre keeps it.
+    wanted: Wanted | None = None
+    # What the ledger remembers of revisions that were aborted or undone.
+    rejection: Rejection | None = None
     change: Change = field(default_factory=Change)
     # Those of its delta; None if there is none.
     gates: tuple[Gate, ...] | None = None
@@ -51,3 +54,8 @@ class Facts:
     """Whether some of a content is not kept at the centre any more."""
     is_place: Callable[[str], bool] = field(default=lambda _: True)
     """Whether a path is one of a node or a destination."""
+
+    @property
+    def target(self) -> Reference | None:
+        """The content that is to go out."""
+        return None if self.wanted is None else self.wanted.target

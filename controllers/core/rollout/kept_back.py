@@ -27,12 +27,17 @@ def is_for_all(gates: Sequence[Gate], content: Reference | None) -> bool:
 
 
 def gave_everything(state: RolloutStatus, target: Reference | None) -> bool:
-    """Whether a Rollout is complete, and nobody waits, or stays, with anything but the target."""
-    if state.phase != "Complete" or target is None or target_of(state) != target:
+    """Whether a Rollout ended, and nobody waits, or stays, with anything but the target.
+
+    What was aborted is no part of the target, and stays back by itself.
+    """
+    if state.phase not in ("Complete", "Aborted") or target is None:
         return False
     gates = layers.gates_of(state)
-    if is_for_all(gates, target):
+    if target_of(state) == target and is_for_all(gates, target):
         return True
+    if state.phase != "Complete" or target_of(state) != target:
+        return False
     # A gate with windows leaves what lies below it to those who wait for them.
     plain = state.layers and state.layers[0].manifest == target.address
     waited = plain and layers.reaches_all(state.layers) and nobody_waits(state)

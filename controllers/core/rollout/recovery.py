@@ -6,10 +6,18 @@ from collections.abc import Sequence
 
 from controllers.core.rollout import history, layers, waves
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.rejection import NOTHING, Rejection, accepting
 from controllers.core.rollout.revisions import begun
 from controllers.core.rollout.state import Change, arm_of, changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec, Wave
-from schemas.api.rollout_status import Layer, LayerGate, RolloutStatus, RolloutStep, WaveStatus
+from schemas.api.rollout_status import (
+    Layer,
+    LayerGate,
+    RejectedObjects,
+    RolloutStatus,
+    RolloutStep,
+    WaveStatus,
+)
 from schemas.records import BUCKETS, Gate
 
 UNKNOWN_PROGRESS = (
@@ -34,7 +42,7 @@ def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
     state = _remembered(state, now_ms, facts.change)
     named = [gate for gate in facts.gates if gate.name]
     if named:
-        return _resumed(spec, facts, state, now_ms)
+        return _rejecting(_resumed(spec, facts, state, now_ms), facts.rejection)
     newest = state.layers[0]
     state = changed(
         state,
@@ -43,7 +51,7 @@ def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
         target=newest.manifest,
         target_size=newest.size,
     )
-    return history.ended(state, newest.revision, "Complete")
+    return _rejecting(history.ended(state, newest.revision, "Complete"), facts.rejection)
 
 
 def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:
@@ -52,7 +60,8 @@ def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> Rollou
     newest = max(map(layers.revision_of, named), default=0)
     if newest > state.revision and facts.gates is not None:
         known = changed(state, layers=layers.read_layers(facts.gates), paused=False)
-        return _resumed(spec, facts, _remembered(known, 0, Change()), 0)
+        found = _resumed(spec, facts, _remembered(known, 0, Change()), 0)
+        return _rejecting(found, facts.rejection)
     if newest < state.revision or not is_under_way(state):
         return state
     for gate in named:
@@ -67,7 +76,7 @@ def resumed_from_nothing(state: RolloutStatus, facts: Facts, now_ms: int) -> Rol
     number = history.next_number(state)
     entry = history.entry(number, facts.target, now_ms, facts.change)
     state = changed(
-        state,
+        accepting(state),
         revision=number,
         phase="Complete",
         waiting_for="",
@@ -77,6 +86,21 @@ def resumed_from_nothing(state: RolloutStatus, facts: Facts, now_ms: int) -> Rol
         history=(*state.history, entry),
     )
     return history.ended(state, number, "Complete")
+
+
+def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
+    """With what the ledger remembers as rejected, if it is of what goes out."""
+    goes_out = state.layers[0].manifest or NOTHING.address
+    if known is None or known.target.address != goes_out:
+        return state
+    return changed(
+        state,
+        wish=known.wish.address,
+        wish_size=known.wish.size,
+        target=known.target.address,
+        target_size=known.target.size,
+        rejected=state.rejected or RejectedObjects(reason="Aborted"),
+    )
 
 
 def _salt(facts: Facts) -> str:

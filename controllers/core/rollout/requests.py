@@ -8,6 +8,7 @@ from typing import Literal
 
 from controllers.core.rollout import history, layers, recovery, waves
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.rejection import accepting, rejecting
 from controllers.core.rollout.revisions import aborted, at_once, begun, finished, has_room
 from controllers.core.rollout.state import (
     Change,
@@ -105,6 +106,7 @@ class _Asked:
             "approve": self._approve,
             "abort": self._abort,
             "undo": self._undo,
+            "retry": self._retry,
             "pin": self._pin,
             "unpin": self._unpin,
             "freeze": self._freeze,
@@ -184,7 +186,7 @@ class _Asked:
         if not keep and len(self.state.layers) < 2:
             raise Refused("what they had before is not known any more; undo to a kept revision")
         said = "who has it keeps it" if keep else "all go back to what they had"
-        return aborted(self.state, keep=keep), said
+        return aborted(self.state, self.now_ms, keep=keep), said
 
     def _demand_under_way(self) -> None:
         state = self.state
@@ -208,9 +210,15 @@ class _Asked:
             most = layers.CONTENTS_MAX
             raise Refused(f"{most} contents are out at once; abort, or undo with now")
         done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
+        done = rejecting(done, arm, state.revision, self.now_ms, undone=True)
         if self.request.now:
             return at_once(done), f"revision {done.revision} goes to everyone now"
         return done, f"revision {done.revision} goes out by waves"
+
+    def _retry(self) -> _Answer:
+        if not self.state.wish:
+            raise Refused("nothing is rejected: what the space wants goes out as it is")
+        return accepting(self.state), "what was aborted or undone goes out by waves again"
 
     def _arm(self, found: Revision | None, number: int) -> Reference:
         """The content of a revision that is kept."""

@@ -6,7 +6,8 @@ from typing import Literal
 
 from controllers.core.rollout import history, layers, waves
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.state import changed, is_under_way
+from controllers.core.rollout.rejection import rejecting
+from controllers.core.rollout.state import arm_of, changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import Layer, Outcome, RolloutStatus, RolloutStep
 from schemas.content.blobs import Reference
@@ -53,10 +54,16 @@ def finished(state: RolloutStatus) -> RolloutStatus:
     return changed(history.ended(state, state.revision, outcome), phase=phase)
 
 
-def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
-    """The state in which the revision under way is given up; `keep`: not by who has it."""
-    state = history.ended(state, state.revision, "Aborted")
-    left = state.layers if keep else state.layers[1:]
+def aborted(state: RolloutStatus, now_ms: int, *, keep: bool) -> RolloutStatus:
+    """The state in which the revision under way is given up; `keep`: not by who has it.
+
+    What everyone had before is what goes on: of what lies between nobody knows that it is good.
+    """
+    number, below = state.revision, state.layers[1:]
+    state = history.ended(state, number, "Aborted")
+    if below:
+        state = rejecting(state, arm_of(below[-1]), number, now_ms, undone=False)
+    left = state.layers if keep else below
     return changed(state, phase="Aborted", paused=False, layers=left)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from controllers.core.rollout import layers
 from controllers.core.rollout.kept_back import gave_everything
+from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import is_sound, target_of
 from schemas.annotations import RELEASE_ROLLOUT
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
@@ -45,7 +46,7 @@ class Rollouts:
         self.invalid: dict[str, str] = {}
         self.states: dict[str, RolloutStatus] = {}
         # The contents that placements want and the centre keeps.
-        self.targets: dict[str, Reference] = {}
+        self.targets: dict[str, Wanted] = {}
         # Those that came in this run: all others, which a list showed, may be older.
         self.fresh: set[str] = set()
         # Placements that follow their space again, once the ledger says so.
@@ -70,7 +71,7 @@ class Rollouts:
         if before is not None and before.placement != read.spec.placement:
             # What it said of one placement is nothing for another.
             left = before.placement.placement
-            self._dismiss(left, self.states.pop(name, None), self.targets.get(left))
+            self._dismiss(left, self.states.pop(name, None), self.target(left))
             self._leave(left)
         if before == read.spec:
             return frozenset()
@@ -84,7 +85,7 @@ class Rollouts:
     def deleted(self, name: str) -> frozenset[str]:
         """Take it that someone deleted one; the placement that it bore on."""
         state, spec = self.states.get(name), self.specs.get(name)
-        target = self.targets.get(spec.placement.placement) if spec is not None else None
+        target = self.target(spec.placement.placement) if spec is not None else None
         gone = self.remove(name)
         for placement in gone:
             self._dismiss(placement, state, target)
@@ -122,11 +123,27 @@ class Rollouts:
         # Before its first revision there is nothing to be said of it.
         return layers.gates_of(state) if state is not None and state.revision else ()
 
-    def put_target(self, placement: str, target: Reference) -> bool:
+    def put_target(self, placement: str, target: Wanted) -> bool:
         """Take what a placement wants and the centre keeps; whether that is news."""
         before = self.targets.get(placement)
         self.targets[placement] = target
         return before != target
+
+    def target(self, placement: str) -> Reference | None:
+        """The content that is to go out of what a placement wants; None if it is not known."""
+        wanted = self.targets.get(placement)
+        return None if wanted is None else wanted.target
+
+    def rejection(self, placement: str, known: Rejection | None) -> Rejection | None:
+        """What the Rollout of a placement rejects; what is `known` otherwise, if it says nothing.
+
+        As it is written: a run that just started goes by the object.
+        """
+        name = self.of(placement)
+        state = self.state_of(placement)
+        if state is None and name is not None:
+            state = self.stored_status(name)
+        return rejection_of(state) if state is not None else known
 
     def is_rolled_out(self, placement: str) -> bool:
         """Whether what the placement wants now went through all its waves."""
@@ -182,7 +199,7 @@ class Rollouts:
     def _ended(self, placement: str) -> str:
         """How what the placement wants now ended, or what it is at; "" if it has not begun."""
         state = self.state_of(placement)
-        if state is None or self.targets.get(placement) != target_of(state):
+        if state is None or self.target(placement) != target_of(state):
             return ""
         return state.phase
 

@@ -50,7 +50,7 @@ def contents_of(state: RolloutStatus) -> frozenset[tuple[str, int]]:
     found = {(item.manifest, item.size) for item in state.history}
     found |= {(layer.manifest, layer.size) for layer in state.layers}
     found |= {(item.manifest, item.size) for it in state.freezes for item in it.layers}
-    found.add((state.target, state.target_size))
+    found |= {(state.target, state.target_size), (state.wish, state.wish_size)}
     return frozenset(each for each in found if each[0])
 
 

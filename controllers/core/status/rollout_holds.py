@@ -6,12 +6,13 @@ That its waves go on is no hold; that one of them waits for a person is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controllers.core.rollout import kept_back
+from controllers.core.rollout.rejection import told
 from controllers.core.rollout.state import is_under_way, present, target_of
 from schemas.api.hold import Hold
-from schemas.api.rollout_status import RolloutStatus
+from schemas.api.rollout_status import RejectedObjects, RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.hold_reasons import (
     AWAITING_APPROVAL,
@@ -48,6 +49,11 @@ class Steered:
     newest: Reference | None
     # The Rollout; "" if it was deleted.
     rollout: str = ""
+    # What of the newest content is to go out, if some of it is rejected.
+    target: Reference | None = None
+    rejected: RejectedObjects | None = None
+    # Whether it stays as it is, as its Rollout was deleted, though some of it is rejected.
+    is_stranded: bool = False
     state: RolloutStatus | None = None
     # Why nothing opens: the Rollout cannot be read.
     invalid: str = ""
@@ -78,8 +84,14 @@ def kept(steered: Steered, count: Count) -> int | None:
 def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
     """The holds of one placement; those that need a person first."""
     number = kept(steered, count)
+    if steered.rejected is not None:
+        yield _rejected(steered, steered.rejected, number)
+        # The rest is of what is to go out.
+        steered = replace(steered, newest=steered.target)
+        number = kept(steered, count)
     if not steered.rollout:
-        yield _deleted(steered, number)
+        if steered.is_stranded or steered.rejected is None:
+            yield _deleted(steered, number)
         return
     if steered.is_everywhere:
         return
@@ -88,6 +100,15 @@ def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
     yield from _of_places(steered, count)
     if hold := _of_windows(steered, count):
         yield hold
+
+
+def _rejected(steered: Steered, rejected: RejectedObjects, number: int | None) -> Hold:
+    """That a revision was taken back, and is still what the centre says."""
+    reason = ROLLOUT_ABORTED if rejected.reason == "Aborted" else UNDONE
+    said, remedy = told(rejected), f"{_COMMAND} release {short_title(steered.placement)}"
+    if steered.rollout:
+        remedy = f"{_COMMAND} restore {steered.rollout}, or {_COMMAND} retry {steered.rollout}"
+    return Hold(reason=reason, destinations=number, message=said, remedy=remedy)
 
 
 def _deleted(steered: Steered, number: int | None) -> Hold:
@@ -154,12 +175,8 @@ def _ended(steered: Steered, state: RolloutStatus, about: str) -> tuple[str, str
         # Its revision is about to begin.
         return None
     if state.phase == "Aborted":
-        said = f"{about}revision {state.revision} was aborted, and is still what the centre says"
+        said = f"{about}revision {state.revision} was aborted, and who has it keeps it"
         return ROLLOUT_ABORTED, said, f"{_COMMAND} status {steered.rollout}"
-    newest = state.layers[0].manifest if state.layers else ""
-    if steered.newest is not None and newest != steered.newest.address:
-        said = f"{about}revision {state.revision} has a former content, and the centre a newer one"
-        return UNDONE, said, f"{_COMMAND} status {steered.rollout}"
     if state.phase == "Partial":
         said = about + "its waves leave destinations out; give it one with percent: 100"
         return ROLLOUT_PARTIAL, said, f"{_COMMAND} promote {steered.rollout} --all"

@@ -30,15 +30,16 @@ from controllers.core.ledger.removal import (
     removals_max,
 )
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
+from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.clean_objects import CleanObjects
+from controllers.core.translation.rejections import Rejections
+from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
 from controllers.core.translation.translate import (
     DeltaRules,
-    Entries,
     Issued,
     Steering,
-    StoredArm,
     Translation,
     alternatives_of,
     bare_head,
@@ -77,6 +78,19 @@ class Work:
     name: str
     key: MailKey
     translation: Translation | None
+    # What was rejected before, and what the ledger remembers of that.
+    over: Rejection | None = None
+    remembered: Rejection | None = None
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """What is to go out of what the space wants; None if it is to be deleted."""
+        said = self.translation
+        if said is None or said.root is None:
+            return None
+        if said.wish is None:
+            return Wanted(said.root, over=self.over)
+        return Wanted(said.root, said.wish.root, said.wish.rejected, self.over)
 
     @property
     def draft(self) -> Draft | None:
@@ -119,6 +133,7 @@ class Placements:
         self._issued = dict(issued)
         # What placements that are steered wanted last, whoever gets it.
         self._targets: dict[str, StoredArm] = {}
+        self.rejections = Rejections(self.workloads)
         # Says which destinations there are.
         self._ledger = ledger
         # Whether a snapshot lists a key, though it may be deleted.
@@ -144,6 +159,7 @@ class Placements:
         trial.brake = self.brake.trial()
         trial._unfollowed = {*self._unfollowed}
         trial._is_dry_run = True
+        trial.rejections = self.rejections.trial(trial.workloads)
         return trial
 
     # What the space says.
@@ -225,10 +241,9 @@ class Placements:
                 del self._issued[work.name]
                 self._targets.pop(work.name, None)
                 self.workloads.rollouts.targets.pop(work.name, None)
+                self.rejections.deleted(work.name)
                 continue
-            if said.root is not None and self.workloads.rollouts.of(work.name) is not None:
-                self._targets[work.name] = StoredArm(said.entries, said.kept, said.sealed_under)
-                self.workloads.rollouts.put_target(work.name, said.root)
+            self._note(work, said)
             if said.draft is None:
                 continue
             record = next(stored)
@@ -236,6 +251,15 @@ class Placements:
             self._issued[work.name] = said.issued(record)
             if not record.is_gated:
                 self.workloads.rollouts.let_go.discard(work.name)
+
+    def _note(self, work: Work, said: Translation) -> None:
+        """Take what is wanted, whoever gets it."""
+        wanted = work.wanted
+        assert wanted is not None
+        self.rejections.note(work.name, said, wanted)
+        if self.workloads.rollouts.of(work.name) is not None:
+            self._targets[work.name] = said.arm
+            self.workloads.rollouts.put_target(work.name, wanted)
 
     # What there is.
 
@@ -269,7 +293,7 @@ class Placements:
         """The content that a placement wants, if a Rollout steers it, or did; None if unknown."""
         if (gone := self.gone.get(name)) is not None:
             return gone.newest
-        return self.workloads.rollouts.targets.get(name)
+        return self.workloads.rollouts.target(name)
 
     @property
     def braked(self) -> list[str]:
@@ -307,15 +331,17 @@ class Placements:
             return self._withdraw(name, before)
         if self._unreadable(name, before):
             return None
-        if self.workloads.frozen(name) or self._is_stranded(name, placement, before):
+        if self.rejections.is_unreadable(name) or self.workloads.frozen(name):
+            return None
+        if self._is_stranded(name, placement, before):
             return None
         translation = self._translated(name, placement, before, self._steering(name, before))
         faults = self.workloads.renatured.faults(self.workloads.resolver.selection(name))
         self.faults[name] = translation.faults + faults
-        news = translation.unsent or not self._is_wanted(translation, name)
-        if translation.draft is None and not news:
-            return None
-        return Work(name, self.source(name).key, translation)
+        known = self.rejections.known.get(name)
+        work = Work(name, self.source(name).key, translation, self.rejections.of(name), known)
+        news = translation.unsent or not self._is_wanted(work)
+        return work if translation.draft is not None or news else None
 
     def _translated(
         self, name: str, placement: Placement, before: Issued | None, steering: Steering | None
@@ -342,6 +368,7 @@ class Placements:
                 steering,
                 self._after(name, before),
                 self._keys_of(self.source(name).key),
+                self.rejections.arms(name),
             ),
         )
         self._cleaned.translated()
@@ -398,10 +425,12 @@ class Placements:
         gates = rollouts.gates(name) or (before.gates if before is not None else ())
         return Steering(lambda _target: gates, target=self._targets.get(name))
 
-    def _is_wanted(self, translation: Translation, name: str) -> bool:
-        """Whether its Rollout, if it has one, knows what is wanted."""
-        rollouts = self.workloads.rollouts
-        return rollouts.of(name) is None or rollouts.targets.get(name) == translation.root
+    def _is_wanted(self, work: Work) -> bool:
+        """Whether its Rollout, if it has one, knows what is wanted; if not, the ledger."""
+        rollouts, wanted = self.workloads.rollouts, work.wanted
+        if rollouts.of(work.name) is not None:
+            return rollouts.targets.get(work.name) == wanted
+        return wanted is None or wanted.rejection == self.rejections.known.get(work.name)
 
     def _unreadable(self, name: str, before: Issued | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""
@@ -479,7 +508,7 @@ class Placements:
                 said = f"the placement is not seen any more, and {reason}"
                 self.held[name] = f"{said}; {REMEDY.format(name=name)}"
                 return None
-        return Work(name, before.head.source.key, None)
+        return Work(name, before.head.source.key, None, remembered=self.rejections.known.get(name))
 
     def _all_of(self, before: Issued) -> str:
         """Why a placement is too large to go by inference; empty if it is not."""
@@ -536,7 +565,7 @@ def read_arm(root: Reference, keys: PlacementKeys) -> Reading[StoredArm | None]:
         return None
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
     entries = {entry.key: entry for entry in manifest.entries}
-    return StoredArm(entries, kept, manifest.key)
+    return StoredArm(entries, kept, manifest.key, manifest.upsync)
 
 
 def target_of(gates: Sequence[Gate]) -> Reference | None:

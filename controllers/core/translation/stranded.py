@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from controllers.core.translation.translate import Entries, Issued, Translation
+from controllers.core.translation.stored_arms import Entries
+from controllers.core.translation.translate import Issued, Translation
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.objects import ObjectKey

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
+from controllers.core.rollout.rejection import differences, still_rejected
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
+from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
 from controllers.core.workloads.customizers import Casting
 from schemas.annotations import annotation_faults
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
@@ -44,7 +46,6 @@ from schemas.wire import replace
 
 HINTS_MAX = 4
 
-Entries = Mapping[ObjectKey, ManifestEntry]
 Others = Mapping[ContentHash, Entries]
 """Contents by the addresses of their manifests."""
 GatesOf = Callable[[Reference], tuple[Gate, ...]]
@@ -116,6 +117,14 @@ class Translation:
     unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
     sealed_under: SealingKey | None = None
     wrapped: bytes = b""
+    upsync: tuple[UpsyncClause, ...] = ()
+    # What the space wants in fact, if the target keeps something else, and where it does.
+    wish: WishedArm | None = None
+
+    @property
+    def arm(self) -> StoredArm:
+        """The target once the store has it."""
+        return StoredArm(self.entries, self.kept, self.sealed_under, self.upsync)
 
     def issued(self, head: DeltaHead) -> Issued:
         """The same once the ledger has it."""
@@ -142,14 +151,6 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
     return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
 
 
-class StoredArm(NamedTuple):
-    """One content of a placement, and the blobs of its manifest."""
-
-    entries: Entries
-    kept: frozenset[ContentHash]
-    sealed_under: SealingKey | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Steering:
     """What a rollout makes of a target: the gates, and what is known of other arms in them."""
@@ -174,6 +175,8 @@ class DeltaRules:
     # What it waits for.
     after: tuple[Dependency, ...] = ()
     keys: PlacementKeys = IN_CLEAR
+    # What was aborted or undone.
+    rejected: RejectedArms | None = None
 
 
 PLAIN_RULES = DeltaRules()
@@ -193,8 +196,6 @@ def translate(
     `head` tells the source and who is meant; `held` names objects that stay as they were although
     they are no longer selected.
     """
-    old = _target_before(before, rules.steering)
-    entries = {key: old.entries[key] for key in held if key in old.entries}
     faults, said = [], dict[ObjectKey, ManifestEntry]()
     for key in sorted(selected):
         try:
@@ -202,13 +203,24 @@ def translate(
             said[key] = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
         except ObjectRefused as refused:
             faults.append(refused.fault)
-            if key in old.entries:
-                entries[key] = old.entries[key]
     lost = before.lost if before else frozenset[ContentHash]()
     shown = _Shown(objects, cleaned, said, lost, rules.keys.marking)
+    # What cannot be said stays as it was.
+    stays = held | (selected.keys() - said.keys())
+    wished = _wished(shown, stays, rules)
+    if wished.rejected is not None:
+        shown = dataclasses.replace(
+            shown, said={key: entry for key, entry in said.items() if key not in wished.left}
+        )
+    old = wished.old or _target_before(before, rules.steering)
+    entries = _those(stays | wished.left, old.entries)
     sealed_under = _key_for(old, shown, rules, may_change=not entries)
     entries |= shown.entries(sealed_under, old)
-    manifest = build_manifest(entries.values(), rules.upsync, sealed_under)
+    if wished.rejected is not None and not entries:
+        # Nothing is nothing, whatever it would be sealed under.
+        sealed_under = None
+    upsync = wished.upsync
+    manifest = build_manifest(entries.values(), upsync, sealed_under)
     head, gates = _steered(head, manifest[0].reference, before, rules.steering)
     target = Translation(
         entries,
@@ -223,8 +235,58 @@ def translate(
         root=manifest[0].reference,
         sealed_under=sealed_under,
         wrapped=rules.keys.wrapped,
+        upsync=upsync,
+        wish=wished.rejected,
     )
-    return _drafted(head, target, manifest, shown, before, rules)
+    drafted = _drafted(head, target, manifest, shown, before, rules)
+    return dataclasses.replace(drafted, unsent={**drafted.unsent, **wished.unsent})
+
+
+@dataclass(frozen=True, slots=True)
+class _Wished:
+    """What a space wants, where something of it may be rejected."""
+
+    upsync: tuple[UpsyncClause, ...]
+    # What was to go out last, if something was rejected.
+    old: StoredArm | None = None
+    # The objects that stay as that says.
+    left: frozenset[ObjectKey] = frozenset()
+    # What is to be remembered, and what of that the store lacks.
+    rejected: WishedArm | None = None
+    unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
+
+
+def _wished(shown: _Shown, stays: AbstractSet[ObjectKey], rules: DeltaRules) -> _Wished:
+    """What of a wish was rejected before, and is still: it is compared under its former key."""
+    if rules.rejected is None:
+        return _Wished(rules.upsync)
+    wish, target, needs = rules.rejected
+    entries = _those(stays, wish.entries) | shown.entries(wish.sealed_under, wish)
+    left = still_rejected(
+        differences(entries), differences(wish.entries), differences(target.entries), needs
+    )
+    upsync = _still(rules.upsync, wish.upsync, target.upsync)
+    if not left and set(upsync) == set(rules.upsync):
+        return _Wished(rules.upsync, target)
+    blobs_stored = build_manifest(entries.values(), rules.upsync, wish.sealed_under)
+    addresses = frozenset(blob.reference.address for blob in blobs_stored)
+    arm = StoredArm(entries, addresses, wish.sealed_under, rules.upsync)
+    unsent = [blob for blob in blobs_stored if blob.reference.address not in wish.kept]
+    told = WishedArm(blobs_stored[0].reference, arm, tuple(sorted(left)))
+    return _Wished(upsync, target, left, told, values_of(*unsent))
+
+
+def _still(
+    wish: tuple[UpsyncClause, ...],
+    wish_before: tuple[UpsyncClause, ...],
+    target_before: tuple[UpsyncClause, ...],
+) -> tuple[UpsyncClause, ...]:
+    """What comes up: as it was, if the wish for another was rejected and is the same."""
+    return target_before if set(wish) == set(wish_before) else wish
+
+
+def _those(keys: Iterable[ObjectKey], entries: Entries) -> dict[ObjectKey, ManifestEntry]:
+    return {key: entries[key] for key in keys if key in entries}
 
 
 def _key_for(
@@ -346,7 +408,7 @@ def _drafted(
     target = dataclasses.replace(target, kept=kept, collectors=collectors, programs=named)
     addressed = {it.address for key in shown.keys for it in entries[key].references}
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
-    there = rules.steering.target if rules.steering is not None else None
+    there = _there(rules)
     known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
     body = DeltaBody((), target.gates, collectors, rules.keys.wrapped, rules.after)
     says = before is not None and not again and _says(before, head, body)
@@ -371,6 +433,13 @@ def _target_before(before: Issued | None, steering: Steering | None) -> StoredAr
     if before is None or before.entries is None:
         return StoredArm({}, frozenset())
     return StoredArm(before.entries, before.kept, before.sealed_under)
+
+
+def _there(rules: DeltaRules) -> StoredArm | None:
+    """What was to go out last, which the store has."""
+    if rules.rejected is not None:
+        return rules.rejected.target
+    return rules.steering.target if rules.steering is not None else None
 
 
 def _steered(

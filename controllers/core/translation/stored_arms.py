@@ -1,0 +1,41 @@
+"""Contents of a placement as the store has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from controllers.core.rollout.rejection import Needs
+from schemas.content.blobs import Reference
+from schemas.content.chunks import ManifestEntry
+from schemas.content.sealing import SealingKey
+from schemas.identity import ContentHash
+from schemas.objects import ObjectKey
+from schemas.upsync import UpsyncClause
+
+Entries = Mapping[ObjectKey, ManifestEntry]
+
+
+class StoredArm(NamedTuple):
+    """One content of a placement, and the blobs of its manifest."""
+
+    entries: Entries
+    kept: frozenset[ContentHash]
+    sealed_under: SealingKey | None = None
+    upsync: tuple[UpsyncClause, ...] = ()
+
+
+class WishedArm(NamedTuple):
+    """What a space wants and a target does not say: its manifest, and the objects that differ."""
+
+    root: Reference
+    arm: StoredArm
+    rejected: tuple[ObjectKey, ...]
+
+
+class RejectedArms(NamedTuple):
+    """What a space wanted last, what of that goes out, and what objects need to be there."""
+
+    wish: StoredArm
+    target: StoredArm
+    needs: Needs
