@@ -93,7 +93,7 @@ class Rolling(Workload):
         steered.want(self._arm(sorted(keys)))
 
     def _ask(self) -> None:
-        self._some().ask(self._random.choice(("pause", "resume", "promote", "approve")))
+        self._some().ask(self._random.choice(("pause", "resume", "promote", "approve", "retry")))
 
     def _pass(self) -> None:
         """What waits for people goes on."""

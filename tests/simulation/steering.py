@@ -3,6 +3,7 @@
 | law | what is asked |
 | --- | --- |
 | A wave opens once the one before is good | exact counts, for its soak, within its limits |
+| What was aborted or undone stays back | object by object, until it changes or a person says so |
 | Pins and freezes hold | a place has the revision it is pinned to, or what it had |
 | Each rollout ends, or says what it waits for | when faults stop |
 """
@@ -14,11 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from controllers.core.rollout import layers
+from controllers.core.rollout import layers, rejection
 from controllers.core.rollout.decision import Run as Known
 from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.messages import with_message
+from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from relay.core.events import Instant
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.amounts import share_of
@@ -26,11 +28,12 @@ from schemas.api.rollout_spec import seconds_of
 from schemas.api.rollout_status import WaveStatus
 from schemas.content.blobs import Reference
 from schemas.identity import MailKey, NodePath
+from schemas.objects import ObjectKey
 from schemas.records import Gate
 from schemas.reports import CELL_OTHER, Cell, Count
 from tests.simulation.centre import Centre
-from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, WAVES
-from tests.simulation.model import Arm, Placed, Rung, Target, placement_key
+from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, TAKEN_BACK, WAVES
+from tests.simulation.model import Arm, Content, Placed, Rung, Target, placement_key
 from tests.simulation.oracle import Oracle
 from tests.simulation.prescribed import arm_for
 from tests.simulation.world import WALL_MS, LawBroken, World
@@ -92,6 +95,10 @@ class Steered:
     _goes_back: bool = False
     _witness: Witness = field(default_factory=Witness)
     _frozen: dict[str, dict[Target, Arm]] = field(default_factory=dict)
+    # What the ledger remembers as rejected.
+    _rejection: Rejection | None = None
+    # What was aborted or undone, as the space wants it still: addresses, "" of what is not there.
+    _taken_back: dict[ObjectKey, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.want(self.placed.arm)
@@ -111,6 +118,7 @@ class Steered:
         self._goes_back = arm.root.address in self.arms
         self.arms[arm.root.address] = arm
         self._target = arm.root
+        self._still_taken_back()
 
     def ask(self, action: str, **arguments: object) -> None:
         """A person asks for something."""
@@ -149,7 +157,8 @@ class Steered:
     def _decide(self, count: Count | None) -> None:
         now = Instant(self.world.now, WALL_MS + int(self.world.now * 1000))
         facts = Facts(
-            target=self._target,
+            wanted=self._wanted(),
+            rejection=self._rejection,
             gates=self.gates,
             count=count,
             uid=self.name,
@@ -170,14 +179,60 @@ class Steered:
         if asked in BACKWARDS or given_up or self._goes_back:
             self.centre.relapse()
             self._goes_back = False
+        if asked in ("abort", "undo", "retry") or given_up:
+            self._take_back()
         if not asked:
             self._require_good(before)
+            self._require_taken_back(before)
+        self._rejection = rejection_of(self.state)
         gates = layers.gates_of(self.state)
         if gates != self.gates:
             self.gates = gates
             self._say()
         self._keep_frozen(asked)
         self._require_kept_places()
+
+    def _wanted(self) -> Wanted | None:
+        """What is to go out of what the space wants."""
+        over = rejection_of(self.state) if self.state is not None else None
+        if self._target is None or over is None:
+            return None if self._target is None else Wanted(self._target)
+        wish, target = self._contents(self._target.address), self._contents(over.target.address)
+        left = rejection.still_rejected(
+            _addresses(wish),
+            _addresses(self._contents(over.wish.address)),
+            _addresses(target),
+            lambda _keys: frozenset(),
+        )
+        if not left:
+            return Wanted(self._target, over=over)
+        # Who kept what was aborted may go back.
+        self._goes_back = self._goes_back or self._target != over.wish
+        kept = {key: content for key, content in target.items() if key in left}
+        merged = kept | {key: content for key, content in wish.items() if key not in left}
+        arm = self.centre.arm(merged)
+        self.arms[arm.root.address] = arm
+        return Wanted(arm.root, self._target, tuple(sorted(left)), over)
+
+    def _contents(self, address: str) -> dict[ObjectKey, Content]:
+        arm = self.arms.get(address)
+        return dict(arm.contents) if arm is not None else {}
+
+    def _take_back(self) -> None:
+        """What the space wants of what was aborted or undone just now; nothing after a retry."""
+        assert self.state is not None
+        wish = _addresses(self._contents(self.state.wish))
+        former = _addresses(self._contents(self.state.target)) if wish else {}
+        keys = [key for key in {*wish, *former} if wish.get(key) != former.get(key)]
+        self._taken_back = {key: wish.get(key, "") for key in keys}
+        self._still_taken_back()
+
+    def _still_taken_back(self) -> None:
+        """What the space wants otherwise meanwhile is taken back no more."""
+        assert self._target is not None
+        wish = _addresses(self._contents(self._target.address))
+        known = self._taken_back.items()
+        self._taken_back = {key: said for key, said in known if wish.get(key, "") == said}
 
     def _handled(self, before: RolloutStatus | None) -> str:
         """What was asked and done just now; "" if nothing."""
@@ -256,6 +311,16 @@ class Steered:
         if layers.wave_of(now[0]) != layers.wave_of(former[0]) + 1:
             raise LawBroken(WAVES, f"{self.name}: {now[0]} opens after {former[0]}")
 
+    def _require_taken_back(self, before: RolloutStatus | None) -> None:
+        """What begins by itself has nothing that was aborted or undone and did not change."""
+        assert self.state is not None
+        if before is None or self.state.revision <= before.revision:
+            return
+        begun = _addresses(self._contents(self.state.layers[0].manifest))
+        for key, said in self._taken_back.items():
+            if begun.get(key, "") == said:
+                raise LawBroken(TAKEN_BACK, f"{self.name}: {key} goes out again")
+
     def _keep_frozen(self, asked: str) -> None:
         """What those have who are frozen just now; and who is so no more."""
         assert self.state is not None
@@ -295,6 +360,11 @@ class Steered:
             raise LawBroken(CONVERGENCE, f"{self.name} is {state.phase}, and does not say why")
         if state.phase not in FOR_PEOPLE and self._witness.good:
             raise LawBroken(CONVERGENCE, f"{self.name} is {state.phase}: {state.message}")
+
+
+def _addresses(contents: Mapping[ObjectKey, Content]) -> dict[ObjectKey, str]:
+    """What objects are in clear."""
+    return {key: content.reference.address for key, content in contents.items()}
 
 
 def _phase(state: RolloutStatus | None) -> str:

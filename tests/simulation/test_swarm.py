@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controllers.core.rollout import decision, layers, wave_health
+from controllers.core.rollout import decision, layers, rejection, wave_health
 from tests.simulation import planned, soak
 from tests.simulation import run as runs
 from tests.simulation.assumptions import ASSUMPTIONS
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, PLANNED, WAVES
+from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, PLANNED, TAKEN_BACK, WAVES
 from tests.simulation.mutants import MUTANTS, kill
 from tests.simulation.oracle import Oracle
 from tests.simulation.replay import again, end_of
@@ -62,6 +62,10 @@ def nothing(*_args):
     return ""
 
 
+def nobody(*_args):
+    return frozenset()
+
+
 def always(*_args):
     return True
 
@@ -76,6 +80,7 @@ def at_once(_duration):
         (wave_health, "shortfall", nothing, WAVES),
         (decision._Turn, "_is_exact", always, WAVES),
         (decision, "seconds_of", at_once, WAVES),
+        (rejection, "still_rejected", nobody, TAKEN_BACK),
         (layers, "_pinned", nothing, KEPT_PLACES),
         (layers, "_frozen", nothing, KEPT_PLACES),
     ],

@@ -89,10 +89,15 @@ def resumed_from_nothing(state: RolloutStatus, facts: Facts, now_ms: int) -> Rol
 
 
 def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
-    """With what the ledger remembers as rejected, if it is of what goes out."""
-    goes_out = state.layers[0].manifest or NOTHING.address
-    if known is None or known.target.address != goes_out:
+    """With what the ledger remembers as rejected, if it is of what goes out.
+
+    If it is of what lies below, the newest revision was given up, and who has it keeps it.
+    """
+    newest, oldest = (it.manifest or NOTHING.address for it in (state.layers[0], state.layers[-1]))
+    if known is None or known.target.address not in (newest, oldest):
         return state
+    if known.target.address != newest:
+        state = changed(history.ended(state, state.revision, "Aborted"), phase="Aborted")
     return changed(
         state,
         wish=known.wish.address,
