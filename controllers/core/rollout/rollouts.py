@@ -158,7 +158,7 @@ class Rollouts:
         spec = self.specs.get(name)
         if spec is None or self.of(spec.placement.placement) != name:
             return False
-        target, state = self.targets.get(spec.placement.placement), self.states.get(name)
+        target, state = self.target(spec.placement.placement), self.states.get(name)
         return target is not None and (state is None or not gave_everything(state, target))
 
     def state_of(self, placement: str) -> RolloutStatus | None:
@@ -170,7 +170,7 @@ class Rollouts:
         state = self.state_of(placement)
         if state is None or not state.next:
             return None
-        newest = self.targets.get(placement) == target_of(state) or state.phase == "Held"
+        newest = self.target(placement) == target_of(state) or state.phase == "Held"
         return (state.message, state.next) if newest else None
 
     def waits_for(self, placement: str) -> str:

@@ -261,7 +261,7 @@ def _wished(shown: _Shown, stays: AbstractSet[ObjectKey], rules: DeltaRules) -> 
     if rules.rejected is None:
         return _Wished(rules.upsync)
     wish, target, needs = rules.rejected
-    entries = _those(stays, wish.entries) | shown.entries(wish.sealed_under, wish)
+    entries = {**_those(stays, wish.entries), **shown.entries(wish.sealed_under, wish)}
     left = still_rejected(
         differences(entries), differences(wish.entries), differences(target.entries), needs
     )

@@ -135,6 +135,14 @@ def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool) -> None
 
 @rollout.command()
 @_name_argument
+@data_dir_option
+def retry(name: str, data_dir: Path | None) -> None:
+    """Let out again, by waves, what was aborted or undone."""
+    _ask(data_dir, name, "retry")
+
+
+@rollout.command()
+@_name_argument
 @_at_option
 @click.option("--revision", type=click.IntRange(1), metavar="N", required=True)
 @data_dir_option
