@@ -48,6 +48,11 @@ class AskedNode(Protocol):
     def objects_applied(self) -> int: ...
 
     @property
+    def claim_standing(self) -> Mapping[str, str]:
+        """Whether an edge claims its cluster, `claim`, and why not, `unclaimed`."""
+        ...
+
+    @property
     def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in."""
         ...
@@ -107,6 +112,7 @@ def answerers(
             "authorities": runtime.authorities,
             "certificateRequest": runtime.certificate_request(),
             "objectsApplied": runtime.objects_applied,
+            **runtime.claim_standing,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),
             **place(),

@@ -116,6 +116,8 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
     found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
     return {
         **_figures(answer, _OWN_FIGURES),
+        "claim": _text(answer, "claim"),
+        "unclaimed": _text(answer, "unclaimed"),
         "leafUrls": _texts(answer, "leafUrls"),
         "authorities": _text(answer, "authorities", AUTHORITIES_MAX_CHARACTERS),
         "certificateRequest": _text(answer, "certificateRequest", AUTHORITIES_MAX_CHARACTERS),

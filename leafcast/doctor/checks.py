@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leafcast.data_dir import DataDir
+from leafcast.doctor.cluster_checks import cluster_checks
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
 from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
@@ -34,7 +35,7 @@ def checks(facts: Facts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
     found = [*_machine(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
-        for group in (_servers, link_checks, _lag, _clock, _disk, _staleness):
+        for group in (_servers, cluster_checks, link_checks, _lag, _clock, _disk, _staleness):
             found += group(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
         found += [*trouble_checks(facts), *expiry_checks(facts)]

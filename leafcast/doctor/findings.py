@@ -68,6 +68,8 @@ class NodeFacts:
     contested: int = 0
     # How often its store was removed while it ran.
     removals: int = 0
+    # Why an edge may not work on the cluster that it was given.
+    unclaimed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

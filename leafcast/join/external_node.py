@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from leafcast.local.attached_cluster import attachment
+from leafcast.local.claim_note import ClusterRefused
 from leafcast.local.credentials.files import CredentialsUnusable, keep_seed, load_credentials
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
@@ -15,12 +16,22 @@ from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
 from leafcast.local.run_config import RunConfig
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
+from relay.claims.edge_claim import UNCLAIMED
 
 log = logging.getLogger("leafcast")
 
 
-async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None = None) -> None:
-    """Run the relay, or the edge with its cluster. Raises CredentialsUnusable, PortTaken."""
+async def run_node(
+    config: RunConfig,
+    folder: Path,
+    health: HealthAddress | None = None,
+    *,
+    take_over: bool = False,
+) -> None:
+    """Run the relay, or the edge with its cluster.
+
+    Raises CredentialsUnusable, PortTaken, and in a group ClusterRefused.
+    """
     path, clock = config.node, SystemClock()
     credentials = load_credentials(folder, path)
     if credentials is None or config.parent is None:
@@ -34,16 +45,31 @@ async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None
             parent=config.parent_link(folder, credentials.seed),
             attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
             home=config.home,
+            take_over=take_over,
             external=config.server_place(folder),
             keep_seed=partial(keep_seed, folder, path),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(runtime.run(), name=str(path))
             group.create_task(_tell(runtime), name="tell")
+            group.create_task(_watch_claim(runtime), name="claim")
             group.create_task(give_back_freed(clock), name="memory")
             if health is not None:
                 endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
                 group.create_task(endpoint.run(), name="health")
+
+
+async def _watch_claim(runtime: NodeRuntime) -> None:
+    """End the program if its cluster is another's, and log what else keeps it from its work."""
+    claim = runtime.claim
+    while claim is not None:
+        if refusal := claim.refused_at_start:
+            raise ClusterRefused(f"{runtime.path}: {refusal}")
+        if claim.held:
+            log.info("node %s: the cluster is its own", runtime.path)
+        elif claim.reason != UNCLAIMED:
+            log.warning("node %s: %s", runtime.path, claim.trouble)
+        await claim.changed()
 
 
 async def _tell(runtime: NodeRuntime) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
+from leafcast.local.claim_note import ClusterRefused
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
@@ -197,6 +198,26 @@ def cluster_of(place: JoinedFolder, named: SpaceSetting | None) -> SpaceSetting:
     chosen = named or (IN_CLUSTER if IN_POD in os.environ else SIMULATED)
     atomic_write(file, json.dumps(chosen.form()))
     return chosen
+
+
+@contextmanager
+def kept_if_refused(place: JoinedFolder) -> Iterator[None]:
+    """Within it the edge may be given another cluster; if that is refused it keeps the former."""
+    file = place.folder / CLUSTER_FILE
+    former = file.with_name(f"{CLUSTER_FILE}.former")
+    former.unlink(missing_ok=True)
+    if file.exists():
+        # What is written anew is another file.
+        former.hardlink_to(file)
+    try:
+        yield
+    except ClusterRefused:
+        file.unlink(missing_ok=True)
+        if former.exists():
+            former.rename(file)
+        raise
+    finally:
+        former.unlink(missing_ok=True)
 
 
 def read_joined(folder: Path) -> JoinedFolder:

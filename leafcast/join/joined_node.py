@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
+from leafcast.local.claim_note import ClusterRefused
 from leafcast.local.credentials.node_certificate import NodeCertificate
 from leafcast.local.credentials.own_certificate import OwnCertificate, renew_in_time
 from leafcast.local.freed_memory import give_back_freed
@@ -24,9 +25,10 @@ from relay.adapters.server.store_key import StoreKey
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.atomic_file import atomic_write
+from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
 from relay.core.effects import Noted
 from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
-from relay.ports import Clock, Dice
+from relay.ports import Clock, Dice, first_of
 from schemas.identity import NodePath
 
 logger = logging.getLogger(__name__)
@@ -62,7 +64,9 @@ class JoinedNode:
         proxy: str = "",
         listens: ListenSettings | None = None,
         store_key: StoreKey | None = None,
+        take_over: bool = False,
     ) -> None:
+        self._take_over = take_over
         self.bundle = bundle
         self._proxy = proxy
         self._listens = listens
@@ -90,7 +94,8 @@ class JoinedNode:
                     parent=self._link(),
                     attached=None if bundle.relay else self._attached,
                     home=self._place.bound_home,
-                    former=self._place.former,
+                    former=tuple(dict.fromkeys((*bundle.former, *self._place.former))),
+                    take_over=self._take_over,
                     setup=self._arrive,
                     keep_seed=self._keep_seed,
                     keep_authorities=self._keep_authorities,
@@ -106,8 +111,8 @@ class JoinedNode:
                     if (health := self._health) is not None:
                         endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
                         group.create_task(endpoint.run(), name="health")
-        except* JoinFailed as failed:
-            raise _first(failed) from None
+        except* (JoinFailed, ClusterRefused) as failed:
+            raise first_of(failed) from None
 
     def _link(self) -> ParentLink:
         """The way to the parent; whom to believe there lies in a file for the server."""
@@ -153,6 +158,7 @@ class JoinedNode:
         """Tell when the node is in session, and when its parent cannot be reached any more."""
         await runtime.running()
         admitted, told, link = self._place.admitted, "starting", LinkNews()
+        unclaimed = ""
         # The parent may be about to let the newest key in.
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
@@ -163,6 +169,8 @@ class JoinedNode:
             patient = trouble == NOT_LET_IN and self._clock.now().seconds <= patient_until
             if trouble == NOT_LET_IN and not admitted and not patient:
                 raise _void(self.bundle)
+            if (claim := runtime.claim) is not None:
+                unclaimed = self._tell_of_cluster(claim, unclaimed)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
             cause = ("", "") if stopped else link.cause
@@ -171,6 +179,18 @@ class JoinedNode:
                 told = news
                 self._say(await self._news(trouble, *cause))
             await self._clock.sleep(LOOK_SECONDS)
+
+    def _tell_of_cluster(self, claim: EdgeClaim, told: str) -> str:
+        """Say why nothing can be done in its cluster, once; what was said last.
+
+        Raises ClusterRefused if it was given one that is not its own.
+        """
+        if refusal := claim.refused_at_start:
+            raise ClusterRefused(f"{self.bundle.path}: {refusal}")
+        trouble = claim.trouble if claim.reason != UNCLAIMED else ""
+        if trouble != told:
+            self._say(f"{self.bundle.path}: {trouble or 'its cluster is its own'}")
+        return trouble
 
     def _tell(self, noted: Noted) -> None:
         """Of what the node notes a person has to know why it does nothing, or lags behind."""
@@ -231,8 +251,3 @@ def _other_run(bundle: Bundle) -> str:
         f"{bundle.path} runs elsewhere with the same bundle, so this run does nothing; stop one of "
         f"them (if its machine is cut off, wait 90 seconds), or {anew}"
     )
-
-
-def _first(group: BaseExceptionGroup[JoinFailed]) -> JoinFailed:
-    found = group.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found

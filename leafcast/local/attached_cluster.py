@@ -10,6 +10,9 @@ from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
+from relay.claims.edge_claim import EdgeClaim
+from relay.claims.guarded_space import ClaimedSpace
+from relay.claims.leases import SharedSpace
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Clock, Dice, Space
@@ -45,9 +48,16 @@ class AttachedCluster:
     """One run of an edge's cluster and of the syncer on it."""
 
     def __init__(
-        self, target: Settings | SpaceSetting, clock: Clock, dice: Dice, tree: TreeId
+        self,
+        target: Settings | SpaceSetting,
+        clock: Clock,
+        dice: Dice,
+        tree: TreeId,
+        claim: EdgeClaim | None = None,
     ) -> None:
         self.space: Space | None = None
+        # Of a cluster that others reach, too.
+        self._claim = claim
         self._target = target
         self._clock = clock
         self._dice = dice
@@ -61,11 +71,15 @@ class AttachedCluster:
 
     def want(self, node: Node) -> None:
         """Have the cluster become what the node holds."""
+        if self._claim is not None:
+            self._claim.wake()
         if self._syncer is not None:
             self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
 
     def unready(self) -> dict[str, str]:
         """What keeps it from its work now, by name; "" if nothing does."""
+        if self._claim is not None and not self._claim.held:
+            return {"cluster": self._claim.trouble}
         return {"cluster": self._syncer.unready if self._syncer else "it is not followed yet"}
 
     async def start(
@@ -84,7 +98,7 @@ class AttachedCluster:
                 raise ContentMissing(f"{reference.kind} {reference.address[:12]}")
             return plain
 
-        space = await self._open(host, stack, group)
+        space = await self._claimed(await self._open(host, stack, group), driver, group)
         syncer = self._syncer = Syncer(
             space, bus, content, self._clock, self._dice, driver.observe, tree=self._tree
         )
@@ -92,15 +106,38 @@ class AttachedCluster:
         upsyncer = Upsyncer(space, bus, self._clock, driver.observe)
 
         async def sync() -> None:
-            await driver.started.wait()
+            await self._begun(driver)
             await syncer.run()
 
         async def bring_up() -> None:
-            await driver.started.wait()
+            await self._begun(driver)
             await upsyncer.run(lambda: driver.node, driver.progress)
 
         group.create_task(sync(), name=f"syncer {host.path}")
         group.create_task(bring_up(), name=f"upsync {host.path}")
+
+    async def _claimed(self, space: Space, driver: Driver, group: asyncio.TaskGroup) -> Space:
+        """The cluster as long as it is this edge's; one that nobody else reaches always is."""
+        claim = self._claim
+        if claim is None or not isinstance(space, SharedSpace):
+            return space
+        group.create_task(claim.run(space, lambda: self._is_destination(driver)), name="claim")
+        self.space = ClaimedSpace(space, claim)
+        return self.space
+
+    async def _begun(self, driver: Driver) -> None:
+        """Wait until the node knows what it held, and the cluster was asked whose it is."""
+        await driver.started.wait()
+        if isinstance(self.space, ClaimedSpace) and self._claim is not None:
+            await self._claim.looked.wait()
+
+    def _is_destination(self, driver: Driver) -> bool | None:
+        """Whether the edge is one, or holds objects still; None while that is not known."""
+        if not driver.started.is_set() or self._syncer is None:
+            return None
+        if driver.node.has_profile or self._syncer.applied:
+            return True
+        return False if driver.node.ready and self._syncer.loaded else None
 
     async def _open(self, host: Host, stack: AsyncExitStack, group: asyncio.TaskGroup) -> Space:
         async def simulated() -> Space:

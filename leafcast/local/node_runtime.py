@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 from leafcast.ask.handlers import answerers
 from leafcast.local.attached_cluster import AttachedCluster
 from leafcast.local.certificate_lists import overlap
+from leafcast.local.claim_note import ClaimNote
 from leafcast.local.credentials.files import CredentialsUnusable
 from leafcast.local.credentials.node_certificate import NodeCertificate
 from leafcast.local.credentials.own_certificate import validity
@@ -45,6 +46,8 @@ from relay.adapters.spaces.simulated_cluster import Settings
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.asker import Asker, AskFailed
 from relay.atomic_file import atomic_write
+from relay.claims.claim import EdgeIdentity
+from relay.claims.edge_claim import EdgeClaim
 from relay.core.config import NodeConfig
 from relay.core.effects import Noted
 from relay.core.node import Node
@@ -101,7 +104,7 @@ class NodeRuntime:
         folder: Path,
         *,
         parent: ParentLink | None = None,
-        # Gives it a workload execution cluster; Settings are those of a simulated one.
+        # Gives it a workload execution cluster, which it may take over from another edge.
         attached: Settings | SpaceSetting | None = None,
         # Work on the relay that starts and ends with each of its runs.
         run_task: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
@@ -109,6 +112,7 @@ class NodeRuntime:
         home: str = "",
         # The paths at which it hung before.
         former: tuple[NodePath, ...] = (),
+        take_over: bool = False,
         # Must have succeeded before the first run.
         setup: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
         # Where the node's server is, if someone else runs it.
@@ -128,8 +132,7 @@ class NodeRuntime:
         note: Callable[[Noted], None] = lambda _: None,
     ) -> None:
         self.path = path
-        self._leaf_address = leaf_address
-        self._listen_requested = asyncio.Event()
+        self._leaf_address, self._listen_requested = leaf_address, asyncio.Event()
         self._certificate = certificate or (NodeCertificate.kept(folder) if external else None)
         if certificate is not None and certificate.there:
             authorities = certificate.authorities.read_text(encoding="utf-8")
@@ -139,9 +142,9 @@ class NodeRuntime:
         self._target, self._external = attached, external
         self._run_task, self._setup = run_task, setup
         self._home, self._former = home, former
+        self.claim = self._own_claim(take_over=take_over)
         self.asker: Asker | None = None
-        self._answered_asks: dict[str, int] = {}
-        self._known = KnownChildren(folder)
+        self._answered_asks, self._known = dict[str, int](), KnownChildren(folder)
         self._own_key: OwnKey | None = None
         if parent is not None and keep_seed is not None:
             self._own_key = OwnKey(folder, parent.seed, keep_seed, world.clock, world.dice)
@@ -232,6 +235,19 @@ class NodeRuntime:
     @property
     def objects_applied(self) -> int:
         return self._attached.applied if self._attached else 0
+
+    def _own_claim(self, *, take_over: bool) -> EdgeClaim | None:
+        """The claim of an edge on a cluster that others reach, too; raises DataDirUnusable."""
+        if not isinstance(self._target, SpaceSetting):
+            return None
+        note = ClaimNote(self._folder, self._world.dice)
+        former = tuple(map(str, self._former))
+        me = EdgeIdentity(str(self._world.tree), str(self.path), note.edge, former)
+        return EdgeClaim(me, note, self._world.clock, take_over=take_over)
+
+    @property
+    def claim_standing(self) -> Mapping[str, str]:
+        return self.claim.standing if self.claim is not None else {}
 
     @property
     def cluster(self) -> Space | None:
@@ -473,8 +489,9 @@ class NodeRuntime:
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if self._target is not None:
-                    attached = AttachedCluster(self._target, world.clock, world.dice, world.tree)
-                    self._attached = attached
+                    attached = self._attached = AttachedCluster(
+                        self._target, world.clock, world.dice, world.tree, self.claim
+                    )
                     await attached.start(self, driver, bus, stack, group)
                 group.create_task(driver.run(), name=f"relay {self.path}")
                 self._running.set()

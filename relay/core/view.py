@@ -72,6 +72,11 @@ class NodeView:
         return upstream is None or (upstream.has_memory and upstream.caught_up)
 
     @property
+    def has_profile(self) -> bool:
+        """At an edge: whether it is a destination, by a profile in force."""
+        return self._destination is not None and self._destination.profile is not None
+
+    @property
     def stopped(self) -> bool:
         """Whether another run has this node's place, so that this one does nothing."""
         return self._upstream is not None and self._upstream.link.stopped

@@ -35,6 +35,7 @@ class Record:
 
     def __init__(self, store: DoneStore, clock: Clock) -> None:
         self.held: dict[ObjectKey, Done] = {}
+        self.loaded = False
         self._store = store
         self._clock = clock
         self._unkept: dict[ObjectKey, Done | None] = {}
@@ -52,6 +53,7 @@ class Record:
     async def load(self) -> None:
         """Read what DONE holds; raises BusBroken."""
         self.held.update({done.key: done for done in await self._store.load_done()})
+        self.loaded = True
 
     def put(self, done: Done) -> None:
         """Hold this from now on."""

@@ -148,6 +148,11 @@ class Syncer:
         return len(self._done)
 
     @property
+    def loaded(self) -> bool:
+        """Whether that is known: the record of an earlier run was read."""
+        return self._record.loaded
+
+    @property
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
         at_work = self._pending or self._barrier or self._untold

@@ -7,11 +7,18 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
-from relay.adapters.kubernetes import answers, api_client, exec_credentials, refusals
+from relay.adapters.kubernetes import (
+    answers,
+    api_client,
+    exec_credentials,
+    leases,
+    refusals,
+)
 from relay.adapters.kubernetes import discovery_documents as documents
 from relay.adapters.kubernetes.credentials import certificates, headers
 from relay.adapters.kubernetes.exec_credentials import ExecCredentials
 from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig, Kubeconfig, read_access
+from relay.claims.times import milliseconds
 from relay.ports import Kind, SpaceError
 from tests.fuzz.files import folder
 from tests.fuzz.target import Form, Target
@@ -30,6 +37,10 @@ CREDENTIAL = {"status": {"token": "t", "expirationTimestamp": "2026-01-31T12:00:
 OBJECT = {"metadata": {"name": "a", "namespace": "b", "resourceVersion": "7"}}
 SECRET = {**OBJECT, "kind": "Secret", "data": {"a": "aHVudGVyMjI="}, "stringData": {"b": "hunter"}}
 CAUSE = {"reason": "FieldManagerConflict", "message": 'conflict with "x"', "field": ".a"}
+LEASE = {
+    "metadata": {"name": "leafcast-edge", "annotations": {"leafcast.io/claimed-by-tree": "t"}},
+    "spec": {"renewTime": "2026-01-31T12:00:00.000000Z", "leaseDurationSeconds": 15},
+}
 STATUS = {"reason": "Conflict", "message": "hunter22", "details": {"causes": [CAUSE]}}
 RESOURCE = {"resource": "carts", "responseKind": {"kind": "Cart"}, "verbs": ["get", "list"]}
 PARTS = [{"subresource": "status"}]
@@ -69,6 +80,10 @@ def answer(data: bytes) -> None:
         with suppress(SpaceError):
             read(form)
     with suppress(SpaceError):
+        lease = leases.lease_of(form)
+        milliseconds(lease.renewed)
+        leases.lease_form(lease)
+    with suppress(SpaceError):
         document = answers.mapping(form)
         documents.preferred(documents.aggregated(document))
         list(documents.groups(document))
@@ -88,6 +103,7 @@ TARGETS = {
         answer,
         SECRET,
         STATUS,
+        LEASE,
         {"type": "ADDED", "object": OBJECT},
         {"type": "ERROR", "object": {**STATUS, "code": 410}},
         {"items": [OBJECT], "metadata": {"resourceVersion": "7", "continue": "x"}},

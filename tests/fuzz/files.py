@@ -34,6 +34,8 @@ from leafcast.key_files import (
     request_form,
 )
 from leafcast.local.backup import BackupUnusable, read_backup
+from leafcast.local.claim_note import FILE as CLAIM_FILE
+from leafcast.local.claim_note import read_note
 from leafcast.local.credentials.files import CredentialsUnusable, load_credentials
 from leafcast.local.credentials.store_key import kept_file
 from leafcast.local.known_children import KnownChildren
@@ -256,6 +258,12 @@ TARGETS = {
         lambda at: cluster_of(JoinedFolder(at, BUNDLE.tree, PATH, "h" * 26), None),
         DataDirUnusable,
         {"kubeconfig": "/store.yaml", "context": "store"},
+    ),
+    "claim": file(
+        CLAIM_FILE,
+        lambda at: read_note(at / CLAIM_FILE),
+        DataDirUnusable,
+        {"edge": "e" * 26, "cluster": "one"},
     ),
     "planned": file(
         "planned.json",

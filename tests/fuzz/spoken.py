@@ -224,6 +224,8 @@ ANSWERS = (
         "children": {"s1": CHILD},
         "nowMs": 7,
         "objectsApplied": 3,
+        "claim": "refused",
+        "unclaimed": "this cluster is already the edge /a",
         "leafUrls": ["nats://127.0.0.1:1"],
     },
     {"children": [CHILD], "next": "s1", "known": True},

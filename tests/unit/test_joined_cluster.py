@@ -3,7 +3,14 @@
 import pytest
 
 from leafcast.data_dir import DataDirUnusable
-from leafcast.join.folder import CLUSTER_FILE, IN_POD, JoinedFolder, cluster_of
+from leafcast.join.folder import (
+    CLUSTER_FILE,
+    IN_POD,
+    JoinedFolder,
+    cluster_of,
+    kept_if_refused,
+)
+from leafcast.local.claim_note import ClusterRefused
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting
 from schemas.identity import NodePath, TreeId
 
@@ -40,6 +47,24 @@ def test_a_cluster_that_is_named_takes_the_place_of_the_former(place):
     cluster_of(place, STORE)
     assert cluster_of(place, SIMULATED) == SIMULATED
     assert cluster_of(place, None) == SIMULATED
+
+
+@pytest.mark.parametrize("former", [None, SIMULATED])
+def test_a_cluster_that_is_refused_does_not_take_the_place_of_the_former(place, former):
+    if former is not None:
+        cluster_of(place, former)
+
+    def refused():
+        with kept_if_refused(place):
+            cluster_of(place, STORE)
+            raise ClusterRefused("it is another edge's")
+
+    with pytest.raises(ClusterRefused):
+        refused()
+    assert cluster_of(place, None) == SIMULATED
+    with kept_if_refused(place):
+        cluster_of(place, STORE)
+    assert cluster_of(place, None) == STORE
 
 
 @pytest.mark.parametrize("text", ["", "{", '"embedded"', "3", '{"kubeconfig": 3}'])

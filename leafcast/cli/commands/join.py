@@ -12,7 +12,11 @@ import click
 
 from leafcast.cli.options.common import NodeAt
 from leafcast.cli.options.health import health_options
-from leafcast.cli.options.kubernetes import context_option, kubeconfig_option
+from leafcast.cli.options.kubernetes import (
+    context_option,
+    kubeconfig_option,
+    take_over_option,
+)
 from leafcast.cli.options.listen import listen_options
 from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
@@ -24,6 +28,7 @@ from leafcast.join.folder import (
     default_folder,
     default_folder_of,
     joined_folder,
+    kept_if_refused,
 )
 from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
 from leafcast.join.join_request import JoinRequester
@@ -58,6 +63,9 @@ T = TypeVar("T")
 @kubeconfig_option("The cluster that gets what is meant for this edge.")
 @context_option
 @click.option("--simulated", is_flag=True, help="Take a cluster that only pretends to run things.")
+@take_over_option(
+    "Work on the cluster though another edge claims it, or this edge worked on another one."
+)
 @click.option(
     "--proxy",
     default="",
@@ -77,6 +85,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     kubeconfig: str | None,
     context: str | None,
     simulated: bool,  # noqa: FBT001 - click
+    take_over: bool,  # noqa: FBT001 - click
     proxy: str,
     listens: ListenSettings | None,
     store_key: StoreKeyFile | None,
@@ -89,7 +98,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     it runs until Ctrl-C: it starts a nats-server and, unless it is a relay, works on a cluster: the
     one of --kubeconfig or --context, in a Pod the one that it runs in, else a simulated one.
     Started again with the same line it goes on where it was, with the cluster that it had. A node
-    that was moved goes on with the bundle of its new place, and the folder that it has.
+    that was moved goes on with the bundle of its new place, and the folder that it has. A cluster
+    is one edge's, by a Lease in namespace leafcast-system: a second edge is refused there.
 
     A relay whose children are elsewhere says with --listen where they dial in. It gets its
     certificate from the centre when the first of them is added.
@@ -113,7 +123,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
             invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
         )
         found = requester.granted_before() or _until_ended(requester.run(), again)
-    with joined_folder(folder, file, found, clock, dice) as place:
+    with joined_folder(folder, file, found, clock, dice) as place, kept_if_refused(place):
         role = "relay" if found.relay else "edge"
         cluster = None if found.relay else cluster_of(place, named)
         on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
@@ -123,8 +133,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         attached = attachment(cluster) if cluster is not None else None
         if listens is not None and not found.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
-        key = store_key.key if store_key is not None else None
-        more: dict[str, Any] = {"proxy": proxy, "listens": listens, "store_key": key}
+        more: dict[str, Any] = {"proxy": proxy, "listens": listens, "take_over": take_over}
+        more["store_key"] = store_key.key if store_key is not None else None
         node = JoinedNode(found, place, clock, dice, say, attached, health, **more)
         _until_ended(node.run(), again)
 

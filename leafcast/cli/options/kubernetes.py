@@ -29,3 +29,8 @@ def context_option(command: Command) -> Command:
         default=None,
         help="The kubeconfig's context.  [default: its current one]",
     )(command)
+
+
+def take_over_option(said: str) -> Callable[..., Any]:
+    """`--take-over`, given to the command as `take_over: bool`."""
+    return click.option("--take-over", is_flag=True, help=said)

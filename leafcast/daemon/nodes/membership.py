@@ -30,6 +30,7 @@ from leafcast.daemon.nodes.enrolment import (
 from leafcast.daemon.nodes.relocation import moved_objects
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
+from relay.claims.edge_claim import HELD, REFUSED
 from relay.ports import Clock, Dice
 from schemas.asks import NODE, AskFault
 from schemas.groups import GROUP
@@ -233,17 +234,22 @@ class Membership:
         for resource in ("locations", "synctargets") if name else ():
             await self._tree.inventory_space().delete(ObjectKey(GROUP, resource, "", name))
 
-    async def _drained(self, path: NodePath, seconds: float) -> int | None:
-        """How many objects the node still holds, after so long at most; None without answer."""
+    async def _drained(self, path: NodePath, seconds: float) -> Json | None:
+        """What the node answers once it holds nothing, or after so long; None without answer.
+
+        Of a cluster that it does not claim it holds nothing that is its own to take back.
+        """
         until = self._clock.now().seconds + seconds
         while True:
             try:
                 answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
             except AskFailed:
                 return None
-            holds = None if isinstance(answer, AskFault) else answer.get("objectsApplied")
-            if not holds or self._clock.now().seconds >= until:
-                return holds
+            if isinstance(answer, AskFault):
+                return None
+            holds = answer.get("objectsApplied") or answer["claim"] == HELD
+            if not holds or answer["claim"] == REFUSED or self._clock.now().seconds >= until:
+                return answer
             await self._clock.sleep(DRAIN_POLL_SECONDS)
 
 
@@ -256,10 +262,14 @@ def register_membership(api: Api, membership: Membership) -> None:
     api.register("node-list", membership.all)
 
 
-def _left(path: NodePath, holds: int | None) -> list[str]:
+def _left(path: NodePath, answer: Json | None) -> list[str]:
     folder = f"the data directory and the bundle of {path}, where it ran: delete them there"
-    if holds is None:
-        return [f"what {path} was sent before: it does not answer, so its cluster keeps it", folder]
-    if holds:
+    if answer is None:
+        kept = f"what {path} was sent before: it does not answer, so its cluster keeps it"
+        return [f"{kept}, and its claim, if it is a real one", folder]
+    if answer["claim"] == REFUSED:
+        said = f"all that is in the cluster that {path} was given, as that is not its own"
+        return [f"{said}: {answer['unclaimed']}", folder]
+    if holds := answer.get("objectsApplied"):
         return [f"{many(holds, 'object')} in the cluster of {path}: delete them there", folder]
     return [folder]

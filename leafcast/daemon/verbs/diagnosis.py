@@ -21,6 +21,7 @@ from leafcast.doctor.findings import (
     Trouble,
 )
 from leafcast.local.tree import LocalTree
+from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
 from schemas.asks import AskFault
 from schemas.hold_reasons import REMOVAL_HELD
@@ -135,6 +136,7 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
         starts=answer.get("serverStarts"),
         server_up_ms=answer.get("serverUpMs", 0),
         removals=answer.get("storeRemovals", 0),
+        unclaimed=answer.get("unclaimed", "") if answer.get("claim") == REFUSED else "",
         free_bytes=answer.get("diskFree"),
         store_bytes=answer.get("storeBytes"),
         clock_ms=answer.get("clockMs", 0),

@@ -15,6 +15,7 @@ from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import InformerContext, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
+from relay.adapters.kubernetes.leases import KubernetesLeases
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.objects.serving import NO_KIND
 from relay.objects.stored_object import admit
@@ -56,7 +57,7 @@ _SERVERS_OWN = (
 
 
 class KubernetesSpace:
-    """Implements relay.ports.Space."""
+    """Implements relay.ports.Space, and relay.claims.leases.SharedSpace."""
 
     def __init__(self, source: Kubeconfig | InCluster, clock: Clock, dice: Dice) -> None:
         self._api = ApiClient(source, clock)
@@ -69,6 +70,7 @@ class KubernetesSpace:
         # What came of asking last who answers, and by which way in that was asked.
         self._failure: tuple[object, SpaceError] | None = None
         self._followers: list[Follower] = []
+        self.leases = KubernetesLeases(self._api, self._same_space)
 
     async def identity(self) -> str:
         """The uid of the namespace kube-system; raises AnotherSpace if that is another one now.

@@ -1,0 +1,142 @@
+"""One cluster is one edge: a second one is refused, and deletes nothing of the first one's."""
+
+import json
+
+import pytest
+
+from tests.awaiting import until
+from tests.e2e.join_tree import Site, Tree
+
+pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
+LEASE = ("-n", "leafcast-system", "get", "lease", "leafcast-edge", "--ignore-not-found")
+STORES = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+data: {colour: green}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{matchLabels: {of: stores}}]
+  downsync:
+  - {apiGroup: "", resources: [configmaps], namespaces: [default]}
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A region of an embedded tree, to which edges join."""
+    tree = Tree(tmp_path_factory.mktemp("claims"))
+    tree.run("up", "--regions", "1", "--sites", "1")
+    tree.run("apply", "-f", "-", stdin=STORES)
+    yield tree
+    for site in tree.sites:
+        site.end()
+    tree.run("down")
+
+
+def join(tree, path, server, *more, folder=None, **added):
+    """A new edge at this path, which runs with this server's kubeconfig."""
+    bundle = tree.add(path, "--labels", "of=stores", **added)
+    return run(tree, bundle, folder or path.rpartition("/")[2], server, *more)
+
+
+def run(tree, bundle, folder, server, *more):
+    site = Site(bundle, tree.folder / folder, "--kubeconfig", str(server.kubeconfig), *more)
+    site.bundle = bundle
+    tree.sites.append(site)
+    return site
+
+
+def refused(site):
+    """What it said before it ended by itself."""
+    assert site.process.wait(60) == 1, site.said
+    site.end()
+    return site.said
+
+
+def uids(server):
+    """What is there of ours, and which one it is."""
+    found = server.kubectl("get", "configmaps", "-A", "-l", "leafcast.io/tree", "-o", "json")
+    return {it["metadata"]["name"]: it["metadata"]["uid"] for it in json.loads(found)["items"]}
+
+
+def claim(server):
+    found = server.kubectl(*LEASE, "-o", "json")
+    return json.loads(found) if found else None
+
+
+def served(server):
+    """What is there once all came."""
+    return until(lambda: uids(server), lambda: f"nothing came: {claim(server)}")
+
+
+def test_one_cluster_is_one_edge_from_its_first_join_to_its_removal(tree, module_server):
+    server = module_server
+    first = join(tree, "/region-1/first", server)
+    there = served(server)
+    held = claim(server)
+    assert held["spec"]["holderIdentity"] == "/region-1/first"
+
+    second = join(tree, "/region-1/second", server)
+    said = refused(second)
+    uid = server.kubectl("get", "ns", "kube-system", "-o", "jsonpath={.metadata.uid}")
+    for word in (uid, "already the edge /region-1/first of this tree", "--take-over"):
+        assert word in said
+    tree.run("node", "remove", "/region-1/second", "--force")
+    assert (uids(server), claim(server)["metadata"]["uid"]) == (there, held["metadata"]["uid"])
+
+    # The same edge again, with an empty folder.
+    first.end()
+    again = tree.add("/region-1/first", "--replace")
+    first = run(tree, again, "anew", server)
+    until(
+        lambda: claim(server)["metadata"]["resourceVersion"] != held["metadata"]["resourceVersion"],
+        lambda: first.said,
+    )
+    assert served(server) == there
+
+    said = tree.run("node", "remove", "/region-1/first")
+    assert "in the cluster" not in said
+    assert (claim(server), uids(server)) == (None, {})
+
+
+def test_a_cluster_of_another_tree_is_taken_over_by_who_says_so_alone(tree, module_server):
+    server = module_server
+    site = join(tree, "/region-1/third", server)
+    served(server)
+    notes = claim(server)["metadata"]["annotations"]
+    of_a_tree_that_is_gone = {"leafcast.io/claimed-by-tree": "b" * 32}
+    annotate(server, of_a_tree_that_is_gone)
+    site.end()
+    there = uids(server)
+    assert "of tree bbbbbbbb" in refused(run(tree, site.bundle, "third", server))
+    assert uids(server) == there
+    taken = run(tree, site.bundle, "third", server, "--take-over")
+    until(lambda: claim(server)["metadata"]["annotations"] == notes, lambda: taken.said)
+    tree.run("node", "remove", "/region-1/third")
+    assert claim(server) is None
+
+
+def test_an_edge_that_is_started_with_another_cluster_does_nothing_there(
+    tree, module_server, api_server
+):
+    site = join(tree, "/region-1/fourth", api_server)
+    served(api_server)
+    site.end()
+    said = refused(run(tree, site.bundle, "fourth", module_server))
+    assert "the cluster changed" in said
+    assert (claim(module_server), uids(module_server)) == (None, {})
+    run(tree, site.bundle, "fourth", module_server, "--take-over")
+    served(module_server)
+    tree.run("node", "remove", "/region-1/fourth")
+    assert (claim(module_server), uids(module_server)) == (None, {})
+
+
+def annotate(server, notes):
+    words = [f"{name}={value}" for name, value in notes.items()]
+    where = ("-n", "leafcast-system", "annotate", "--overwrite", "lease", "leafcast-edge")
+    server.kubectl(*where, *words)
