@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -211,6 +211,16 @@ class Space(Protocol):
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         """Replace the object's status, and nothing else; raises SpaceError (NotFound)."""
+        ...
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        """Let these managers own no field of the object, and leave all of it as it is.
+
+        Only the labels and annotations called as in `marks` go. Raises Conflict if it is another
+        object than that of the uid, SpaceError (NotFound) if there is none.
+        """
         ...
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:

@@ -7,7 +7,7 @@ Reports are state, not events: the last one of each slot counts, and parts stand
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from schemas.wire import encode as encode
 PART_MAX_BYTES = 64 * 1024
 EXCEPTIONS_MAX = 20
 ARMS_MAX = 64
+KEPT_COPIES_MAX, REPAIRS_MAX = 5, 5
 TEXT_MAX_BYTES = 800
 """Of an object or a reason, so that the longest report of all still fits one part."""
 COUNT_MAX = 10**9
@@ -61,6 +62,26 @@ class ExceptionSample(WireRecord, frozen=True):
         return (self.severity, hashlib.sha256(text).digest(), self.object)
 
 
+class RepairSample(WireRecord, frozen=True):
+    """An object that others changed or deleted at a destination, and that was put right there."""
+
+    # When that was done last there; ms since 1970.
+    at_ms: Natural
+    object: str
+    # The destination's node.
+    path: str
+    # How often it was done there to this object.
+    count: Natural
+    # The field that differed last, and who holds it; both empty if it was deleted.
+    field: str = ""
+    manager: str = ""
+
+    @property
+    def rank(self) -> tuple[int, str, str, int, str, str]:
+        """An order that merging cannot change: the newest first."""
+        return (-self.at_ms, self.path, self.object, self.count, self.field, self.manager)
+
+
 class Summary(WireRecord, frozen=True):
     """What became of a placement in a subtree: counts of destinations, and what is wrong."""
 
@@ -73,6 +94,12 @@ class Summary(WireRecord, frozen=True):
     # Of those whom a gate with a name admits, or would but for its windows: counts by
     # `<gate's name>/<state>/<health>`.
     cells: Mapping[str, Natural] = {}
+    # Copies that nobody wants and that are kept, and some of them.
+    kept: Natural = 0
+    kept_copies: tuple[ExceptionSample, ...] = ()
+    # How often copies that are wanted were put right since they were made, and the last times.
+    repaired: Natural = 0
+    repairs: tuple[RepairSample, ...] = ()
 
     @property
     def destinations(self) -> int:
@@ -129,6 +156,18 @@ class ReportPart(WireRecord, frozen=True):
     collected: tuple[Collected, ...] = ()
 
 
+class Repaired(WireRecord, frozen=True):
+    """How often an object was put right since it was made here, and what was amiss the last time.
+
+    `field` differed, and `manager` holds it, as far as known; both are empty if it was deleted.
+    """
+
+    count: Natural
+    at_ms: Natural
+    field: str = ""
+    manager: str = ""
+
+
 class Done(WireRecord, frozen=True):
     """What a syncer applied: kept in its own DONE stream, and the only licence to prune."""
 
@@ -145,6 +184,17 @@ class Done(WireRecord, frozen=True):
     left: bool = False
     # Whether it is not deleted when it is wanted no more.
     stay: bool = False
+    # What the object itself says becomes of it then, and what who asked for it said; "" if nothing.
+    on_removal: str = ""
+    asked: str = ""
+    # Whether nothing wants it, and it is kept as it is.
+    kept: bool = False
+    repaired: Repaired | None = None
+
+
+def newest_repairs(repairs: Iterable[RepairSample]) -> tuple[RepairSample, ...]:
+    """The last ones: each is of another copy, so that none adds to another."""
+    return tuple(sorted(repairs, key=lambda repair: repair.rank)[:REPAIRS_MAX])
 
 
 def cell(gate: str, state: str, health: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 
-def many(count: int, what: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def many(count: int, what: str, several: str = "") -> str:
+    """`1 node`, `2 nodes`; with a word of its own for several, `2 copies`."""
+    return f"{count} {what if count == 1 else several or f'{what}s'}"
 
 
 def some_of(names: Sequence[str], named_max: int, separator: str = ", ") -> str:

@@ -5,7 +5,7 @@ What a question cannot hold is done without the daemon: what is followed, and wh
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from leafcast.ask.failures import CallFailed
@@ -130,6 +130,11 @@ class AskedSpace:
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         return await (await self._direct()).set_status(key, status)
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        await (await self._direct()).disown(key, uid, managers, marks)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         try:

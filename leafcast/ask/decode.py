@@ -25,8 +25,15 @@ class BadAnswer(ValueError):
     """An answer that is none to what was asked; says what it should be."""
 
 
-def read_objects(answer: object, after: str) -> tuple[list[dict[str, Any]], str]:
-    """The objects of a page, and where the next begins ("" at the end); raises BadAnswer."""
+def read_objects(
+    answer: object, after: str, *, kept: bool = False
+) -> tuple[list[dict[str, Any]], str]:
+    """The objects of a page, and where the next begins ("" at the end); raises BadAnswer.
+
+    With `kept` it must say that it lists only these: an older program lists all.
+    """
+    if kept and not (isinstance(answer, Mapping) and answer.get("kept") is True):
+        raise BadAnswer("its program does not tell what is kept; upgrade it")
     objects = _list_in(answer, "objects")
     if not all(isinstance(obj, dict) and isinstance(obj.get("metadata"), dict) for obj in objects):
         raise BadAnswer("it lists what is no object")

@@ -126,9 +126,6 @@ def answerers(
         takes = wanted.matches if wanted is not None else None
         return status_answer(runtime.node, path, record.arguments, takes)
 
-    async def get(record: AskRecord) -> object:
-        return objects_answer(await _objects(runtime, record.arguments), record.arguments)
-
     async def certify(record: AskRecord) -> object:
         said = record.arguments
         await runtime.take_certificate(said.get("certificate", ""), said.get("authority", ""))
@@ -144,7 +141,7 @@ def answerers(
 
     return {
         REKEY: rekey,
-        GET: get,
+        GET: partial(_get, runtime),
         STATUS: status,
         NODE: node,
         ORPHANS: orphans,
@@ -231,6 +228,15 @@ def figures_of(count: Count) -> dict[str, object]:
     }
 
 
+async def _get(runtime: AskedNode, record: AskRecord) -> object:
+    objects = await _objects(runtime, record.arguments)
+    if not record.arguments.get("kept"):
+        return objects_answer(objects, record.arguments)
+    kept = _kept_of(runtime, record.arguments, objects)
+    # Who knows nothing of this lists all, and does not say so.
+    return {**objects_answer(kept, record.arguments), "kept": True}
+
+
 async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Object]:
     space, path = runtime.cluster, str(runtime.path)
     if space is None:
@@ -245,6 +251,19 @@ async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Obj
     selector = read_selector(arguments.get("selector", ""))
     listing = await space.list(group, resource, namespace=namespace, selector=selector)
     return list(listing.objects)
+
+
+def _kept_of(
+    runtime: AskedNode, arguments: Mapping[str, str], objects: Sequence[Object]
+) -> list[Object]:
+    """Those that nothing wants any more, and that are kept."""
+    node, path = runtime.node, str(runtime.path)
+    if node is None:
+        raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+    kind = (arguments.get("group", ""), arguments["resource"])
+    placed = [(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]) for obj in objects]
+    keys = [ObjectKey(*kind, *place) for place in placed]
+    return [obj for key, obj in zip(keys, objects, strict=True) if node.is_kept(key)]
 
 
 async def _upsynced(runtime: AskedNode, record: AskRecord) -> object:

@@ -82,6 +82,8 @@ class EdgeReader:
     path: str
     # What kept the edge from answering: then its copies at its parent are what is read.
     away: list[CallFailed] = field(default_factory=list)
+    # Whether only what is kept is meant; of that no copy tells.
+    kept: bool = False
 
     async def all_of(
         self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
@@ -103,7 +105,7 @@ class EdgeReader:
         try:
             return await self._ask_edge(kind, namespace, name, selector)
         except CallFailed as failed:
-            if failed.code not in _AWAY:
+            if failed.code not in _AWAY or self.kept:
                 raise
             wanted = CopiesWanted.of_kind(kind, namespace, name, selector)
             found = await self._copies(wanted, failed)
@@ -135,11 +137,12 @@ class EdgeReader:
             "namespace": namespace if kind.namespaced else "",
             "name": name,
             "selector": json.dumps(selector.to_kubernetes()) if selector else "",
+            **({"kept": "true"} if self.kept else {}),
         }
         while True:
             answer = await self.session.call("ask", path=self.path, verb=GET, **asked)
             try:
-                page, following = read_objects(answer, asked.get("after", ""))
+                page, following = read_objects(answer, asked.get("after", ""), kept=self.kept)
             except BadAnswer as error:
                 said = f"what {self.path} answers is no answer: {error}"
                 raise CallFailed("ask", "BadAnswer", said, "see its log") from error
@@ -163,6 +166,6 @@ def as_shown(copy: Upsynced, *, edge: bool = False) -> Object:
     return {**copy.object, "metadata": {**metadata, "annotations": annotations}}
 
 
-def reader_of(session: Session, at: str | None) -> CentreReader | EdgeReader:
-    """The centre's reader, or that of the edge at a path."""
-    return CentreReader(session) if at is None else EdgeReader(session, at)
+def reader_of(session: Session, at: str | None, *, kept: bool = False) -> CentreReader | EdgeReader:
+    """The centre's reader, or that of the edge at a path; there also of what is `kept` alone."""
+    return CentreReader(session) if at is None else EdgeReader(session, at, kept=kept)

@@ -231,6 +231,23 @@ def count_form(count: Count, path: NodePath = CENTRE) -> Form:
             }
             for item in summary.exceptions
         ],
+        "kept": summary.kept,
+        "kept_copies": [
+            {"object": item.object, "count": item.count, "path": item.path, "reason": item.reason}
+            for item in summary.kept_copies
+        ],
+        "repaired": summary.repaired,
+        "repairs": [
+            {
+                "at_ms": item.at_ms,
+                "object": item.object,
+                "path": item.path,
+                "count": item.count,
+                "field": item.field,
+                "manager": item.manager,
+            }
+            for item in summary.repairs
+        ],
     }
 
 

@@ -15,6 +15,7 @@ from leafcast.show.durations import span_text
 from leafcast.show.faults import Fault, faults, samples_of
 from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
 from leafcast.show.layout import Group, Table, Text, View
+from leafcast.show.traces import trace_lines
 from schemas.states import AT_WORK, NEVER_JOINED
 from schemas.wording import namespace_first, some_of
 
@@ -123,6 +124,7 @@ def placement_view(form: Form, now_ms: int) -> View:
     if form["blocking"]:
         parts.append(Text(f"  waiting for {', '.join(form['blocking'])}", style="yellow"))
     parts += _silent_lines(form["unreachable"], now_ms)
+    parts += [Text(f"  {line}", overflow="fold") for line in trace_lines(form, now_ms)]
     if form["exceptions"]:
         parts += [Text(), *_faults(faults(samples_of(form)))]
     if "destinationList" in form:

@@ -9,7 +9,7 @@ from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey
 from schemas.link import Welcome
 from schemas.objects import ObjectKey
-from schemas.reports import Health
+from schemas.reports import Health, Repaired
 from schemas.values import Value
 
 
@@ -145,7 +145,8 @@ class MailWritten(Value, frozen=True):
 LEFT_IN_PLACE = "left in place: "
 """How the reason begins of an object that is the node's no more, and stays where it is."""
 KEPT = "kept: "
-"""How it goes on of what others use."""
+"""How it goes on of what others use, or what is to stay whoever asks for it."""
+KEPT_GONE = "it was kept, and is there no more, or bears our marks no more"
 
 
 class ObjectObserved(Value, frozen=True):
@@ -165,6 +166,10 @@ class ObjectObserved(Value, frozen=True):
     reason: str = ""
     # What has to be healthy, or gone, before anything is done to it.
     waits: str = ""
+    # Whether it is wanted no more, and kept as it is.
+    kept: bool = False
+    # How often it was put right, if it ever was.
+    repaired: Repaired | None = None
 
 
 class UpsyncFault(Value, frozen=True):

@@ -18,6 +18,7 @@ from relay.core.content.destination_keys import DestinationKeys
 from relay.core.content.sweeper import Sweeper
 from relay.core.destination.destination import Destination
 from relay.core.destination.inputs import FormerRun, Inventory
+from relay.core.destination.traces import noted
 from relay.core.downstream import Downstream
 from relay.core.effects import (
     CountChanged,
@@ -28,8 +29,6 @@ from relay.core.effects import (
     WantsChanged,
 )
 from relay.core.events import (
-    KEPT,
-    LEFT_IN_PLACE,
     BlobArrived,
     CopyObserved,
     Ending,
@@ -372,8 +371,7 @@ class Node(NodeView):
     def _observed(self, event: ObjectObserved) -> None:
         if self._destination is None:
             return
-        if event.reason.startswith(f"{LEFT_IN_PLACE}{KEPT}"):
-            self._out.append(Noted("Kept", str(event.key), event.reason))
+        self._out += noted(event, self._destination.traces)
         claimers = self._destination.observe(event)
         self._collected.observed(event.key, claimers)
         for key in claimers:
@@ -464,7 +462,8 @@ class Node(NodeView):
             return False
         if self._children.with_head(key):
             return False
-        return self._destination is None or self._destination.is_clean(key)
+        destination = self._destination
+        return destination is None or destination.is_over(key, in_force=held is not None)
 
     # What rooms ask of each other.
 

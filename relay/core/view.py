@@ -113,6 +113,10 @@ class NodeView:
         upstream = self._upstream
         return upstream.link.reader.incarnation if upstream and upstream.welcomed else ""
 
+    def is_kept(self, key: ObjectKey) -> bool:
+        """Whether an object is kept here that nothing wants any more."""
+        return self._destination is not None and self._destination.traces.is_kept(key)
+
     def may_prune(self, key: ObjectKey) -> bool:
         """Whether the removal of an object that is wanted no more is settled."""
         reached = self._judge.reached

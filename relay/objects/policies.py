@@ -60,6 +60,12 @@ class Policies:
     # What the object itself says becomes of it once it is wanted no more; "" if it says nothing.
     on_removal: str = ""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether they ask for nothing before the object is wanted no more."""
+        said = (self.existing, self.force, self.recreate, self.overwrite)
+        return said == (ADOPT, False, False, True)
+
 
 def may_be_recreated(key: ObjectKey) -> bool:
     """Whether an object can be replaced without losing what it holds."""

@@ -6,7 +6,7 @@ All of an embedded space that is not storage; shared by every implementation of 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -176,6 +176,30 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     if not same(_spec(merged), _spec(held.object)):
         merged["metadata"]["generation"] = held.object["metadata"].get("generation", 0) + 1
     return StoredObject(merged, {**others, manager: said}, held.created_at or revision)
+
+
+def disowned(
+    key: ObjectKey,
+    held: StoredObject,
+    revision: int,
+    *,
+    uid: str,
+    managers: Collection[str],
+    marks: Collection[str],
+) -> StoredObject:
+    """The object with nothing said by these managers, and without these labels and annotations.
+
+    All else stays. Raises Refused if it is another object.
+    """
+    check_uid(key, held, uid)
+    metadata = dict(held.object["metadata"])
+    for name in ("labels", "annotations"):
+        said = metadata.pop(name, None) or {}
+        if kept := {mark: value for mark, value in said.items() if mark not in marks}:
+            metadata[name] = kept
+    left = {name: said for name, said in held.applied_fields.items() if name not in managers}
+    changed = _canonical(key, {**held.object, "metadata": metadata})
+    return StoredObject(changed, left, held.created_at or revision)
 
 
 def with_status(

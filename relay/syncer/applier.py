@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.health import terminating
-from relay.objects.policies import Policies, may_be_recreated, policies_of
+from relay.objects.policies import Policies, may_be_recreated, on_removal, policies_of
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
 from relay.syncer.observed import ObservedState, look_at
@@ -45,7 +45,7 @@ from relay.syncer.wish import (
     without_replicas,
 )
 from schemas import codec
-from schemas.annotations import CONFLICTS, EXISTING, LEAVE, ON_IMMUTABLE, REFUSE
+from schemas.annotations import CONFLICTS, DELETE, EXISTING, LEAVE, ON_IMMUTABLE, ON_REMOVAL, REFUSE
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.sealing import SealingKey
 from schemas.objects import ObjectKey
@@ -89,7 +89,7 @@ class ApplyRequest:
     @property
     def plain(self) -> bool:
         """Whether nothing depends on what was there before, other than whose it is."""
-        return self.done is None and not self.once and self.policies == Policies()
+        return self.done is None and not self.once and self.policies.is_plain
 
     @property
     def known(self) -> bool:
@@ -98,8 +98,16 @@ class ApplyRequest:
 
     def claimed(self, done: Done) -> Done:
         """The record with who asks for the object now."""
-        wanted, stay = self.wanted, not self.policies.overwrite
-        return replace(done, placements=wanted.placements, order=wanted.order, stay=stay)
+        wanted, policies = self.wanted, self.policies
+        return replace(
+            done,
+            placements=wanted.placements,
+            order=wanted.order,
+            stay=not policies.overwrite,
+            on_removal=policies.on_removal,
+            asked=wanted.on_removal,
+            kept=False,
+        )
 
 
 class Applier:
@@ -169,13 +177,15 @@ class Applier:
             if request.once and request.policies.overwrite == request.done.stay:
                 return await self._leave_alone(request, request.done)
             if request.once:
+                if request.done.asked != wanted.on_removal:
+                    await self._say_policy(request, request.done)
                 address = request.done.address if wanted.create_only else wanted.address
                 self._record.put(request.claimed(replace(request.done, address=address)))
                 return None
             if request.done.stay:
                 await self._say_policy(request, request.done)
             try:
-                return await self._write(request, request.done, None)
+                return await self._write(request, request.claimed(request.done), None)
             except FieldConflict:
                 raise
             except Conflict:
@@ -198,7 +208,8 @@ class Applier:
         live = await self._space.get(request.key)
         if live is None or _uid(live) != done.uid:
             return None
-        wish = policy_alone(live, overwrite=request.policies.overwrite)
+        asked = request.wanted.on_removal if request.once else ""
+        wish = policy_alone(live, overwrite=request.policies.overwrite, asked=asked)
         return look_at(await self._space.apply(wish, POLICY_MANAGER))
 
     async def _look_and_apply(self, request: ApplyRequest) -> ObservedState:
@@ -317,7 +328,7 @@ class Applier:
         return self._marked(request.key, request.content, done)
 
     def _marked(self, key: ObjectKey, content: Object, done: Done) -> Object:
-        return marked(content, key, self._tree, adopted=not done.made)
+        return marked(content, key, self._tree, adopted=not done.made, asked=done.asked)
 
     async def _contested(
         self, request: ApplyRequest, intent: Done, wish: Object, conflict: FieldConflict
@@ -359,6 +370,8 @@ class Applier:
         if not intent.made or not intent.uid:
             said = f"{refused.message}; it was there before, so it is not replaced"
             raise SpaceError(refused.reason, said) from refused
+        if on_removal(request.key, intent.on_removal, intent.asked) != DELETE:
+            raise SpaceError(refused.reason, f"{refused.message}{_KEPT}") from refused
         await self._space.delete(request.key, uid=intent.uid)
         live = await self._space.get(request.key)
         if live is not None:
@@ -373,6 +386,7 @@ _REFUSED = (
 )
 _OTHERS = f"it is the tree {{}}'s: let only one apply it, or annotate it with {CONFLICTS}: force"
 _NEVER = "; never recreated: undo the change, or delete it there"
+_KEPT = f"; its {ON_REMOVAL} keeps it, so it is not replaced: undo the change, or delete it there"
 _REMEDY = f"; delete the object, or annotate it with {ON_IMMUTABLE}: recreate"
 
 

@@ -11,7 +11,7 @@ from relay.objects.health import assess
 from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
 from relay.syncer.ownership import Hold, hold_of
-from relay.syncer.wish import MANAGER
+from relay.syncer.wish import MANAGER, removal_said
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
@@ -36,6 +36,8 @@ class ObservedState(Value, frozen=True):
     status: bytes | None
     # Whether it is being deleted.
     ending: bool
+    # What it says becomes of it once it is wanted no more; "" if nothing.
+    on_removal: str = ""
 
 
 def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
@@ -52,6 +54,7 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
         reason=reason,
         status=None if status is None else codec.canonical_of_decoded(status),
         ending=bool(obj["metadata"].get("deletionTimestamp")),
+        on_removal=removal_said(obj),
     )
 
 
@@ -108,6 +111,20 @@ class Observations:
                 reason=shortened(reason),
                 waits=waits,
             )
+        return self._tell(key, said)
+
+    def keep(self, key: ObjectKey, reason: str) -> ObjectObserved | None:
+        """The object is wanted no more and kept, unless that was said already."""
+        said = ObjectObserved(
+            key,
+            present=True,
+            address="",
+            error="",
+            health="unknown",
+            status=None,
+            reason=shortened(reason),
+            kept=True,
+        )
         return self._tell(key, said)
 
     def forget_object(self, key: ObjectKey, reason: str) -> ObjectObserved:

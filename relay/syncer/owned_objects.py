@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 
 from relay.ports import Kind, Object, Space, SpaceError
-from relay.syncer.wish import is_adopted, is_ours, ours
+from relay.syncer.wish import is_adopted, is_ours, ours, removal_said
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.reports import Done
 from schemas.selectors import LabelSelector
@@ -65,7 +65,8 @@ async def find_ours(space: Space, tree: str) -> list[Done]:
             if is_ours(obj, key, tree):
                 order = apply_order(key.group, key.resource)
                 uid, made = str(obj["metadata"].get("uid", "")), not is_adopted(obj)
-                found.append(Done(key, uid, "", (), made, order))
+                said = removal_said(obj)
+                found.append(Done(key, uid, "", (), made, order, on_removal=said))
     return found
 
 

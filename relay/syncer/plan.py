@@ -61,10 +61,11 @@ def action_for(
 ) -> Action | None:
     """What is to be done about one object; it depends on no other."""
     if want is None:
-        return PruneObject(done) if done and may_prune else None
-    if done is None or not done.uid or drifted:
+        return PruneObject(done) if done and may_prune and not done.kept else None
+    if done is None or not done.uid or drifted or done.kept:
         return ApplyObject(want)
-    same_claim = (done.placements, done.order) == (want.placements, want.order)
+    claimed = (done.placements, done.order, done.asked)
+    same_claim = claimed == (want.placements, want.order, want.on_removal)
     return None if is_applied(want, done) and same_claim else ApplyObject(want)
 
 

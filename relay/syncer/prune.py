@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from relay.core.events import KEPT
+from relay.core.events import KEPT, LEFT_IN_PLACE
 from relay.objects.health import terminating
+from relay.objects.policies import on_removal
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
 from relay.syncer.owned_objects import FORBIDDEN, each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
-from relay.syncer.wish import MANAGER, is_adopted, is_ours
-from schemas.annotations import OVERWRITE
+from relay.syncer.wish import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
+from schemas.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.reports import Done
 from schemas.wire import replace
@@ -42,18 +43,23 @@ class KeptObject:
     why: str = ""
     # Whether it may still go: once nothing of others is in it.
     is_temporary: bool = False
+    # If it is kept until it is wanted again: its record from now on.
+    kept: Done | None = None
 
 
 class NotEmpty(Exception):
     """A Namespace or definition that holds objects of ours; they are to go first."""
 
 
-async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree: str) -> KeptObject:
+async def take_back(
+    space: Space, done: Done, records: Mapping[ObjectKey, Done], tree: str, said: str = ""
+) -> KeptObject:
     """Delete the object if the syncer made it, else withdraw what the syncer said in it.
 
-    A Namespace or a definition that holds others' objects, or may hold some, stays for now, with
-    our marks: who takes them off keeps it. `ours` are all keys on record. Raises SpaceError
-    (Terminating if it goes later), and NotEmpty if something of ours is in it.
+    It is kept or orphaned instead if that is `said` on it, or its record or kind says so. A
+    Namespace or a definition that holds what others made or what is kept, or may hold some, stays
+    for now, with our marks: who takes them off keeps it. Raises SpaceError (Terminating if it goes
+    later), and NotEmpty if something is in it that is to go first.
     """
     if done.left:
         return KeptObject("it was there before")
@@ -61,17 +67,16 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
         return KeptObject(f"{OVERWRITE} is false")
     if not done.uid:
         done = await _found_out(space, done, tree)
+    words = (said, done.on_removal, done.asked)
+    if done.uid and (done.made or any(words)):
+        word = on_removal(done.key, *words)
+        if word != DELETE:
+            return await _leave(space, done, word)
     if not done.made or not done.uid:
         await _withdraw(space, done)
         return KeptObject("it was there before" if not done.made else "")
-    if done.key.group_resource in _HOLDING:
-        shared = done.key.name in BUILT_IN_NAMESPACES
-        if not shared and (why := await _content(space, done.key, ours)):
-            return KeptObject(f"{KEPT}{why}", is_temporary=True)
-        live = await space.get(done.key)
-        if shared or (live is not None and not is_ours(live, done.key, tree)):
-            await _withdraw(space, done)
-            return KeptObject(f"{KEPT}it is others', too")
+    if done.key.group_resource in _HOLDING and (held := await _holds(space, done, records, tree)):
+        return held
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:
@@ -80,6 +85,45 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     if live is not None and live["metadata"].get("uid") == done.uid and terminating(live):
         raise SpaceError("Terminating", terminating(live))
     return KeptObject()
+
+
+def kept_reason(done: Done) -> str:
+    """Why an object is kept that is wanted no more, and what takes it away."""
+    if done.on_removal or done.asked:
+        return f"{LEFT_IN_PLACE}{KEPT}{ON_REMOVAL}: {done.on_removal or done.asked}"
+    return f"{LEFT_IN_PLACE}{KEPT}it holds data; {ON_REMOVAL}: {DELETE} would take it away"
+
+
+async def _leave(space: Space, done: Done, word: str) -> KeptObject:
+    """Keep what the record is of, or make it nobody's; whatever else the word is, it is kept."""
+    live = await space.get(done.key)
+    if live is None:
+        return KeptObject()
+    if live["metadata"].get("uid") != done.uid:
+        return KeptObject("it was replaced by another's")
+    if word != ORPHAN:
+        return KeptObject(kept=replace(done, kept=True))
+    try:
+        await space.disown(done.key, done.uid, (MANAGER, POLICY_MANAGER), MARKS)
+    except SpaceError as error:
+        if error.reason != NOT_FOUND:
+            raise
+        return KeptObject()
+    return KeptObject(f"{KEPT}{ON_REMOVAL}: {ORPHAN}; it is nobody's now")
+
+
+async def _holds(
+    space: Space, done: Done, records: Mapping[ObjectKey, Done], tree: str
+) -> KeptObject | None:
+    """Why a Namespace or a definition stays; None if it may go."""
+    shared = done.key.name in BUILT_IN_NAMESPACES
+    if not shared and (why := await _content(space, done.key, records)):
+        return KeptObject(f"{KEPT}{why}", is_temporary=True)
+    live = await space.get(done.key)
+    if shared or (live is not None and not is_ours(live, done.key, tree)):
+        await _withdraw(space, done)
+        return KeptObject(f"{KEPT}it is others', too")
+    return None
 
 
 def holders(key: ObjectKey) -> tuple[ObjectKey, ...]:
@@ -117,8 +161,8 @@ async def _withdraw(space: Space, done: Done) -> None:
             raise
 
 
-async def _content(space: Space, key: ObjectKey, ours: Collection[ObjectKey]) -> str:
-    """What of others is or may be in a Namespace, or of a defined kind; "" if nothing is."""
+async def _content(space: Space, key: ObjectKey, records: Mapping[ObjectKey, Done]) -> str:
+    """What is or may be in a Namespace, or of a defined kind, and stays; "" if nothing does."""
     hidden: list[tuple[str, str]] = []
     inside = (
         each_kind(space, hidden, namespace=key.name)
@@ -129,15 +173,19 @@ async def _content(space: Space, key: ObjectKey, ours: Collection[ObjectKey]) ->
     async with aclosing(inside) as some:
         async for objects in some:
             there = [other for other, obj in objects.items() if not _comes_by_itself(obj)]
-            if any(other in ours for other in there):
+            if any(other in records and not records[other].kept for other in there):
                 raise NotEmpty(f"{key} holds objects that are to be removed first")
             foreign += [other for other in there if not _given(other)]
             if len(foreign) >= NAMED_MAX:
                 break
     if foreign:
-        return f"not empty: {', '.join(map(str, foreign[:NAMED_MAX]))}"
+        return f"not empty: {', '.join(_named(each, records) for each in foreign[:NAMED_MAX])}"
     unseen = some_of([kind[1] for kind in hidden if kind not in _FLEETING], NAMED_MAX)
     return f"{unseen} cannot be listed there: {_MAY_LIST}" if unseen else ""
+
+
+def _named(key: ObjectKey, records: Mapping[ObjectKey, Done]) -> str:
+    return f"{key}, which is kept" if key in records else str(key)
 
 
 async def _defined(

@@ -46,12 +46,12 @@ from relay.syncer.plan import (
     action_for,
     with_namespaces,
 )
-from relay.syncer.prune import NotEmpty, holders, take_back
+from relay.syncer.prune import NotEmpty, holders, kept_reason, take_back
 from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.watched_kinds import KindName, WatchedKinds
 from relay.syncer.wave_barrier import WaveBarrier
-from relay.syncer.wish import tree_of
+from relay.syncer.wish import is_ours, tree_of
 from schemas.missing_rights import reported
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
@@ -145,7 +145,7 @@ class Syncer:
     @property
     def applied(self) -> int:
         """How many objects it applied and has not taken back."""
-        return len(self._done)
+        return sum(not done.kept for done in self._done.values())
 
     @property
     def loaded(self) -> bool:
@@ -303,7 +303,12 @@ class Syncer:
 
     async def _prune(self, done: Done) -> None:
         scaled = await self._scaled_by(done.key)
-        left = await take_back(self._space, done, self._done.keys(), self._tree)
+        sight = self._observed.sight(done.key)
+        said = sight.on_removal if sight is not None and sight.uid == done.uid else ""
+        left = await take_back(self._space, done, self._done, self._tree, said)
+        if left.kept is not None:
+            self._keep(left.kept, said)
+            return
         if left.is_temporary and not done.placements:
             raise NotEmpty(left.why)
         if left.is_temporary:
@@ -322,6 +327,23 @@ class Syncer:
         if done.key not in self._wanted and done.placements:
             reason = f"{LEFT_IN_PLACE}{left.why}" if left.why else ""
             await self._say(self._observed.forget_object(done.key, reason))
+
+    def _keep(self, done: Done, said: str) -> None:
+        """From now on it is only seen whether it is still there."""
+        self._record.put(replace(done, on_removal=said or done.on_removal))
+        self._drift.forget(done.key)
+        self._stalled.see(done.key, None)
+        for holder in holders(done.key):
+            self._pending.hurry(holder)
+
+    async def _let_go(self, key: ObjectKey) -> None:
+        """What was kept went, or bears our marks no more: it is nobody's."""
+        self._record.erase(key)
+        self._drift.forget(key)
+        for holder in holders(key):
+            self._pending.hurry(holder)
+        self._reconsider(key)
+        await self._say(self._observed.forget_object(key, ""))
 
     async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
         """What is wanted and scaled by the object of this key, if that is an autoscaler."""
@@ -447,6 +469,9 @@ class Syncer:
             if obj is not None and tree_of(obj, key) not in ("", self._tree):
                 self._others.add(key)
             return
+        if self._is_let_go(key, obj):
+            await self._let_go(key)
+            return
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
         sight = look_at(obj) if obj else None
@@ -470,8 +495,20 @@ class Syncer:
             self._retry(key)
         await self._tell(key)
 
+    def _is_let_go(self, key: ObjectKey, obj: Object | None) -> bool:
+        """Whether an object that is kept is not there as it was left; None: it is gone."""
+        done = self._done.get(key)
+        if done is None or not done.kept or key in self._wanted:
+            return False
+        if obj is None or obj["metadata"].get("uid") != done.uid:
+            return True
+        return not is_ours(obj, key, self._tree)
+
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
+        if wanted is None and done is not None and done.kept:
+            await self._say(self._observed.keep(key, kept_reason(done)))
+            return
         if wanted is None and done is None:
             self._errors.pop(key, None)
             self._stalled.see(key, None)

@@ -44,7 +44,7 @@ class WaveBarrier:
             well = sight is not None and sight.health == "healthy" and is_applied(wanted, done)
             standing = None if well else UnfinishedObject(wanted.placements, wanted.order)
             return self._waves.put(key, wanted.placements, wanted.order, standing)
-        if done is not None:
+        if done is not None and not done.kept:
             left = UnfinishedObject(done.placements, done.order, left=True)
             return self._waves.put(key, done.placements, done.order, left)
         return self._waves.put(key, (), 0, None)

@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from relay.objects.merge import Object, fields_said
-from schemas.annotations import OVERWRITE
+from schemas.annotations import ON_REMOVAL, OVERWRITE
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 
 MANAGER = "leafcast"
 POLICY_MANAGER = "leafcast-policy"
-"""Holds the one annotation that is kept in step on an object that is left to its cluster."""
+"""Holds the annotations that are kept in step on an object that is left to its cluster."""
 TREE = "leafcast.io/tree"
 OBJECT = "leafcast.io/object"
 ADOPTED = "leafcast.io/adopted"
+MARKS = (TREE, OBJECT, ADOPTED, ON_REMOVAL)
+"""The labels and annotations that we put on what we apply."""
 
 _DENIED = " denied "
 # What servers say, and what authors of rules for their own kinds write.
@@ -34,13 +36,21 @@ _UNCHANGEABLE = re.compile(
 )
 
 
-def marked(obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool) -> Object:
-    """The object with the marks that make it ours; what is below may be shared."""
+def marked(
+    obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool, asked: str = ""
+) -> Object:
+    """The object with the marks that make it ours; what is below may be shared.
+
+    What its placement asks becomes of it in the end is said on it, too, unless it says so itself.
+    """
     own = {OBJECT: str(key)} | ({ADOPTED: "true"} if adopted else {})
+    said = _texts(obj, "annotations")
+    if asked and not said.get(ON_REMOVAL):
+        own[ON_REMOVAL] = asked
     metadata = {
         **obj["metadata"],
         "labels": {**_texts(obj, "labels"), TREE: tree},
-        "annotations": {**_texts(obj, "annotations"), **own},
+        "annotations": {**said, **own},
     }
     return {**obj, "metadata": metadata}
 
@@ -51,18 +61,27 @@ def of_this(wish: Object, uid: str) -> Object:
     return {**wish, "metadata": metadata | ({"uid": uid} if uid else {})}
 
 
-def policy_alone(live: Mapping[str, Any], *, overwrite: bool) -> Object:
-    """A wish of `POLICY_MANAGER`: that this very object is not overwritten, or nothing."""
+def policy_alone(live: Mapping[str, Any], *, overwrite: bool, asked: str = "") -> Object:
+    """A wish of `POLICY_MANAGER` for an object that is left to its cluster, or nothing.
+
+    It says that this very object is not overwritten, and what becomes of it in the end.
+    """
     named = ("name", "namespace", "uid")
     metadata: Object = {name: live["metadata"][name] for name in named if name in live["metadata"]}
-    if not overwrite:
-        metadata["annotations"] = {OVERWRITE: "false"}
+    said = ({} if overwrite else {OVERWRITE: "false"}) | ({ON_REMOVAL: asked} if asked else {})
+    if said:
+        metadata["annotations"] = said
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}
 
 
 def is_left_alone(live: Mapping[str, Any]) -> bool:
     """Whether an object says that it is not overwritten."""
     return _texts(live, "annotations").get(OVERWRITE) == "false"
+
+
+def removal_said(live: Mapping[str, Any]) -> str:
+    """What an object there says becomes of it once it is wanted no more; "" if nothing."""
+    return str(_texts(live, "annotations").get(ON_REMOVAL) or "")
 
 
 def tree_of(obj: Mapping[str, Any], key: ObjectKey) -> str:

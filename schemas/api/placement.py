@@ -31,6 +31,7 @@ from schemas.api.shared import (
     or_any,
     resource_fault,
 )
+from schemas.api.traces import KeptCopies, RepairedCopies
 from schemas.faults import Fault, Faulty
 from schemas.placing import check_annotations
 from schemas.upsync import UpsyncClause
@@ -168,6 +169,9 @@ class PlacementStatus(Value):
     errors: ListOf[str] = ()
     # What keeps the newest content of the centre from destinations.
     held: ListOf[Hold] = ()
+    # Neither is wrong: what stays where it is wanted no more, and what was put right.
+    kept: KeptCopies | None = None
+    repairs: RepairedCopies | None = None
 
 
 class EdgePlacementStatus(PlacementStatus):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from schemas.annotations import DELETE, KEEP, ORPHAN
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.sealing import MARK_BYTES, SealingKey, named
@@ -36,6 +37,23 @@ WANT_SINGLETON = 2
 WANT_MULTI = 4
 TEMPLATE = 8
 """The object is customized at each destination."""
+_ON_REMOVAL: dict[str, int] = {DELETE: 16, ORPHAN: 32, KEEP: 64}
+"""What the placement says becomes of a copy that is wanted no more; of several the highest counts.
+
+None of them if it says nothing.
+"""
+ON_REMOVAL_BITS = sum(_ON_REMOVAL.values())
+
+
+def removal_flag(word: str) -> int:
+    """The flag of what a placement says; 0 if it says nothing."""
+    return _ON_REMOVAL.get(word, 0)
+
+
+def removal_word(flags: int) -> str:
+    """What these flags say becomes of a copy that is wanted no more; "" if nothing."""
+    said = (word for word, flag in reversed(_ON_REMOVAL.items()) if flags & flag)
+    return next(said, "")
 
 
 class ListRoot(WireRecord, frozen=True):

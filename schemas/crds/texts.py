@@ -40,6 +40,9 @@ _STATUS: Texts = {
     "destinations have it, and one of them.",
     "held": "What keeps the newest content of this space from destinations; while there is any, "
     "Synced is False.",
+    "kept": "Copies that are kept though nothing wants them any more: how many, and some of them.",
+    "repairs": "How often copies were put right that others changed or deleted, and the last "
+    "times.",
 }
 
 _READINESS = "What may be away, or empty, while the condition Ready is True."
@@ -313,6 +316,28 @@ _COLLECTORS: Mapping[str, Texts] = {
 }
 
 _OTHERS: Mapping[str, Texts] = {
+    "KeptCopies": {
+        "count": "How many copies are kept.",
+        "copies": "Some of them, one for each object.",
+    },
+    "KeptCopy": {
+        "object": "The object that is kept.",
+        "destinations": "At how many destinations it is kept.",
+        "path": "One of these.",
+        "reason": "What keeps it.",
+    },
+    "RepairedCopies": {
+        "count": "How often copies were put right since each was made.",
+        "last": "The last of these, the newest first, one for each copy.",
+    },
+    "RepairedCopy": {
+        "time": "When, by the clock of its edge.",
+        "object": "The object that was put right.",
+        "path": "At which destination.",
+        "count": "How often so far.",
+        "field": "The field that differed; absent if the copy had been deleted.",
+        "manager": "Who held that field then, as far as known.",
+    },
     "Hold": {
         "reason": "What keeps it, in one word, for programs.",
         "since": "Since when it is kept.",

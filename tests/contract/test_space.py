@@ -296,3 +296,47 @@ async def test_a_field_that_was_taken_by_force_is_its_former_managers_no_more(sp
     await space.apply(config_map(a="3"), "me", force=False)
     left = await space.apply(config_map(b="1"), "they", force=False)
     assert left["data"] == {"a": "3", "b": "1"}
+
+
+async def test_what_is_disowned_stays_as_it_is_without_its_marks_and_is_nobodys(space):
+    marks = {"labels": {"x": "1", "mark": "m"}, "annotations": {"mark": "m"}}
+    made = await space.apply(with_metadata(config_map(a="1"), **marks), "me")
+    await space.apply(config_map(b="1"), "they")
+    uid = made["metadata"]["uid"]
+    await space.disown(SETTINGS, uid, ["me"], ["mark"])
+    left = await space.get(SETTINGS)
+    assert left["data"] == {"a": "1", "b": "1"}
+    assert left["metadata"]["uid"] == uid
+    assert left["metadata"]["labels"] == {"x": "1"}
+    assert "mark" not in left["metadata"].get("annotations", {})
+    owners = [entry["manager"] for entry in left["metadata"].get("managedFields", ())]
+    assert "me" not in owners
+    # What it said before is not taken off when it says less now, and what they said is theirs.
+    after = await space.apply(config_map(c="1"), "me", force=False)
+    assert after["data"] == {"a": "1", "b": "1", "c": "1"}
+    with pytest.raises(FieldConflict, match="they"):
+        await space.apply(config_map(b="2"), "me", force=False)
+    await space.apply(config_map(a="2"), "me", force=False)
+
+
+async def test_an_object_that_only_one_ever_wrote_can_be_disowned(space):
+    made = await space.apply(config_map(a="1", labels={"mark": "m"}), "me")
+    await space.disown(SETTINGS, made["metadata"]["uid"], ["me"], ["mark"])
+    left = await space.get(SETTINGS)
+    assert left["data"] == {"a": "1"}
+    assert "labels" not in left["metadata"]
+    assert not left["metadata"].get("managedFields")
+    await space.apply(config_map(a="1", b="1"), "they", force=False)
+
+
+async def test_no_other_object_than_the_one_that_is_meant_is_disowned(space):
+    with pytest.raises(SpaceError) as absent:
+        await space.disown(SETTINGS, "a-uid", ["me"], [])
+    assert absent.value.reason == "NotFound"
+    await space.apply(config_map(a="1"), "me")
+    with pytest.raises(Conflict):
+        await space.disown(SETTINGS, "a-uid", ["me"], [])
+
+
+def with_metadata(obj, **metadata):
+    return {**obj, "metadata": {**obj["metadata"], **metadata}}

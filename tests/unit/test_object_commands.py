@@ -193,10 +193,6 @@ async def test_the_result_can_be_printed(session, capsys):
     [
         (PLACEMENT.replace("downsync", "downSync"), "m.yaml:3: .*spec.downSync: unknown field"),
         (CONFIG % "a" + "\n---\n" + CONFIG % "a, namespace: other", "-n default"),
-        (
-            CONFIG % 'a, annotations: {edge.kubestellar.io/downsync-overwrite: "maybe"}',
-            "m.yaml:3: .*downsync-overwrite.*: 'maybe': use true or false",
-        ),
         (CONFIG % "a, resourceVersion: '7'", "written for version 7, and is gone: read it again"),
     ],
 )

@@ -16,6 +16,7 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
 from controllers.core.status.readiness import readiness
 from controllers.core.status.rollout_holds import kept
+from controllers.core.status.traces import traces
 from controllers.core.workloads.space import FROZEN
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
@@ -103,6 +104,7 @@ def placement_status(
         "complete": count.exact,
         "errors": _errors(facts, known.exceptions),
         "held": as_status(found, former.get("held"), now_ms),
+        **traces(count, former),
         "conditions": merged(
             former.get("conditions"), _conditions(facts, count, found), now_ms, _OWNED
         ),

@@ -47,8 +47,9 @@ from controllers.core.translation.translate import (
 )
 from controllers.core.workloads.selection import clauses_of
 from controllers.core.workloads.space import Object, Placement, Workloads
+from schemas.annotations import ON_REMOVAL
 from schemas.content.blobs import Reference
-from schemas.content.chunks import read_manifest, read_root
+from schemas.content.chunks import read_manifest, read_root, removal_flag
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
@@ -369,6 +370,7 @@ class Placements:
                 self._after(name, before),
                 self._keys_of(self.source(name).key),
                 self.rejections.arms(name),
+                removal_flag(placement.metadata.annotations.get(ON_REMOVAL, "")),
             ),
         )
         self._cleaned.translated()

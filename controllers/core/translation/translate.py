@@ -177,6 +177,8 @@ class DeltaRules:
     keys: PlacementKeys = IN_CLEAR
     # What was aborted or undone.
     rejected: RejectedArms | None = None
+    # The flag of what becomes of copies that are wanted no more.
+    on_removal: int = 0
 
 
 PLAIN_RULES = DeltaRules()
@@ -200,7 +202,8 @@ def translate(
     for key in sorted(selected):
         try:
             casting = cleaned.casting(key, objects[key])
-            said[key] = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
+            flags = selected[key] | rules.on_removal
+            said[key] = _entry(head.source, key, objects[key], flags, cleaned, casting)
         except ObjectRefused as refused:
             faults.append(refused.fault)
     lost = before.lost if before else frozenset[ContentHash]()

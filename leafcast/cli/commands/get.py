@@ -69,6 +69,7 @@ class GetRequest:
     ignore_not_found: bool = False
     loaded: tuple[LoadedObject, ...] = ()
     all_edges: bool = False
+    kept: bool = False
 
     @property
     def where(self) -> str:
@@ -100,6 +101,7 @@ class _Output(click.Choice[str]):
 @click.option("-w", "--watch", is_flag=True, help="After listing, go on and show each change.")
 @at_option
 @click.option("--all-edges", is_flag=True, help="What all edges brought up, edge by edge.")
+@click.option("--kept", is_flag=True, help="With --at, only what is kept and not wanted any more.")
 @click.option("--show-labels", is_flag=True, help="Labels as the last column.")
 @click.option("--no-headers", is_flag=True, help="Tables without their header.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
@@ -116,6 +118,7 @@ def get(  # noqa: PLR0913 - click passes options by name
     watch: bool,
     at: str | None,
     all_edges: bool,
+    kept: bool,
     show_labels: bool,
     no_headers: bool,
     ignore_not_found: bool,
@@ -131,6 +134,10 @@ def get(  # noqa: PLR0913 - click passes options by name
     """
     if watch and at is not None:
         raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
+    if kept and at is None:
+        raise click.UsageError(
+            "--kept needs --at PATH; leafcast status PLACEMENT tells where copies are kept"
+        )
     if all_edges and (watch or at is not None or files):
         raise click.UsageError("--all-edges shows what came up: leave out --watch, --at and -f")
     if files and (objects or watch or all_namespaces or selector is not None):
@@ -141,7 +148,17 @@ def get(  # noqa: PLR0913 - click passes options by name
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
         asked = GetRequest(
-            objects, where, selector, output, style, at, watch, ignore_not_found, loaded, all_edges
+            objects,
+            where,
+            selector,
+            output,
+            style,
+            at,
+            watch,
+            ignore_not_found,
+            loaded,
+            all_edges,
+            kept,
         )
         missing = in_session(data_dir, lambda session: show(session, asked))
     if missing and not ignore_not_found:
@@ -191,7 +208,7 @@ async def _read(
     session: Session, asked: GetRequest, meant: Sequence[tuple[ObjectSelection, str]]
 ) -> tuple[list[Group], int]:
     """The objects found, kinds without any left out; what is not there is told on stderr."""
-    reader = reader_of(session, asked.at)
+    reader = reader_of(session, asked.at, kept=asked.kept)
     found: dict[ResourceKind, list[Object]] = {}
     missing = 0
     for one, where in meant:

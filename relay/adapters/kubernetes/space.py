@@ -7,6 +7,7 @@ takes 0.3 s and 23 MB, the library's client: import it where such a space is ope
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 from relay.adapters.kubernetes import answers, paths, refusals
@@ -189,6 +190,19 @@ class KubernetesSpace:
             "PATCH", path, [("fieldManager", STATUS_MANAGER)], patch, paths.JSON_PATCH
         )
 
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        found = await self.get(key)
+        kind = await self._discovery.find(key.group, key.resource)
+        if found is None or kind is None:
+            raise SpaceError(refusals.NOT_FOUND, f"{key}: there is no such object")
+        if found["metadata"]["uid"] != uid:
+            raise Conflict(refusals.CONFLICT, f"{key}: it is another object now")
+        patch = _disowning(found["metadata"], managers, marks)
+        path = paths.object_path(kind, key.namespace, key.name)
+        await self._send("PATCH", path, [], patch, paths.JSON_PATCH)
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         await self._same_space()
         kind = await self._discovery.find(key.group, key.resource)
@@ -353,6 +367,27 @@ def _wish(obj: Object, namespace: str) -> Object:
     if namespace:
         metadata["namespace"] = namespace
     return {**{name: obj[name] for name in obj if name != "status"}, "metadata": metadata}
+
+
+def _disowning(metadata: Object, managers: Collection[str], marks: Collection[str]) -> list[Object]:
+    """What takes these managers and marks off the object as it was read, and off no other."""
+    patch: list[Object] = [
+        {"op": "test", "path": f"/metadata/{name}", "value": metadata[name]}
+        for name in ("uid", "resourceVersion")
+    ]
+    for name in ("labels", "annotations"):
+        said = metadata.get(name) or {}
+        if kept := {mark: value for mark, value in said.items() if mark not in marks}:
+            patch.append({"op": "replace", "path": f"/metadata/{name}", "value": kept})
+        elif said:
+            patch.append({"op": "remove", "path": f"/metadata/{name}"})
+    entries = metadata.get("managedFields") or []
+    left = [entry for entry in entries if entry.get("manager") not in managers]
+    if left != entries:
+        # An empty list would mean to leave them as they are, one of nothing means none.
+        value = left or [{}]
+        patch.append({"op": "replace", "path": "/metadata/managedFields", "value": value})
+    return patch
 
 
 def _no_resource(group: str, resource: str) -> SpaceError:

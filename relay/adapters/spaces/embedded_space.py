@@ -8,7 +8,7 @@ based on, so it may be based on what was last seen: if that was outdated, it is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -198,6 +198,21 @@ class EmbeddedSpace:
             kept = await self._keep(key, found, changed)
             if kept is not None:
                 return kept
+        raise self._contended(key)
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        for attempt in range(ATTEMPTS_MAX):
+            found = await self._find(key, fresh=attempt > 0)
+            if found.stored is None:
+                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+            with as_space_errors():
+                changed = rules.disowned(
+                    key, found.stored, found.revision, uid=uid, managers=managers, marks=marks
+                )
+            if await self._keep(key, found, changed) is not None:
+                return
         raise self._contended(key)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
@@ -135,6 +135,18 @@ class MemorySpace:
         with as_space_errors():
             changed = rules.with_status(key, entry.stored, entry.revision, status)
         return self._keep(key, entry, changed)
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        entry = self._present(key)
+        if entry is None:
+            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+        with as_space_errors():
+            changed = rules.disowned(
+                key, entry.stored, entry.revision, uid=uid, managers=managers, marks=marks
+            )
+        self._keep(key, entry, changed)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         entry = self._present(key)

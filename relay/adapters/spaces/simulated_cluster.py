@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -123,6 +124,11 @@ class SimulatedCluster:
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         return await self._space.set_status(key, status)
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        await self._space.disown(key, uid, managers, marks)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from relay.core.destination.customized_forms import Forms
@@ -9,6 +10,10 @@ from relay.core.destination.removals import DROPPED
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.content.sealing import SealingKey
+from schemas.identity import MailKey
+from schemas.records import HINTED, DeltaBody
+
+_OWNER = "edge/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,17 @@ class Assignment:
     @property
     def in_force(self) -> tuple[ManifestEntry, ...]:
         return self.former if self.entries is None else self.entries
+
+
+def owner_of(key: MailKey) -> str:
+    """The owner of the walk for a placement's content at a destination."""
+    return f"{_OWNER}{key}"
+
+
+def hints(body: DeltaBody) -> Iterator[Reference]:
+    """What to fetch beside the arm; of several arms nobody says which of it is whose."""
+    if len({gate.arm for gate in body.gates}) == 1:
+        yield from (each for each in body.content if each.kind in HINTED)
 
 
 def following(

@@ -13,7 +13,14 @@ from types import MappingProxyType
 
 from relay.core.destination.customized_forms import Form, Forms
 from schemas.content.blobs import Reference
-from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.content.chunks import (
+    CREATE_ONLY,
+    ON_REMOVAL_BITS,
+    WANT_MULTI,
+    WANT_SINGLETON,
+    ManifestEntry,
+    removal_word,
+)
 from schemas.content.sealing import SealingKey
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
@@ -62,6 +69,11 @@ class DesiredObject:
         if self.form is not None:
             return self.form.address
         return ContentHash(self.mark) if self.mark else self.reference.address
+
+    @property
+    def on_removal(self) -> str:
+        """What who asks for it says becomes of it once nobody does; "" if nothing."""
+        return removal_word(self.flags)
 
     @property
     def create_only(self) -> bool:
@@ -215,7 +227,7 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> ObjectDecision:
     others = [c for c in claims if _source(c) != source and c.address != best.address]
     flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
     for claim in same:
-        flags |= claim.entry.flags & _WANTED_BACK
+        flags |= claim.entry.flags & (_WANTED_BACK | ON_REMOVAL_BITS)
     asking = (claim.placement for claim in same if claim.entry.flags & _WANTED_BACK)
     losers = {claim.placement: first.placement for claim in others}
     placements = tuple(sorted({str(claim.placement) for claim in claims} - losers.keys()))

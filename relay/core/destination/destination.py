@@ -15,7 +15,7 @@ from typing import NamedTuple
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
 from relay.core.destination.admissions import Admissions, in_wave
-from relay.core.destination.assignment import Assignment, following
+from relay.core.destination.assignment import Assignment, following, hints, owner_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
 from relay.core.destination.customized_forms import (
@@ -35,6 +35,7 @@ from relay.core.destination.object_outcome import (
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
+from relay.core.destination.traces import Traces
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
@@ -45,7 +46,7 @@ from schemas.identity import MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.placements import source_title
 from schemas.properties import properties_of
-from schemas.records import HINTED, DeltaBody, DeltaHead, Dependency, Profile
+from schemas.records import DeltaBody, DeltaHead, Dependency, Profile
 from schemas.refusals import WireRefused
 from schemas.reports import (
     ARM_NOTHING,
@@ -59,7 +60,6 @@ from schemas.reports import (
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"
-_OWNER = "edge/"
 
 
 class Resolution(NamedTuple):
@@ -112,6 +112,7 @@ class Destination:
         self._tallies: dict[MailKey, Tally] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._history = ClaimHistory()
+        self.traces = Traces(self._history, str(path))
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
         done = list(past.done)
@@ -120,6 +121,8 @@ class Destination:
             self._causes.lost([item.key], past.last_loss)
             for placement in item.placements:
                 self._history.add(MailKey(placement), item.key)
+            if self.traces.restore(item):
+                continue
             self._observed[item.key] = ObjectObserved(
                 item.key, present=True, address="", error="", health="unknown", status=None
             )
@@ -176,7 +179,7 @@ class Destination:
             self._frozen.pop(key, None)
         elif arm is not None:
             self._awaiting[key] = None
-            if self._content.begin(owner_of(key), (arm, *_hints(body)), read=True):
+            if self._content.begin(owner_of(key), (arm, *hints(body)), read=True):
                 self.content_ready(key)
 
     def drop(self, key: MailKey) -> None:
@@ -353,8 +356,10 @@ class Destination:
     def observe(self, event: ObjectObserved) -> list[MailKey]:
         """Take the syncer's word on an object; names the placements whose report changes."""
         key = event.key
-        stays = event.present or bool(event.error) or key in self.wanted
-        if stays and self._observed.get(key) == event:
+        kept = event.kept and key not in self.wanted
+        news = self.traces.observe(event, kept=kept)
+        stays = not kept and (event.present or bool(event.error) or key in self.wanted)
+        if (stays and self._observed.get(key) == event) or (kept and not news):
             return []
         claimers = self._history.placements(key)
         if stays:
@@ -364,7 +369,7 @@ class Destination:
             self._observed.pop(key, None)
             self._causes.forget(key)
             # Whose content is still to come may want it: somebody took it away, and not we.
-            for placement in claimers:
+            for placement in () if kept else claimers:
                 if placement not in self._ownership.on(key) and not self._is_unknown(placement):
                     self._history.remove(placement, key)
         self._look_at_left(key)
@@ -384,6 +389,10 @@ class Destination:
         """Whether nothing of the placement is left here."""
         return key not in self._assigned and not self._history.left(key)
 
+    def is_over(self, key: MailKey, *, in_force: bool) -> bool:
+        """Whether nothing is to be told of the placement: while in force, what it keeps is."""
+        return self.is_clean(key) and not (in_force and self.traces.keeps(key))
+
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
         withheld, opens = self._withheld.deadlines(), self.admissions.deadline()
@@ -401,7 +410,9 @@ class Destination:
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
         said = self._said(key)
-        return Summary() if said is None else self._in_its_wave(key, said.summary(now.wall_ms))
+        summary = Summary() if said is None else self._in_its_wave(key, said.summary(now.wall_ms))
+        is_here = self.profile is not None and self.profile.path == self.path
+        return self.traces.told(key, self._ownership.of(key), summary) if is_here else summary
 
     def _said(self, key: MailKey) -> PlacementOutcome | None:
         if self.profile is not None and self.profile.path != self.path:
@@ -587,14 +598,3 @@ class Destination:
         for key in keys:
             if key in self.wanted and key not in claimed:
                 self._history.remove(placement, key)
-
-
-def _hints(body: DeltaBody) -> Iterator[Reference]:
-    """What to fetch beside the arm; of several arms nobody says which of it is whose."""
-    if len({gate.arm for gate in body.gates}) == 1:
-        yield from (each for each in body.content if each.kind in HINTED)
-
-
-def owner_of(key: MailKey) -> str:
-    """The owner of the walk for a placement's content at a destination."""
-    return f"{_OWNER}{key}"

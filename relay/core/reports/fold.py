@@ -67,7 +67,8 @@ class Shapes:
     def shared(self, summary: Summary) -> Summary:
         """The summary without its oldest receipt, as an object that all who say the same share."""
         counts = (summary.states, summary.health, summary.arms, summary.cells)
-        key = (*[frozenset(count.items()) for count in counts], summary.exceptions)
+        traces = (summary.kept, summary.kept_copies, summary.repaired, summary.repairs)
+        key = (*[frozenset(count.items()) for count in counts], summary.exceptions, traces)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= SHAPES_MAX:

@@ -25,11 +25,14 @@ from schemas.reports import (
     CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
+    KEPT_COPIES_MAX,
     PART_MAX_BYTES,
+    REPAIRS_MAX,
     TEXT_MAX_BYTES,
     Cell,
     ExceptionSample,
     Health,
+    RepairSample,
     Report,
     ReportPart,
     State,
@@ -101,14 +104,37 @@ class ReportIntake:
 
 def bounded(summary: Summary) -> Summary:
     """The summary with texts as long as a parent takes them, and no longer than it takes it."""
-    samples = summary.exceptions
-    if not all(_fits(sample.object) and _fits(sample.reason) for sample in samples):
-        cut = (replace(s, object=_cut(s.object), reason=_cut(s.reason)) for s in samples)
-        summary = replace(summary, exceptions=tuple(cut))
-    # Only cells and the longest exceptions of all find no room beside each other.
-    while summary.cells and summary.exceptions and len(encode(summary)) > SUMMARY_MAX_BYTES:
-        summary = replace(summary, exceptions=summary.exceptions[:-1])
+    texts = [s.object + s.reason for s in (*summary.exceptions, *summary.kept_copies)]
+    texts += [s.object + s.field + s.manager for s in summary.repairs]
+    if not all(map(_fits, texts)):
+        summary = replace(
+            summary,
+            exceptions=tuple(map(_cut_sample, summary.exceptions)),
+            kept_copies=tuple(map(_cut_sample, summary.kept_copies)),
+            repairs=tuple(map(_cut_repair, summary.repairs)),
+        )
+    # Only cells, traces and the longest exceptions of all find no room beside each other.
+    while (part := _spare(summary)) and len(encode(summary)) > SUMMARY_MAX_BYTES:
+        summary = replace(summary, **{part: getattr(summary, part)[:-1]})
     return summary
+
+
+def _spare(summary: Summary) -> str:
+    """What of a summary is left out first if it is too long; "" if nothing needs to be."""
+    if summary.repairs:
+        return "repairs"
+    if summary.kept_copies:
+        return "kept_copies"
+    return "exceptions" if summary.cells and summary.exceptions else ""
+
+
+def _cut_sample(sample: ExceptionSample) -> ExceptionSample:
+    return replace(sample, object=_cut(sample.object), reason=_cut(sample.reason))
+
+
+def _cut_repair(repair: RepairSample) -> RepairSample:
+    cut = {name: _cut(getattr(repair, name)) for name in ("object", "field", "manager")}
+    return replace(repair, **cut)
 
 
 def own_arms(arms: Mapping[str, int], known: frozenset[str] | None) -> dict[str, int]:
@@ -167,9 +193,28 @@ def _check_summary(summary: Summary, child: NodePath) -> None:
         raise RecordRefused(f"{len(summary.exceptions)} exceptions, at most {EXCEPTIONS_MAX}")
     if len(summary.arms) > ARMS_MAX:
         raise RecordRefused(f"{len(summary.arms)} arms, at most {ARMS_MAX}")
-    for sample in summary.exceptions:
+    for sample in (*summary.exceptions, *summary.kept_copies):
         _check_sample(sample, child)
+    _check_traces(summary, child)
     _check_cells(summary)
+
+
+def _check_traces(summary: Summary, child: NodePath) -> None:
+    """Refuse more of what is kept or was repaired than is counted; raises RecordRefused."""
+    _check_counts((summary.kept, summary.repaired))
+    for what, told, most in (
+        ("kept copies", summary.kept_copies, KEPT_COPIES_MAX),
+        ("repairs", summary.repairs, REPAIRS_MAX),
+    ):
+        if len(told) > most:
+            raise RecordRefused(f"{len(told)} {what}, at most {most}")
+    if sum(sample.count for sample in summary.kept_copies) > summary.kept < COUNT_MAX:
+        raise RecordRefused(f"kept copies of more than {summary.kept}")
+    for repair in summary.repairs:
+        _check_counts((repair.count,))
+        if not all(map(_fits, (repair.object, repair.field, repair.manager))):
+            raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")
+        _check_inside(repair.path, child)
 
 
 def _check_cells(summary: Summary) -> None:
@@ -200,12 +245,16 @@ def _check_sample(sample: ExceptionSample, child: NodePath) -> None:
     _check_counts((sample.count,))
     if not (_fits(sample.object) and _fits(sample.reason)):
         raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")
+    _check_inside(sample.path, child)
+
+
+def _check_inside(path: str, child: NodePath) -> None:
     try:
-        inside = child.holds(NodePath.parse(sample.path))
+        inside = child.holds(NodePath.parse(path))
     except BadIdentity as error:
         raise RecordRefused(f"exception: {error}") from error
     if not inside:
-        raise RecordRefused(f"an exception at {sample.path}, which is not below {child}")
+        raise RecordRefused(f"an exception at {path}, which is not below {child}")
 
 
 def _check_results(part: ReportPart) -> None:

@@ -19,11 +19,15 @@ from schemas.reports import (
     CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
+    KEPT_COPIES_MAX,
+    REPAIRS_MAX,
     Cell,
     ExceptionSample,
     ObjectResult,
+    RepairSample,
     State,
     Summary,
+    newest_repairs,
 )
 from schemas.wire import replace
 
@@ -42,7 +46,9 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
     arms: dict[str, int] = {}
     cells: dict[str, int] = {}
     samples: dict[tuple[int, str, str], ExceptionSample] = {}
-    oldest = 0
+    kept: dict[tuple[int, str, str], ExceptionSample] = {}
+    repairs: list[RepairSample] = []
+    oldest = kept_count = repaired = 0
     for summary in summaries:
         _add(states, summary.states)
         _add(health, summary.health)
@@ -50,10 +56,27 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
         _add(cells, summary.cells)
         for sample in summary.exceptions:
             _keep(samples, sample)
+        if summary.kept:
+            kept_count = min(kept_count + summary.kept, COUNT_MAX)
+            for sample in summary.kept_copies:
+                _keep(kept, sample)
+        if summary.repaired:
+            repaired = min(repaired + summary.repaired, COUNT_MAX)
+            repairs += summary.repairs
         if summary.oldest_ms and (not oldest or summary.oldest_ms < oldest):
             oldest = summary.oldest_ms
-    worst = sorted(samples.values(), key=lambda sample: sample.rank)[:EXCEPTIONS_MAX]
-    return Summary(states, health, fit_arms(arms), tuple(worst), oldest, fit_cells(cells))
+    return Summary(
+        states,
+        health,
+        fit_arms(arms),
+        _least(samples.values(), EXCEPTIONS_MAX),
+        oldest,
+        fit_cells(cells),
+        kept_count,
+        _least(kept.values(), KEPT_COPIES_MAX),
+        repaired,
+        newest_repairs(repairs),
+    )
 
 
 def fit_arms(arms: Mapping[str, int]) -> dict[str, int]:
@@ -95,10 +118,22 @@ def repeated(summary: Summary, count: int) -> Summary:
     states, health, arms, cells = (
         {k: min(n * count, COUNT_MAX) for k, n in p.items()} for p in parts
     )
-    samples = tuple(replace(s, count=min(s.count * count, COUNT_MAX)) for s in summary.exceptions)
     return replace(
-        summary, states=states, health=health, arms=arms, exceptions=samples, cells=cells
+        summary,
+        states=states,
+        health=health,
+        arms=arms,
+        exceptions=_times(summary.exceptions, count),
+        cells=cells,
+        kept=min(summary.kept * count, COUNT_MAX),
+        kept_copies=_times(summary.kept_copies, count),
+        repaired=min(summary.repaired * count, COUNT_MAX),
+        repairs=newest_repairs(summary.repairs * min(count, REPAIRS_MAX)),
     )
+
+
+def _times(samples: Iterable[ExceptionSample], count: int) -> tuple[ExceptionSample, ...]:
+    return tuple(replace(s, count=min(s.count * count, COUNT_MAX)) for s in samples)
 
 
 def as_older_generation(summary: Summary, state: State) -> Summary:
@@ -143,6 +178,10 @@ def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResu
             count = min(held.count + result.count, COUNT_MAX)
             merged[result.key] = ObjectResult(result.key, count)
     return merged
+
+
+def _least(samples: Iterable[ExceptionSample], most: int) -> tuple[ExceptionSample, ...]:
+    return tuple(sorted(samples, key=lambda sample: sample.rank)[:most])
 
 
 def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:

@@ -1,0 +1,114 @@
+"""What was done at a destination and is nothing wrong: copies kept, and copies put right.
+
+A copy is kept that nothing wants any more and that is to stay. It is told of under each placement
+that claimed it, as long as it is there and that placement is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from heapq import nsmallest
+
+from relay.core.destination.claim_history import ClaimHistory
+from relay.core.destination.object_outcome import sample
+from relay.core.effects import Noted
+from relay.core.events import KEPT, KEPT_GONE, LEFT_IN_PLACE, ObjectObserved
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.reports import (
+    COUNT_MAX,
+    KEPT_COPIES_MAX,
+    Done,
+    Repaired,
+    RepairSample,
+    Summary,
+    newest_repairs,
+)
+from schemas.wire import replace
+
+
+class Traces:
+    """The traces of one destination; the history says which placements claimed what."""
+
+    def __init__(self, history: ClaimHistory, path: str) -> None:
+        self._history = history
+        self._path = path
+        # Why each is kept.
+        self._kept: dict[ObjectKey, str] = {}
+        self._repaired: dict[ObjectKey, Repaired] = {}
+
+    def restore(self, done: Done) -> bool:
+        """Take what a former run knew of an object; whether it is kept. Why, is said again."""
+        if done.repaired is not None:
+            self._repaired[done.key] = done.repaired
+        if done.kept:
+            self._kept[done.key] = ""
+        return done.kept
+
+    def observe(self, event: ObjectObserved, *, kept: bool) -> bool:
+        """Take the syncer's word on an object; whether something else is to be told of it."""
+        key = event.key
+        before = self._kept.get(key), self._repaired.get(key)
+        if kept:
+            self._kept[key] = event.reason
+        else:
+            self._kept.pop(key, None)
+        if event.repaired is not None:
+            self._repaired[key] = event.repaired
+        else:
+            self._repaired.pop(key, None)
+        return before != (self._kept.get(key), self._repaired.get(key))
+
+    def repairs_of(self, key: ObjectKey) -> int:
+        """How often an object was put right."""
+        found = self._repaired.get(key)
+        return found.count if found is not None else 0
+
+    def is_kept(self, key: ObjectKey) -> bool:
+        """Whether nothing wants the object, and it stays."""
+        return key in self._kept
+
+    def keeps(self, placement: MailKey) -> bool:
+        """Whether something is kept that the placement claimed."""
+        return bool(self._kept) and any(map(self.is_kept, self._history.objects(placement)))
+
+    def told(self, key: MailKey, claims: Container[ObjectKey], summary: Summary) -> Summary:
+        """The summary of a placement with the traces of it; `claims` is what it wants here."""
+        if self._kept:
+            summary = self._with_kept(key, claims, summary)
+        return self._with_repaired(claims, summary) if self._repaired else summary
+
+    def _with_kept(self, key: MailKey, claims: Container[ObjectKey], summary: Summary) -> Summary:
+        claimed = [obj for obj in self._history.objects(key) if obj not in claims]
+        kept = {obj: why for obj in claimed if (why := self._kept.get(obj)) is not None}
+        some = [sample(0, str(obj), why, self._path) for obj, why in kept.items()]
+        least = nsmallest(KEPT_COPIES_MAX, some, key=lambda each: each.rank)
+        return replace(summary, kept=len(kept), kept_copies=tuple(least))
+
+    def _with_repaired(self, claims: Container[ObjectKey], summary: Summary) -> Summary:
+        found = {obj: each for obj, each in self._repaired.items() if obj in claims}
+        samples = (
+            RepairSample(it.at_ms, str(obj), self._path, it.count, it.field, it.manager)
+            for obj, it in found.items()
+        )
+        count = min(sum(each.count for each in found.values()), COUNT_MAX)
+        return replace(summary, repaired=count, repairs=newest_repairs(samples))
+
+
+def noted(event: ObjectObserved, former: Traces) -> Iterator[Noted]:
+    """What of an object's becoming is told to people at once; `former` is how it was before."""
+    key, was_kept = str(event.key), former.is_kept(event.key)
+    if event.reason.startswith(f"{LEFT_IN_PLACE}{KEPT}") and not (event.kept and was_kept):
+        yield Noted("Kept", key, event.reason)
+    if was_kept and not event.present:
+        yield Noted("KeptGone", key, KEPT_GONE)
+    if event.repaired is not None and event.repaired.count > former.repairs_of(event.key):
+        yield Noted("Repaired", key, repaired_text(event.repaired))
+
+
+def repaired_text(repaired: Repaired) -> str:
+    """What was amiss, and by whom, as far as known."""
+    if not repaired.field:
+        return "it was deleted there, by whom is not known, and was made again"
+    who = repaired.manager or "someone who is not known"
+    return f"{repaired.field} was changed there by {who}, and was put right"
