@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from controllers.core.access.keyring import PlacementKeys
+from controllers.core.planning.holdings import steered_of
 from controllers.core.rollout.rejection import Rejection
 from controllers.core.rollout.rolled_places import RolledPlaces
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
@@ -188,24 +189,12 @@ class PlacementTranslator:
 
     def steered(self, name: str) -> Steered | None:
         """What its Rollout makes of a placement, or made before it was deleted."""
-        placements, rollouts = self._placements, self.workloads.rollouts
-        gates, rollout = placements.gates(name), rollouts.of(name)
-        rejected, is_stranded = placements.rejections.told(name), name in placements.gone
-        if gates is None or (rollout is None and not is_stranded and rejected is None):
+        steered = steered_of(self._placements, name)
+        if steered is None:
             return None
-        known = placements.rejections.of(name) if rejected is not None else None
-        return Steered(
-            placement=name,
-            gates=gates,
-            newest=known.wish if known is not None else placements.newest(name),
-            rollout=rollout or "",
-            target=known.target if known is not None else None,
-            rejected=rejected,
-            is_stranded=is_stranded,
-            # A run that just started goes by what the object says.
-            state=rollouts.state_of(name) or rollouts.stored_status(rollout or ""),
-            invalid=rollouts.invalid.get(rollout or "", ""),
-            news=placements.gone[name].news if name in placements.gone else "",
+        gates = steered.gates
+        return replace(
+            steered,
             places=self._places.of(self.source(name).key, gates),
             opens=self._places.opens(gates, self._clock.now().wall_ms),
         )
@@ -220,6 +209,10 @@ class PlacementTranslator:
     def look_at(self, names: Iterable[str]) -> None:
         """Have the ledger say what is let out now."""
         self._queue.add(names)
+
+    def tell_of(self, names: Iterable[str]) -> None:
+        """Have the statuses of these say what holds them now."""
+        self._queues.statuses.add(names)
 
     def rotate_key(self, name: str) -> MailKey:
         """Seal a placement of the space with another key from now on; its mail key."""

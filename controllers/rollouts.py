@@ -19,7 +19,7 @@ from controllers.core.rollout.messages import OWNED, conditions, with_message
 from controllers.core.rollout.rejection import rejection_of
 from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
-from controllers.core.rollout.state import Change, changed, is_under_way
+from controllers.core.rollout.state import Change, changed, is_under_way, present
 from controllers.core.translation.placements import read_arm
 from controllers.issuer import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
@@ -96,6 +96,8 @@ class RolloutController:
         if name in self._rollouts.invalid:
             # What is open stays so; the time until it is valid again does not count.
             self._known.pop(name, None)
+            if spec is not None:
+                self._translator.tell_of([spec.placement.placement])
             return await self._say_invalid(name)
         if spec is None:
             return True
@@ -127,6 +129,8 @@ class RolloutController:
         if known is None:
             stored = self._rollouts.stored_status(name)
             known = self._known[name] = _Known(stored, begin_run(stored, now), uid, placement)
+            # It may have been held as one that cannot be read.
+            self._translator.tell_of([placement])
         facts = self._facts(name, spec, await self._lost(name, known.state))
         decision = decide(spec, facts, known.state, known.run, now)
         state = with_message(spec, facts, decision.state, name)
@@ -147,6 +151,8 @@ class RolloutController:
         said = (layers.gates_of(state), rejection_of(state))
         if before is None or (layers.gates_of(before), rejection_of(before)) != said:
             self._translator.look_at([placement])
+        if before is None or _standing(before) != _standing(state):
+            self._translator.tell_of([placement])
         if before is not None and is_under_way(before) and not is_under_way(state):
             # Others may have waited for it.
             self._queue.add(each for each, it in rollouts.states.items() if it.waiting_for)
@@ -283,6 +289,14 @@ class RolloutController:
             return False
         known.written_at, known.written, known.revision = now.seconds, status, revision
         return True
+
+
+def _standing(state: RolloutStatus) -> object:
+    """What decides whether the placement is held, and by what."""
+    wave = present(state)
+    of_wave = (wave.name, wave.phase, wave.reason) if wave is not None else None
+    places = (state.pins, state.freezes)
+    return state.phase, state.paused, of_wave, state.waiting_for, state.target, places
 
 
 def _gap(before: Mapping[str, Any], status: Mapping[str, Any]) -> float:

@@ -12,7 +12,7 @@ from controllers.core.status.aggregated import aggregated
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
-from controllers.core.status.rollout_holds import kept
+from controllers.core.status.rollout_holds import kept, lacking
 from controllers.core.status.status import UNCOUNTED, placement_status, singleton
 from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
@@ -140,6 +140,12 @@ class StatusSummarizer:
         steered = self._translator.steered(name)
         count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
         return kept(steered, count) if steered is not None else 0
+
+    def lacking(self, name: str) -> int | None:
+        """How many destinations lack the newest content of a placement; None if nobody can tell."""
+        steered = self._translator.steered(name)
+        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
+        return lacking(steered, count) if steered is not None else 0
 
     def _standing(self, name: str) -> PlacementFacts:
         """What may hold a placement."""

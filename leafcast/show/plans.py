@@ -16,7 +16,7 @@ HEADERS = ("DESTINATION", "OBJECT", "ACTION", "WHY")
 LIVE_HEADER = "LIVE"
 _WORDS = {
     "delete": ("deletion", "deletions"),
-    "held": ("held removal", "held removals"),
+    "held": ("held", "held"),
     "create": ("creation", "creations"),
     "update": ("update", "updates"),
     "frozen": ("frozen", "frozen"),

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import Registry
+from controllers.core.planning.arms import Arms, Holding, KeptBack, differing
+from controllers.core.planning.holdings import of_deleted, of_rollout, steered_of, why_rejected
 from controllers.core.planning.states import NOTHING, Delivery, RecordsOf, State
 from controllers.core.rollout.estimates import label_values, wave_members
 from controllers.core.rollout.waves import expanded
@@ -22,7 +24,7 @@ from schemas.content.chunks import ManifestEntry
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
-from schemas.placements import placement_of, title
+from schemas.placements import placement_at, placement_of, title
 from schemas.records import DeltaHead, LocationRecord, Profile, Record
 
 LATER_REVISION = 2**62
@@ -83,10 +85,14 @@ def dry_run(
     for key, obj in workloads.items():
         touched |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
     works = {work.name: work for work in _works(trial, touched)}
-    changes = [_Change(trial, name, works.get(name), before, workloads) for name in sorted(touched)]
+    changes = [
+        _Change(trial, name, works.get(name), before, workloads, stage.placements)
+        for name in sorted(touched)
+    ]
     placements = {**before.placements}
     for change in changes:
         change.put_into(placements)
+    _put_standing(stage.placements, _standing(stage, named) - touched, placements)
     stored = {
         address: value
         for work in works.values()
@@ -112,6 +118,35 @@ def dry_run(
     )
 
 
+def _standing(stage: CentreState, named: AbstractSet[ObjectKey]) -> set[str]:
+    """The placements of these objects of which not everyone has what they want."""
+    now, resolver = stage.placements, stage.placements.workloads.resolver
+    names = {name for key in named for name in resolver.selecting(key)}
+    names |= {name for name in map(placement_at, named) if name is not None}
+    steered = {name: steered_of(now, name) for name in names}
+    return {
+        name
+        for name, it in steered.items()
+        if it is not None and (name in now.gone or not it.is_everywhere)
+    }
+
+
+def _put_standing(
+    now: Placements, names: Iterable[str], placements: dict[MailKey, Delivery]
+) -> None:
+    """Put what these want, and what keeps that back, in the place of what is delivered now."""
+    for name in names:
+        key, wanted, steered = now.source(name).key, now.wanted(name), steered_of(now, name)
+        former = placements.get(key)
+        if former is None or wanted is None or steered is None:
+            continue
+        gone = name in now.gone
+        holding = of_deleted(name) if gone else of_rollout(steered, is_news=False)
+        rejected = dict.fromkeys(now.rejections.objects.get(name, ()), why_rejected(steered))
+        made = replace(former, entries=wanted, arms=None, back=rejected)
+        placements[key] = replace(made, arms=KeptBack(made, former, holding))
+
+
 def _works(trial: Placements, names: Collection[str]) -> Iterator[Work]:
     """What is issued and deleted, also of what waits for others of these to be issued first."""
     while names:
@@ -129,7 +164,13 @@ class _Change:
     """What becomes of one placement."""
 
     def __init__(
-        self, trial: Placements, name: str, work: Work | None, before: State, written: Written
+        self,
+        trial: Placements,
+        name: str,
+        work: Work | None,
+        before: State,
+        written: Written,
+        now: Placements,
     ) -> None:
         self.name = name
         self._trial = trial
@@ -139,12 +180,17 @@ class _Change:
         self._written = written
         self._placement = trial.workloads.placements.get(name)
         self._faults = self._kept_back() if self._placement is not None else {}
+        # What was aborted or undone, and stays so.
+        self._rejected: Mapping[ObjectKey, str] = {}
+        self._standing = self._held_back(now)
 
     @property
     def action(self) -> str:
         """What becomes of it, in a word; "" if it stays as it is."""
         if self._faults:
             return "frozen"
+        if self._standing.everywhere and not self._standing.is_going:
+            return "held"
         if self._work is None:
             return "held" if self.name in self._trial.held else ""
         if self._work.translation is None:
@@ -188,8 +234,33 @@ class _Change:
         counts = wave_members(ledger, draft.record.alternatives, listed, salt)
         return tuple(zip((wave.name for wave in listed), counts, strict=True))
 
+    def _held_back(self, now: Placements) -> Holding:
+        """What its Rollout keeps back of it, or that this was deleted."""
+        if self.name in self._trial.gone:
+            return of_deleted(self.name)
+        steered, work = steered_of(now, self.name), self._work
+        rollout = self._trial.workloads.rollouts.of(self.name) or ""
+        if steered is None or steered.rollout != rollout or work is None or not work.translation:
+            return Holding()
+        if work.translation.wish is not None:
+            rejected = work.translation.wish.rejected
+            self._rejected = dict.fromkeys(rejected, why_rejected(steered))
+        known = now.wanted(self.name)
+        is_news = known is None or bool(differing(known, work.translation.entries))
+        return of_rollout(steered, is_news=is_news)
+
     def _delivery(self) -> Delivery | None:
+        """What is delivered then, as far as something lets it out."""
+        made = self._wanted()
+        if made is None or not (self._standing.everywhere or self._standing.places):
+            return made
+        former = self._former or replace(made, entries=NOTHING)
+        return replace(made, arms=KeptBack(made, former, self._standing))
+
+    def _wanted(self) -> Delivery | None:
         work, former = self._work, self._former
+        if former is not None and (gone := self._trial.gone.get(self.name)) is not None:
+            return replace(former, entries=gone.entries, arms=None)
         if work is not None:
             if work.translation is None or work.draft is None:
                 return None
@@ -197,6 +268,7 @@ class _Change:
             assert isinstance(head, DeltaHead)
             entries = work.translation.entries
             made = Delivery(self.name, self._key, head.alternatives, entries)
+            made = replace(made, back=self._rejected)
             return self._holding(made)
         if self._faults:
             assert self._placement is not None
@@ -246,7 +318,9 @@ def _delivered(issued: Issued) -> Delivery:
     head = issued.head
     name = placement_of(head.source) or head.source.name
     entries = issued.entries or NOTHING
-    return Delivery(name, head.source.key, head.alternatives, entries)
+    made = Delivery(name, head.source.key, head.alternatives, entries)
+    arms = Arms(made, issued) if issued.gates else None
+    return made if arms is None or arms.is_one else replace(made, arms=arms)
 
 
 def _with_inventory(
@@ -290,11 +364,13 @@ def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> I
     for key in changed:
         old, new = _entries(former.get(key)), _entries(later_.get(key))
         told |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+        told |= _in_arms(former.get(key), new)
     # Others may have the object, too: before it is taken from them, or after they get it.
     for name in sorted(told):
         for standing in (*former.values(), *later_.values()):
-            if name in standing.entries:
-                yield from standing.entries[name].references
+            for entries in standing.contents():
+                if name in entries:
+                    yield from entries[name].references
     concerned = list({**former, **later_}) if inventory else changed
     for key in concerned:
         for delivery in (former.get(key), later_.get(key)):
@@ -302,6 +378,14 @@ def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> I
     for key in concerned:
         yield from _of(_entries(former.get(key)).values())
         yield from _of(_entries(later_.get(key)).values())
+
+
+def _in_arms(delivery: Delivery | None, new: Mapping[ObjectKey, ManifestEntry]) -> set[ObjectKey]:
+    """The objects that someone has otherwise than is wanted now."""
+    if delivery is None or delivery.arms is None:
+        return set()
+    contents = list(delivery.contents())
+    return {key for had in contents for key in differing(had, new)}
 
 
 def _entries(delivery: Delivery | None) -> Mapping[ObjectKey, ManifestEntry]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from controllers.core.planning.audiences import AudienceChange, Audiences
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.reasons import Reasons
-from controllers.core.planning.states import Contents, State
+from controllers.core.planning.states import Contents, Delivery, State
 from controllers.core.planning.verdicts import (
     ACTIONS,
     NONE,
@@ -105,6 +105,14 @@ class _Pair(NamedTuple):
         return profile.path
 
 
+class _Meant(NamedTuple):
+    """What destinations of one group have, and are to have; whether their place stays."""
+
+    before: tuple[Delivery, ...]
+    after: tuple[Delivery, ...]
+    same_place: bool
+
+
 class _Affected(NamedTuple):
     """A destination where something is to be told, without what is known of it."""
 
@@ -142,7 +150,7 @@ class _Survey:
         self._judge = Judge(before, after, self._copies, named)
         self._reasons = Reasons(before, after, self._copies)
         self._audiences = Audiences(before, after)
-        self._groups: dict[AudienceChange, DestinationGroup] = {}
+        self._groups: dict[_Meant, DestinationGroup] = {}
         # Where something is to be told: in the order of paths once all were looked at.
         self._told: list[_Affected] = []
         self._sets: dict[frozenset[Action], frozenset[Action]] = {}
@@ -237,14 +245,29 @@ class _Survey:
         before, after, same_place = meant
         if same_place and before == after and self._judge.is_unchanged(after):
             return ()
-        group = self._groups.get(meant)
+        asked = self._deliveries(pair, meant)
+        group = self._groups.get(asked)
         if group is None:
             if len(self._groups) >= GROUPS_MAX:
                 self._groups.clear()
-            group = self._groups[meant] = self._judge.group(before, after, same_place=same_place)
+            group = self._judge.group(asked.before, asked.after, same_place=same_place)
+            self._groups[asked] = group
         if not group.customizes:
             return self._judge.verdicts(group, None)
         return self._judge.verdicts(group, self._place(pair, meant))
+
+    def _deliveries(self, pair: _Pair, meant: AudienceChange) -> _Meant:
+        """What a destination has, and is to have, of the placements that are meant for it."""
+        were = [self._before.placements[key] for key in meant.before]
+        are = [self._after.placements[key] for key in meant.after]
+        if not any(delivery.arms for delivery in (*were, *are)):
+            return _Meant((*were,), (*are,), meant.same_place)
+        were_at, are_at = self._audiences.located(*pair)
+        return _Meant(
+            tuple(delivery.at(pair.was, were_at) for delivery in were),
+            tuple(delivery.at(pair.now, are_at) for delivery in are),
+            meant.same_place,
+        )
 
     def _place(self, pair: _Pair, meant: AudienceChange) -> Place:
         were_at, are_at = self._audiences.located(*pair)

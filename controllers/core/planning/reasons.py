@@ -44,7 +44,7 @@ class Reasons:
             case "frozen":
                 return self._frozen(verdict)
             case "held":
-                return self._after.placements[verdict.by].why_held, ()
+                return verdict.why or self._after.placements[verdict.by].why_held, ()
             case "none":
                 return self._nothing(verdict), ()
 
@@ -124,6 +124,8 @@ class Reasons:
 
     def _nothing(self, verdict: Verdict) -> str:
         before, after = verdict.before, verdict.after
+        if verdict.why:
+            return verdict.why
         if verdict.failed is not None:
             what = namespace_first(str(verdict.failing))
             return f"it stays frozen: {verdict.failed.message} for {what}"

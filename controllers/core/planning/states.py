@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from controllers.core.translation.stored_arms import Entries
 from schemas.content.blobs import Reference
@@ -22,6 +22,18 @@ Contents = Mapping[ContentHash, bytes]
 """Plain bytes of blobs, by address; what is not there is told of without its fields."""
 
 
+class ByDestination(Protocol):
+    """What of a placement is not the same everywhere."""
+
+    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
+        """What one destination has, or is to have."""
+        ...
+
+    def contents(self) -> Iterable[Entries]:
+        """All that someone has, or is to have."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
     """What one placement has delivered, and to whom; another delivery is another value."""
@@ -35,6 +47,23 @@ class Delivery:
     # What is not selected any more and stays until a person lets it go, and why.
     held: frozenset[ObjectKey] = frozenset()
     why_held: str = ""
+    # What is another at some destinations; then `entries` are those of most.
+    arms: ByDestination | None = None
+    # Objects of which the news stays back, or only waits for its turn, each with why.
+    back: Mapping[ObjectKey, str] = field(default_factory=dict)
+    going: Mapping[ObjectKey, str] = field(default_factory=dict)
+
+    def at(self, profile: Profile | None, locations: tuple[LocationRecord, ...]) -> Delivery:
+        """The same as one destination has it."""
+        if self.arms is None or profile is None:
+            return self
+        return self.arms.at(profile, locations)
+
+    def contents(self) -> Iterator[Entries]:
+        """What anyone has of it."""
+        yield self.entries
+        if self.arms is not None:
+            yield from self.arms.contents()
 
     @property
     def title(self) -> str:
@@ -42,9 +71,10 @@ class Delivery:
 
     def sealed(self) -> Iterator[Reference]:
         """What of its content is sealed."""
-        for entry in self.entries.values():
-            if entry.mark:
-                yield from entry.references
+        for entries in self.contents():
+            for entry in entries.values():
+                if entry.mark:
+                    yield from entry.references
 
     def templates(self) -> tuple[ManifestEntry, ...]:
         """The objects that are customized."""

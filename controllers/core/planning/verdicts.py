@@ -51,6 +51,8 @@ class Verdict(NamedTuple):
     # What of that placement could not be made: another object, perhaps.
     failing: ObjectKey | None = None
     failed: Copy | None = None
+    # Why nothing becomes of it, if the placement itself tells that.
+    why: str = ""
 
 
 class Place(NamedTuple):
@@ -141,11 +143,11 @@ class Judge:
         return self._changed.isdisjoint(placements)
 
     def group(
-        self, before: tuple[MailKey, ...], after: tuple[MailKey, ...], *, same_place: bool
+        self, before: Iterable[Delivery], after: Iterable[Delivery], *, same_place: bool
     ) -> DestinationGroup:
-        """The destinations for which these placements are meant."""
-        were = {key: self._before[key] for key in before}
-        are = {key: self._after[key] for key in after}
+        """The destinations that have these deliveries, and are to have those."""
+        were = {delivery.key: delivery for delivery in before}
+        are = {delivery.key: delivery for delivery in after}
         active = {key for key in were.keys() | are.keys() if were.get(key) is not are.get(key)}
         keys = {key for name in active for key in _differing(were.get(name), are.get(name))}
         for delivery in (*were.values(), *are.values()):
@@ -269,6 +271,10 @@ class Judge:
                 return verdict._replace(action=FROZEN, by=delivery.key, failing=verdict.key)
             if verdict.key in delivery.held and verdict.before is not None:
                 return verdict._replace(action=HELD, by=delivery.key)
+            if why := delivery.back.get(verdict.key):
+                return verdict._replace(action=HELD, by=delivery.key, why=why)
+            if why := delivery.going.get(verdict.key):
+                return verdict._replace(by=delivery.key, why=why)
         return verdict
 
 
@@ -317,7 +323,7 @@ def _differing(before: Delivery | None, after: Delivery | None) -> Iterator[Obje
     new = NOTHING if after is None else after.entries
     yield from (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     if after is not None:
-        yield from (*after.faults, *after.held)
+        yield from (*after.faults, *after.held, *after.back, *after.going)
 
 
 def _frozen(

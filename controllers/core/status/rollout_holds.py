@@ -81,20 +81,28 @@ def kept(steered: Steered, count: Count) -> int | None:
     )
 
 
+def lacking(steered: Steered, count: Count) -> int | None:
+    """How many destinations lack the newest content, by waves or at a place of their own."""
+    number = kept(steered, count)
+    places = kept_back.places_kept(steered.gates, steered.newest)
+    if number is None or (places and count.summary.never_joined):
+        return None
+    return number + sum(steered.places.get(path, 0) for path in places)
+
+
 def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
     """The holds of one placement; those that need a person first."""
-    number = kept(steered, count)
     if steered.rejected is not None:
-        yield _rejected(steered, steered.rejected, number)
+        yield _rejected(steered, steered.rejected, lacking(steered, count))
         # The rest is of what is to go out.
         steered = replace(steered, newest=steered.target)
-        number = kept(steered, count)
     if not steered.rollout:
         if steered.is_stranded or steered.rejected is None:
-            yield _deleted(steered, number)
+            yield _deleted(steered, lacking(steered, count))
         return
     if steered.is_everywhere:
         return
+    number = kept(steered, count)
     if number != 0 and (hold := _of_waves(steered, number)) is not None:
         yield hold
     yield from _of_places(steered, count)
@@ -105,17 +113,23 @@ def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
 def _rejected(steered: Steered, rejected: RejectedObjects, number: int | None) -> Hold:
     """That a revision was taken back, and is still what the centre says."""
     reason = ROLLOUT_ABORTED if rejected.reason == "Aborted" else UNDONE
-    said, remedy = told(rejected), f"{_COMMAND} release {short_title(steered.placement)}"
-    if steered.rollout:
-        remedy = f"{_COMMAND} restore {steered.rollout}, or {_COMMAND} retry {steered.rollout}"
-    return Hold(reason=reason, destinations=number, message=said, remedy=remedy)
+    return Hold(
+        reason=reason,
+        destinations=number,
+        message=told(rejected),
+        remedy=remedy_of_rejected(steered),
+    )
+
+
+def remedy_of_rejected(steered: Steered) -> str:
+    """The command by which the centre says what goes out, or lets out what it says."""
+    if not steered.rollout:
+        return f"{_COMMAND} release {short_title(steered.placement)}"
+    return f"{_COMMAND} restore {steered.rollout}, or {_COMMAND} retry {steered.rollout}"
 
 
 def _deleted(steered: Steered, number: int | None) -> Hold:
     """That its Rollout is gone; who is at a place of its own is counted as all others are."""
-    if number is not None and steered.places:
-        lack = kept_back.places_kept(steered.gates, steered.newest)
-        number += sum(steered.places.get(path, 0) for path in lack)
     said = "its Rollout was deleted, so each destination keeps what it has"
     said += f"; let go, it would send {steered.news}" if steered.news else ""
     return Hold(
@@ -128,15 +142,15 @@ def _deleted(steered: Steered, number: int | None) -> Hold:
 
 def _of_waves(steered: Steered, number: int | None) -> Hold | None:
     """Why the waves do not go on; None if they do."""
-    found = _why(steered)
+    found = why_waves_stand(steered)
     if found is None:
         return None
     reason, said, remedy = found
     return Hold(reason=reason, destinations=number, message=said, remedy=remedy)
 
 
-def _why(steered: Steered) -> tuple[str, str, str] | None:
-    """The reason, what is so, and the next command."""
+def why_waves_stand(steered: Steered) -> tuple[str, str, str] | None:
+    """The reason, what is so, and the next command; None if the waves go on."""
     state, name = steered.state, steered.rollout
     if steered.invalid:
         said = f'rollout "{name}" cannot be read, so no wave opens: {steered.invalid}'
@@ -183,16 +197,18 @@ def _ended(steered: Steered, state: RolloutStatus, about: str) -> tuple[str, str
     return None
 
 
+def places_of(state: RolloutStatus) -> dict[NodePath, str]:
+    """The places that keep a content of their own, and by what: a pin goes before a freeze."""
+    freezes = {NodePath.parse(freeze.path): PLACE_FROZEN for freeze in state.freezes}
+    return {**freezes, **{NodePath.parse(pin.path): PINNED for pin in state.pins}}
+
+
 def _of_places(steered: Steered, count: Count) -> Iterator[Hold]:
-    state = steered.state
-    if state is None:
+    if steered.state is None:
         return
-    held = kept_back.places_kept(steered.gates, steered.newest)
-    pins = {NodePath.parse(pin.path) for pin in state.pins}
-    freezes = {NodePath.parse(freeze.path) for freeze in state.freezes}
-    for reason, places, verb in ((PINNED, pins, "unpin"), (PLACE_FROZEN, freezes, "unfreeze")):
-        # A pin goes before a freeze of the same place.
-        there = [path for path in held if path in places and (verb == "unpin" or path not in pins)]
+    held, places = kept_back.places_kept(steered.gates, steered.newest), places_of(steered.state)
+    for reason, verb in ((PINNED, "unpin"), (PLACE_FROZEN, "unfreeze")):
+        there = [path for path in held if places.get(path) == reason]
         if not there:
             continue
         numbers = [steered.places.get(path) for path in there]

@@ -161,6 +161,8 @@ class Placements:
         trial._unfollowed = {*self._unfollowed}
         trial._is_dry_run = True
         trial.rejections = self.rejections.trial(trial.workloads)
+        trial.workloads.rollouts.let_go |= self.workloads.rollouts.let_go
+        trial.workloads.rollouts.dismissed |= self.workloads.rollouts.dismissed
         return trial
 
     # What the space says.
@@ -302,6 +304,13 @@ class Placements:
         if not self.brake.held:
             return []
         return [name for name in self._issued if self.source(name).key in self.brake.held]
+
+    def wanted(self, name: str) -> Entries | None:
+        """The objects of that; None if it is not known, or nothing steers the placement."""
+        if (gone := self.gone.get(name)) is not None:
+            return gone.entries
+        target = self._targets.get(name)
+        return target.entries if target and self.workloads.rollouts.of(name) else None
 
     def news(self, name: str) -> str:
         """What a placement wants that is new to someone, in words; "" if nothing is known to be."""

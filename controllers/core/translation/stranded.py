@@ -20,6 +20,7 @@ class Stranded(NamedTuple):
 
     newest: Reference | None
     differing: frozenset[ObjectKey]
+    entries: Entries
 
     @property
     def news(self) -> str:
@@ -29,7 +30,7 @@ class Stranded(NamedTuple):
 
 def stranded(before: Issued, stays: Translation) -> Stranded:
     """What a placement that stays as it is would come to."""
-    return Stranded(stays.root, differing(before, stays.entries))
+    return Stranded(stays.root, differing(before, stays.entries), stays.entries)
 
 
 def differing(before: Issued, wanted: Entries) -> frozenset[ObjectKey]:

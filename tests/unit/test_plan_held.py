@@ -1,0 +1,132 @@
+"""A plan tells at each destination what something keeps back, and why, by what is there now."""
+
+from controllers.planning import make_plan
+from tests.unit.centre_world import SHOP, config, config_key, target
+from tests.unit.test_rollout_controller import (
+    ROLLOUT,
+    WAVES,
+    answer,
+    asking,
+    begin,
+    gates,
+    phase,
+    rollout,
+    steer,
+    world,
+)
+from tests.unit.test_rollout_deleted import is_held, reasons
+
+A = config_key("a")
+GATED = ({"name": "first", "selector": {"matchLabels": {"ring": "one"}}}, WAVES[1])
+
+
+async def told(controllers, value=None):
+    """What becomes of the ConfigMap where, if it is written with this value, or stays."""
+    changes = {A: config("a", value=value)} if value else {}
+    _, plan = await make_plan(controllers, changes, {}, [A])
+    return {
+        str(row.path): (row.action, row.why or ",".join(row.fields))
+        for row in plan.rows()
+        if row.key == A
+    }
+
+
+def actions(rows):
+    return {path: action for path, (action, _) in rows.items()}
+
+
+async def test_nothing_goes_out_of_what_a_deleted_rollout_left_frozen(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        await centre.wds.delete(ROLLOUT)
+        await centre.until_status(SHOP, is_held)
+        rows = await told(controllers)
+        late = {path for path, action in actions(rows).items() if action == "held"}
+        assert late
+        assert all("RolloutDeleted" in rows[path][1] for path in late)
+        assert all("leafcast rollout release epl/shop" in rows[path][1] for path in late)
+        assert set(actions(await told(controllers, "3")).values()) == {"held"}
+        trial, _ = await make_plan(controllers, {A: config("a", value="3")}, {}, [A])
+        assert dict(trial.placements) == {"edgeplacement/shop": "held"}
+
+
+async def test_a_paused_rollout_holds_what_would_go_out(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        assert set(actions(await told(controllers, "3")).values()) == {"update"}
+        await centre.apply(asking(id="1", action="pause"))
+        await centre.until_status(SHOP, lambda obj: reasons(obj) == ["RolloutPaused"])
+        rows = await told(controllers, "3")
+        assert set(actions(rows).values()) == {"held"}
+        assert all("leafcast rollout resume shop" in why for _, why in rows.values())
+
+
+async def test_who_has_the_newest_content_is_not_told_to_lack_it(tmp_path):
+    centre = await world(tmp_path)
+    await centre.inventory.apply(target("s0", "/s0", ring="one"), "user")
+    waves = (GATED[0], {**WAVES[1], "approval": "before"})
+    async with centre.running() as controllers:
+        await steer(centre, waves)
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        await answer(centre)
+        await centre.until_status(SHOP, lambda obj: reasons(obj) == ["AwaitingApproval"])
+        rows = await told(controllers)
+        assert actions(rows) == {"/s0": "none", "/s1": "held", "/s2": "held"}
+        # Back to what the others have: only who is ahead gets another one.
+        rows = await told(controllers, "1")
+        assert actions(rows) == {"/s0": "update", "/s1": "none", "/s2": "none"}
+
+
+async def test_a_frozen_place_keeps_a_change_from_who_is_there_alone(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await steer(centre)
+        await centre.apply(asking(id="1", action="freeze", path="/s1"))
+        await centre.until_status(ROLLOUT, lambda obj: obj["status"].get("freezes"))
+        await controllers.caught_up()
+        rows = await told(controllers, "2")
+        assert actions(rows) == {"/s0": "update", "/s1": "held", "/s2": "update"}
+        assert "leafcast rollout unfreeze shop --at /s1" in rows["/s1"][1]
+
+
+async def test_what_only_waits_for_its_wave_is_told_to_be_on_its_way(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        rows = await told(controllers)
+        assert set(actions(rows).values()) == {"none"}
+        assert any("by the waves of rollout" in why for _, why in rows.values())
+
+
+async def test_a_rollout_that_is_to_take_a_frozen_placement_up_holds_nothing(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        await centre.wds.delete(ROLLOUT)
+        await centre.until_status(SHOP, is_held)
+        changes = {ROLLOUT: rollout(), A: config("a", value="3")}
+        _, plan = await make_plan(controllers, changes, {}, [A])
+        assert {row.action for row in plan.rows() if row.key == A} == {"update"}
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+
+
+async def test_what_was_aborted_is_told_to_stay_back_whatever_else_is_written(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        await centre.apply(asking(id="1", action="abort"))
+        await centre.until_status(ROLLOUT, phase("Aborted"))
+        await centre.until_status(SHOP, lambda obj: reasons(obj) == ["RolloutAborted"])
+        rows = await told(controllers)
+        assert set(actions(rows).values()) == {"held"}
+        assert all("RolloutAborted" in why and "retry shop" in why for _, why in rows.values())
+        changes = {config_key("b"): config("b")}
+        _, plan = await make_plan(controllers, changes, {}, [A, config_key("b")])
+        found = {(row.key.name, row.action) for row in plan.rows()}
+        assert found == {("a", "held"), ("b", "create")}
+        # Another change of the same object goes out.
+        assert set(actions(await told(controllers, "9")).values()) == {"update"}
