@@ -6,6 +6,7 @@ all checkouts of a user, into a folder of the cache.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -44,6 +45,11 @@ _VERSION = {
 # The folder here of its go.mod, its package, and minutes on two cores with nothing cached.
 _ETCD = ("etcd", "go.etcd.io/etcd/server/v3", 1)
 _KWOK = ("kwok", "sigs.k8s.io/kwok/cmd/kwok", 2)
+KSTATUS = "kstatus"
+"""Ours: what kstatus, by which other tools wait, makes of objects."""
+_KSTATUS = ("kstatus", ".", 1)
+_KSTATUS_MODULE = "sigs.k8s.io/cli-utils"
+BUILT = (*ALL, KSTATUS)
 _KUBE_MINUTES = {"kube-apiserver": 12, "kube-controller-manager": 6}
 
 
@@ -58,17 +64,21 @@ def say(text: str) -> None:
 def source(name: str) -> tuple[Path, str, int]:
     """The folder with the go.mod of a program, its package, and how many minutes it may take."""
     kube = ("", f"k8s.io/kubernetes/cmd/{name}", _KUBE_MINUTES.get(name, 3))
-    folder, package, minutes = {ETCD: _ETCD, KWOK: _KWOK}.get(name, kube)
+    folder, package, minutes = {ETCD: _ETCD, KWOK: _KWOK, KSTATUS: _KSTATUS}.get(name, kube)
     return HERE / folder, package, minutes
 
 
 def version(name: str) -> str:
-    """The version of a program's module, by its go.mod."""
+    """The version of a program's module, by its go.mod; of ours its text, too."""
     folder, package, _ = source(name)
+    ours = ""
+    if name == KSTATUS:
+        package = _KSTATUS_MODULE
+        ours = f" {hashlib.sha256((folder / 'main.go').read_bytes()).hexdigest()[:12]}"
     for line in (folder / "go.mod").read_text().splitlines():
         words = line.split()
         if len(words) >= 2 and (package == words[0] or package.startswith(words[0] + "/")):
-            return f"{words[0]}@{words[1]}"
+            return f"{words[0]}@{words[1]}{ours}"
     raise CannotBuild(f"{folder / 'go.mod'} names no version of {package}")
 
 
@@ -165,12 +175,12 @@ def lacking(cache: Path) -> list[str]:
     """What neither a folder that the environment names nor the cache holds, at its version."""
     named = os.pathsep.join(map(str, named_folders()))
     built = remembered(cache)
-    ready = {name for name in ALL if named and shutil.which(name, path=named)}
+    ready = {name for name in BUILT if named and shutil.which(name, path=named)}
     if not find_binaries().stages:
         ready.discard(KWOK)
     return [
         name
-        for name in ALL
+        for name in BUILT
         if name not in ready and (built.get(name) != version(name) or not (cache / name).exists())
     ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.adapters.kube_servers.binaries import ALL, KUBE_VERSION, KWOK, STAGES
+from relay.adapters.kube_servers.binaries import KUBE_VERSION, KWOK, STAGES
 from tests.awaiting import until
 from tests.kube import build
 
@@ -83,7 +83,7 @@ def machine(tmp_path):
 
 def test_the_version_that_is_looked_for_is_the_one_that_is_built():
     assert build.version("kube-apiserver") == f"k8s.io/kubernetes@{KUBE_VERSION}"
-    assert all(build.version(name) for name in ALL)
+    assert all(build.version(name) for name in build.BUILT)
     staging = (build.HERE / "go.mod").read_text()
     published = KUBE_VERSION.replace("v1.", "v0.")
     assert f"k8s.io/api => k8s.io/api {published}" in staging
@@ -92,13 +92,13 @@ def test_the_version_that_is_looked_for_is_the_one_that_is_built():
 def test_what_was_built_is_not_built_again(machine):
     machine.install_go()
     assert machine.make_kube()[:2] == (0, str(machine.cache))
-    assert len(machine.builds) == len(ALL)
+    assert len(machine.builds) == len(build.BUILT)
     assert {file.name for file in (machine.cache / STAGES).iterdir()} == {
         "node-ready.yaml",
         "pod-ready.yaml",
     }
     assert machine.make_kube() == (0, str(machine.cache), "")
-    assert len(machine.builds) == len(ALL)
+    assert len(machine.builds) == len(build.BUILT)
 
 
 def test_what_go_mod_names_at_another_version_is_built_again(machine):
@@ -107,7 +107,7 @@ def test_what_go_mod_names_at_another_version_is_built_again(machine):
     kept = machine.cache / build.FROM
     kept.write_text(kept.read_text().replace(build.version(KWOK), "sigs.k8s.io/kwok@v0.0.1"))
     machine.make_kube()
-    assert machine.builds[len(ALL) :] == [machine.builds[-1]]
+    assert machine.builds[len(build.BUILT) :] == [machine.builds[-1]]
     assert "cmd/kwok" in machine.builds[-1]
 
 
@@ -122,7 +122,7 @@ def test_only_what_a_named_folder_lacks_is_built(machine, tmp_path, variable):
     built = {
         line.split()[line.split().index("-o") + 1].rpartition("/")[2] for line in machine.builds
     }
-    assert built == {"kube-controller-manager", "kube-scheduler", "kwok"}
+    assert built == {"kube-controller-manager", "kube-scheduler", "kstatus", "kwok"}
 
 
 def test_without_go_it_says_how_to_get_the_programs(machine):
@@ -141,7 +141,7 @@ def test_of_two_at_the_same_time_one_builds_and_the_other_finds(machine):
     assert "waiting for it" in second.stderr.readline()
     machine.hold.unlink()
     assert [its.communicate()[0].strip() for its in (first, second)] == [str(machine.cache)] * 2
-    assert len(machine.builds) == len(ALL)
+    assert len(machine.builds) == len(build.BUILT)
 
 
 def test_a_build_that_is_ended_leaves_nothing_behind(machine):

@@ -6,6 +6,7 @@ import pytest
 
 from controllers.finalizers import FINALIZER
 from schemas.placements import placement_key, result_key
+from schemas.reports import Summary
 from tests.awaiting import until_gone, until_object
 from tests.kube.test_placement_finalizer import HubCentre, centre
 from tests.unit.centre_world import config, deployment, target
@@ -51,6 +52,8 @@ async def test_a_policy_by_kubectl_goes_out_says_where_and_ends(centre):
     async with centre.running():
         await centre.apply_all(config("a"), policy(clause={"resources": ["configmaps"]}))
         await centre.relay.until(holds(POLICY, "a"))
+        everywhere = Summary(states={"synced": 1}, health={"healthy": 1})
+        await centre.relay.report(delta(centre.relay, POLICY).source.key, everywhere)
         await until_object(
             centre.wds, key, lambda obj: FINALIZER in obj["metadata"].get("finalizers", ())
         )

@@ -21,7 +21,9 @@ GOOD = {
     "Denatured": {"spec": {"template": ROLE}},
 }
 BAD = {
-    "CustomTransform": {"spec": {"apiGroup": "apps", "resource": "deployments", "remove": ["no"]}},
+    "CustomTransform": {
+        "spec": {"apiGroup": "apps", "resource": "deployments", "remove": ["$.spec["]}
+    },
     "StatusCollector": {"spec": {"filter": "1 +", "combinedFields": []}},
     "Customizer": {"replacements": [{"path": "no", "value": "2"}]},
     "Denatured": {"spec": {"template": {"kind": "ClusterRole"}}},
