@@ -56,13 +56,14 @@ async def test_a_placement_is_current_when_it_is_where_it_can_be_and_at_no_other
     await centre.apply_all(placement(), config("a"))
     fresh = json.loads(await centre.kubectl("get", "epl", "shop", "-o", "json"))
     assert of(fresh) == "InProgress"
-    async with centre.running():
+    async with centre.running() as controllers:
         head = await issued(centre)
         unheard = await until_object(centre.wds, SHOP, for_reason("Incomplete"))
         assert (of(unheard), ready(unheard)["status"]) == ("InProgress", "Unknown")
         for states, health, samples, said, reason in STATES:
             summary = Summary(states=states, health=health, exceptions=samples)
             await centre.relay.report(head.source.key, summary)
+            await controllers.written(["shop"])
             found = await until_object(
                 centre.wds,
                 SHOP,
