@@ -249,24 +249,45 @@ async def test_within_a_policy_create_only_holds_by_one_clause(centre):
     assert {name: it.flags for name, it in entries.items()} == {"a": CREATE_ONLY, "b": 0}
 
 
+NOT_INNER = {"matchExpressions": [{"key": "inner", "operator": "DoesNotExist"}]}
+
+
 @pytest.mark.parametrize(
     ("clause", "wide"),
     [
-        (SHOP_OBJECTS, True),
-        ({"resources": ["configmaps"], "namespaces": ["shop"]}, False),
+        ({"objectSelectors": [NOT_INNER]}, True),
+        ({"namespaceSelectors": [NOT_INNER]}, True),
+        ({"namespaces": ["shop"]}, False),
+        ({"resources": ["configmaps"], "objectSelectors": [NOT_INNER]}, False),
         ({"objectNames": ["c0", "c1"]}, False),
+        ({"objectSelectors": [{"matchLabels": {"app": "shop"}}]}, False),
     ],
 )
 async def test_who_selects_almost_all_says_so_where_that_can_be_told(centre, clause, wide):
-    await centre.apply(*(config(f"c{at}") for at in range(9)), policy(clause=clause))
+    few = {"apiGroup": "", "resources": ["configmaps"], "objectNames": ["c0"]}
+    others = policy("other", clause=few)
+    labelled = [config(f"c{at}") for at in range(9)]
+    for obj in labelled:
+        obj["metadata"]["labels"] = {"app": "shop"}
+    await centre.apply(*labelled, others, policy(clause=clause))
+    async with centre.running():
+        sought = "WideSelection" if wide else "Ready"
+        found = await centre.until_status(placement_key(POLICY), lambda obj: condition(obj, sought))
+    said = condition(found, "WideSelection")
+    assert bool(said) == wide
+    if said:
+        assert "of the 10 objects" in said["message"]
+
+
+async def test_a_first_application_that_is_all_there_is_is_no_alarm(centre):
+    await centre.apply(
+        *(config(f"c{at}") for at in range(9)), policy(clause={"objectSelectors": [NOT_INNER]})
+    )
     async with centre.running():
         found = await centre.until_status(
             placement_key(POLICY), lambda obj: condition(obj, "Ready")
         )
-    said = condition(found, "WideSelection")
-    assert bool(said) == wide
-    if said:
-        assert said["message"].startswith("it selects 9 of the 10 objects")
+    assert condition(found, "WideSelection") is None
 
 
 async def test_v1alpha1_selects_by_namespaces_and_cluster_scoped_objects_by_name_or_label(centre):

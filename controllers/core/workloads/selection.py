@@ -14,7 +14,7 @@ from typing import Any
 from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.selectors import EXISTS, IN, LabelSelector
 from schemas.upsync import UpsyncClause
 
 ANY = "*"
@@ -133,6 +133,17 @@ class Clause:
         """Whether it says of what kinds or groups objects are to be."""
         return self.group is not None or (bool(self.resources) and ANY not in self.resources)
 
+    @property
+    def is_explicit(self) -> bool:
+        """Whether it says whose objects are meant: by Namespaces, names, or labels they bear."""
+        named = (self.namespaces, self.names)
+        if any(words and ANY not in words for words in named):
+            return True
+        return any(
+            listed and all(map(_names_labels, listed))
+            for listed in (self.namespace_selectors, self.selectors)
+        )
+
     def _namespace_matches(self, key: ObjectKey, labels: Mapping[str, str] | None) -> bool:
         if not self.namespace_selectors:
             return True
@@ -241,6 +252,11 @@ def clauses_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[UpsyncClaus
     if isinstance(spec, BindingPolicySpec):
         return ()
     return tuple(item.clause for item in spec.upsync)
+
+
+def _names_labels(selector: LabelSelector) -> bool:
+    """Whether what it selects bears a label that it names."""
+    return any(each.operator in (IN, EXISTS) for each in selector.requirements)
 
 
 def _listed(wanted: frozenset[str], value: str) -> bool:

@@ -228,9 +228,12 @@ class Workloads:
     def wide(self, name: str) -> tuple[int, int] | None:
         """How many objects a placement selects, and of how many, if it is almost all there are.
 
-        Where kinds are named, all objects must be known to tell.
+        Who is the only one to select anything, or says whose its objects are, means it. Where kinds
+        are named, all objects must be known to tell.
         """
         selected, known = self.resolver.count(name), self.resolver.selectable
+        if self.resolver.is_alone(name) or self.resolver.is_explicit(name):
+            return None
         judged = self.sees_all or not self.resolver.names_kinds(name)
         return (selected, known) if judged and selected > WIDE_SHARE * known else None
 

@@ -197,6 +197,15 @@ class WhatResolver:
         rules = self._rules.get(name)
         return rules is not None and all(clause.names_kinds for clause in rules.clauses)
 
+    def is_explicit(self, name: str) -> bool:
+        """Whether a placement says of which Namespaces, names or labels its objects are, always."""
+        rules = self._rules.get(name)
+        return rules is not None and all(clause.is_explicit for clause in rules.clauses)
+
+    def is_alone(self, name: str) -> bool:
+        """Whether no other placement selects anything."""
+        return not any(found for other, found in self._selected.items() if other != name)
+
     def selecting_kinds(self, kinds: Iterable[Kind]) -> frozenset[str]:
         """The placements that select some object of these kinds."""
         listed = frozenset(kinds)
