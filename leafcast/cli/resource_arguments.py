@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from leafcast.ask.node_names import did_you_mean, named_nodes, targets_meant
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
 from leafcast.ask.session import Session
+from schemas.groups import GROUP
 from schemas.objects import CRD_GROUP
 
 T = TypeVar("T")
+_OF_NODES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
 
 
 class BadArguments(ValueError):
@@ -34,19 +37,59 @@ def read_arguments(
     """
     if not arguments:
         raise BadArguments("name a kind, such as deployments, or an object, as in deployment/web")
-    if not any("/" in argument for argument in arguments):
+    paths = any(argument.startswith("/") for argument in arguments[1:])
+    if not any("/" in argument for argument in arguments) or (paths and "/" not in arguments[0]):
         names = tuple(dict.fromkeys(arguments[1:]))
-        return [
-            ObjectSelection(kind, names) for kind in kinds.resolve_all(arguments[0], guess=unknown)
-        ]
+        listed = kinds.resolve_all(arguments[0], guess=unknown)
+        for kind in listed if paths else ():
+            _check_paths(kind, names)
+        return [ObjectSelection(kind, names) for kind in listed]
     found: dict[ResourceKind, list[str]] = {}
     for argument in arguments:
         word, slash, name = argument.partition("/")
-        if not (word and slash and name) or "/" in name:
+        is_path = name.startswith("/") and bool(name.strip("/"))
+        if not (word and slash and name) or ("/" in name and not is_path):
             said = f'"{argument}" is not KIND/NAME, as other arguments are'
             raise BadArguments(f"{said}; write all of them so, or KIND NAME...")
-        found.setdefault(kinds.resolve(word, guess=unknown), []).append(name)
+        kind = kinds.resolve(word, guess=unknown)
+        _check_paths(kind, (name,))
+        found.setdefault(kind, []).append(name)
     return [ObjectSelection(kind, tuple(dict.fromkeys(names))) for kind, names in found.items()]
+
+
+async def meant_objects(
+    session: Session, arguments: Sequence[str], *, unknown: bool = False
+) -> list[ObjectSelection]:
+    """What the arguments mean; SyncTargets and Locations may go by the paths of their nodes.
+
+    Raises what `read_arguments` does, CallFailed and SpaceError.
+    """
+    found = await with_kinds(
+        session, lambda kinds: read_arguments(kinds, arguments, unknown=unknown)
+    )
+    paths = [name for one in found for name in one.names if name.startswith("/")]
+    if not paths:
+        return found
+    nodes = await named_nodes(session)
+    targets = targets_meant(paths, nodes)
+    for path in paths:
+        if path not in targets:
+            hint = did_you_mean(path, nodes) or "leafcast node list shows the nodes there are"
+            raise BadArguments(f"no destination hangs at {path}; {hint}")
+    return [
+        ObjectSelection(one.kind, tuple(targets.get(name, name) for name in one.names))
+        for one in found
+    ]
+
+
+def _check_paths(kind: ResourceKind, names: Iterable[str]) -> None:
+    """Refuse paths as names of what hangs nowhere; raises BadArguments."""
+    if kind.group_resource in _OF_NODES:
+        return
+    for name in names:
+        if name.startswith("/"):
+            said = f'"{name}" is a path, and no name of a {kind.kind}'
+            raise BadArguments(f"{said}; what lies at an edge is read with --at {name}")
 
 
 async def with_kinds(session: Session, read: Callable[[ResourceKinds], T]) -> T:

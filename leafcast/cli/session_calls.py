@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from leafcast.ask.node_names import with_meant
 from leafcast.ask.session import CallFailed, NotRunning, Session, Tell, open_session
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import Ended, run_until_signal
@@ -39,7 +40,10 @@ def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -
 
     async def attended() -> T:
         async with open_session(data_dir, teller()) as session:
-            return await work(session)
+            try:
+                return await work(session)
+            except CallFailed as failed:
+                raise await with_meant(session, failed) from None
 
     return _until_signal(attended())
 

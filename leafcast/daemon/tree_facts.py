@@ -25,7 +25,7 @@ from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
 from schemas.placements import placement_of as placement_named
 from schemas.placements import short_title, title
-from schemas.records import CENTRE, NodeRecord
+from schemas.records import CENTRE, NodeRecord, Profile
 from schemas.reports import NEVER_JOINED, Count
 from schemas.wording import some_of
 
@@ -52,8 +52,10 @@ def tree_form(
     relays = _relays(paths)
     forms = [_node_form(tree, path, counts.get(path, NOTHING), relays) for path in paths]
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
+    targets = _targets(tree)
     for form in forms:
         path = NodePath.parse(form["path"])
+        form["sync_target"] = targets.get(path, "")
         form["edges"] = edges[path]
         above = elsewhere.get(path.parent) if path.names else None
         if above is not None:
@@ -410,6 +412,12 @@ def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Count]
             for child, count in children_counts(node, key).items():
                 found[path.child(child)].append(count)
     return {path: _together(counts) for path, counts in found.items()}
+
+
+def _targets(tree: LocalTree) -> dict[NodePath, str]:
+    """The SyncTargets in force, by where they hang."""
+    records = tree.controllers.issuer.records.values() if tree.controllers is not None else ()
+    return {it.path: it.source.name for it in records if isinstance(it, Profile)}
 
 
 def _together(counts: Iterable[Count]) -> Count:

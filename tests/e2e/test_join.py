@@ -290,6 +290,17 @@ def test_a_site_moves_with_the_folder_it_has(tree):
     site.end()
 
 
+def test_a_site_goes_by_its_path_and_by_its_name(tree):
+    tree.run("get", "ns", "--at", "region-1-site-1")
+    assert (
+        tree.run("get", "st", "/region-1/site-1", "-o", "name").strip().endswith("/region-1-site-1")
+    )
+    said = tree.run("get", "ns", "--at", "/region-1-site-1", code=1)
+    assert 'did you mean "/region-1/site-1" (region-1-site-1)?' in said
+    said = tree.run("node", "remove", "region-1-site1", code=2)
+    assert 'did you mean "/region-1/site-1"' in said
+
+
 def test_no_name_leads_out_of_its_subtree_at_a_running_tree(tree):
     """Also past the checks of the commands: asked of the daemon, and written into the space."""
     before = tree.standing()

@@ -98,7 +98,18 @@ def test_arguments_mean_kinds_or_objects():
     assert len(read_arguments(kinds, ["all"])) == 10
 
 
-@pytest.mark.parametrize("arguments", [[], ["deploy/a", "b"], ["deploy/"], ["deploy/a/b"]])
+def test_a_synctarget_or_a_location_may_be_named_by_the_path_of_its_node():
+    kinds = ResourceKinds(custom_resource_definitions())
+    target, location = kinds.resolve("st"), kinds.resolve("loc")
+    path = "/region-1/site-1"
+    assert read_arguments(kinds, ["st", path]) == [ObjectSelection(target, (path,))]
+    assert read_arguments(kinds, [f"loc/{path}"]) == [ObjectSelection(location, (path,))]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["deploy/a", "b"], ["deploy/"], ["deploy/a/b"], ["deploy", "/a"], ["deploy//a"]],
+)
 def test_arguments_that_name_nothing_are_refused(arguments):
     with pytest.raises(BadArguments):
         read_arguments(ResourceKinds(), arguments)

@@ -30,7 +30,7 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.resource_arguments import (
     BadArguments,
     ObjectSelection,
-    read_arguments,
+    meant_objects,
     with_kinds,
 )
 from leafcast.cli.session_calls import in_session
@@ -215,7 +215,7 @@ async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelecti
     """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
     if request.loaded:
         return await meant_by(session, request.loaded, request.namespace)
-    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, request.arguments))
+    meant = await meant_objects(session, request.arguments)
     named = any(one.names for one in meant)
     chosen = request.selector is not None or request.every
     if named and chosen:

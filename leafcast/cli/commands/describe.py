@@ -18,7 +18,7 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import ObjectSelection, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.sanitize import sanitize
@@ -52,7 +52,7 @@ def describe(  # noqa: PLR0913 - click passes options by name
         if files:
             loaded = load_files(files, recursive=recursive)
             return await tell(session, await meant_by(session, loaded, namespace), selector, at)
-        meant = await with_kinds(session, lambda kinds: read_arguments(kinds, objects))
+        meant = await meant_objects(session, objects)
         return await tell(session, [(one, where) for one in meant], selector, at)
 
     with refusals():

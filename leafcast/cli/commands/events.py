@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from leafcast.ask.node_names import did_you_mean, named_nodes, path_meant
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
@@ -96,7 +97,9 @@ async def _check_known(session: Session, about: str) -> None:
     if about and about not in names:
         listed = some_of(names, NAMED_MAX) or "none yet"
         what = "node" if about.startswith("/") else kind_of(about).kind
-        raise click.UsageError(f"--for {about}: there is no such {what}; there are: {listed}")
+        nodes = await named_nodes(session)
+        hint = did_you_mean(about, nodes) if path_meant(about, nodes) else f"there are: {listed}"
+        raise click.UsageError(f"--for {about}: there is no such {what}; {hint}")
 
 
 def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]:

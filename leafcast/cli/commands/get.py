@@ -25,8 +25,7 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.resource_arguments import (
     BadArguments,
     ObjectSelection,
-    read_arguments,
-    with_kinds,
+    meant_objects,
 )
 from leafcast.cli.session_calls import in_session
 from leafcast.show.object_output import (
@@ -191,9 +190,7 @@ async def _meant(session: Session, asked: GetRequest) -> list[tuple[ObjectSelect
     if asked.loaded:
         return await meant_by(session, asked.loaded, asked.namespace)
     at_edges = asked.all_edges or asked.at is not None
-    meant = await with_kinds(
-        session, lambda kinds: read_arguments(kinds, asked.arguments, unknown=at_edges)
-    )
+    meant = await meant_objects(session, asked.arguments, unknown=at_edges)
     named = any(one.names for one in meant)
     if named and asked.selector is not None:
         raise BadArguments("a name and a selector are given; leave out one of them")

@@ -52,7 +52,9 @@ T = TypeVar("T")
     envvar=TOKEN_VARIABLE,
     help=f"What `leafcast node add` printed; with a URL only.  [environment: {TOKEN_VARIABLE}]",
 )
-@click.option("--path", type=NodeAt(), help="Which node to be, if the token is for several.")
+@click.option(
+    "--path", type=NodeAt(new=True), help="Which node to be, if the token is for several."
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),

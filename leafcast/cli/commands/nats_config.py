@@ -8,17 +8,16 @@ from pathlib import Path
 import click
 
 from leafcast.cli import shell_completion
-from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.data_dir import DataDir
 from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
 
 # An nkey seed, whatever it opens: base32 from S and the kind of key on.
 _SEED = re.compile(r"\bS[A-Z2-7]{57}\b")
 
 
 @click.command("nats-config")
-@click.argument("node", shell_complete=shell_completion.paths)
+@click.argument("node", type=NodeAt(root=True), shell_complete=shell_completion.paths)
 @click.option("--show-secrets", is_flag=True, help="Print the seed of the link to the parent, too.")
 @data_dir_option
 def nats_config(node: str, show_secrets: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click
@@ -27,10 +26,7 @@ def nats_config(node: str, show_secrets: bool, data_dir: Path | None) -> None:  
     NODE is its path, such as / or /region-1. The text is what its server runs on, or ran on last.
     """
     place = DataDir.at(data_dir)
-    try:
-        path = NodePath.parse(node)
-    except BadIdentity as error:
-        raise click.BadParameter(str(error), param_hint="NODE") from error
+    path = NodePath.parse(node)
     file = place.node(path) / "nats.conf"
     try:
         text = file.read_text(encoding="utf-8")

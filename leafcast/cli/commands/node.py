@@ -151,7 +151,7 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
 
 @node.command()
 @click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
-@click.argument("new_path", type=NodeAt())
+@click.argument("new_path", type=NodeAt(new=True))
 @click.option(
     "-o",
     "--output",

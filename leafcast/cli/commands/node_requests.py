@@ -73,7 +73,7 @@ def tokens(output: str, data_dir: Path | None) -> None:
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", type=NodeAt(), nargs=-1)
+@click.argument("paths", metavar="PATH...", type=NodeAt(new=True), nargs=-1)
 @click.option("--all", "everyone", is_flag=True, help="All who ask now, and can be let in.")
 @data_dir_option
 def approve(paths: Sequence[str], data_dir: Path | None, *, everyone: bool) -> None:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from leafcast.ask.rollouts import ask_of, rollout_named
+from leafcast.ask.node_names import must_be_there
+from leafcast.ask.rollouts import RequestOutcome, ask_of, rollout_named
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.command_group import CommandGroup
@@ -35,6 +36,7 @@ class _Name(click.ParamType[str]):
         return name
 
 
+_OF_A_NODE = frozenset({"pin", "freeze"})
 _name_argument = click.argument("name", type=_Name(), shell_complete=shell_completion.rollouts)
 _output_option = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), help="How to print it."
@@ -174,7 +176,13 @@ def _finder(name: str) -> Callable[[Session], Any]:
 def _ask(data_dir: Path | None, name: str, action: str, **arguments: Any) -> None:
     """Have the centre do it; say what became of it."""
     given = {key: value for key, value in arguments.items() if value is not None}
-    handled = in_session(data_dir, lambda session: ask_of(session, name, action, **given))
+
+    async def ask(session: Session) -> RequestOutcome:
+        if action in _OF_A_NODE:
+            await must_be_there(session, given["path"])
+        return await ask_of(session, name, action, **given)
+
+    handled = in_session(data_dir, ask)
     if handled.outcome != "Done":
         refuse([f"rollout/{name}: {sanitize(handled.message)}"])
     click.echo(f"rollout.leafcast.io/{name} {sanitize(handled.message)}")

@@ -16,14 +16,21 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class NodeAt(click.ParamType[str]):
-    """The path of a node; of the centre's only with `root`."""
+    """The path of a node; of the centre's only with `root`.
+
+    A node that is there may be named by its SyncTarget, too: the tree is asked for its path. One
+    that is `new` is not.
+    """
 
     name = "path"
 
-    def __init__(self, *, root: bool = False) -> None:
+    def __init__(self, *, root: bool = False, new: bool = False) -> None:
         self._root = root
+        self._new = new
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not self._new and value and "/" not in value:
+            value = self._path_of(value, param, ctx)
         try:
             path = NodePath.parse(value)
         except BadIdentity as error:
@@ -32,9 +39,29 @@ class NodeAt(click.ParamType[str]):
             self.fail("'/' is the centre; name a node below it, such as /emea/store-1", param, ctx)
         return str(path)
 
+    def _path_of(self, name: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path of a SyncTarget; the name itself if the tree cannot be asked."""
+        # Here, as few name a node so.
+        from leafcast.ask.failures import CallFailed, NotRunning  # noqa: PLC0415
+        from leafcast.ask.node_names import did_you_mean, named_nodes, path_meant  # noqa: PLC0415
+        from leafcast.cli.session_calls import in_session  # noqa: PLC0415
+
+        try:
+            nodes = in_session(ctx.params.get("data_dir") if ctx else None, named_nodes)
+        except (NotRunning, CallFailed):
+            return name
+        if path := path_meant(name, nodes):
+            return path
+        hint = did_you_mean(name, nodes) or "leafcast node list shows the nodes there are"
+        said = f'no node has the path or the SyncTarget "{name}"; {hint}'
+        raise click.BadParameter(said, ctx, param)
+
 
 class NodesAt(NodeAt):
-    """The path of a node, or a pattern of paths with stars in the last name (`/emea/store-*`)."""
+    """The path of a new node, or a pattern of such with stars in the last name: `/emea/store-*`."""
+
+    def __init__(self) -> None:
+        super().__init__(new=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if "*" not in value:
@@ -52,6 +79,8 @@ def data_dir_option(command: Command) -> Command:
         metavar="DIR",
         default=None,
         envvar=ENVIRONMENT,
+        # Known before the nodes that are named by their SyncTargets.
+        is_eager=True,
         help="Where the tree's state is.  [default: $XDG_STATE_HOME/leafcast, else "
         f"~/.local/state/leafcast; environment: {ENVIRONMENT}]",
     )(command)
