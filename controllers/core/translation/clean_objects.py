@@ -48,6 +48,10 @@ class CleanObjects:
     # What blank rows of programs are made of.
     _blanks: dict[ObjectKey, tuple[Reference, dict[Program, Blanks]]] = field(default_factory=dict)
 
+    def plain(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
+        """The object as it would be sent; raises ObjectRefused."""
+        return self._bytes(key, obj)
+
     def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
         """Whether and by what destinations customize the object."""
         return self.customizers.casting(key, obj)

@@ -32,7 +32,7 @@ from controllers.core.ledger.removal import (
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.rollout.rollouts import is_released
-from controllers.core.translation.clean_objects import CleanObjects
+from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
@@ -311,6 +311,16 @@ class Placements:
             return gone.entries
         target = self._targets.get(name)
         return target.entries if target and self.workloads.rollouts.of(name) else None
+
+    def sent(self, key: ObjectKey) -> tuple[Object | None, bytes | None]:
+        """An object of the space, None if it is not there, and as it would be sent."""
+        obj = self.workloads.resolver.objects.get(key)
+        if obj is None:
+            return None, None
+        try:
+            return obj, self._cleaned.plain(key, obj)
+        except ObjectRefused:
+            return obj, None
 
     def news(self, name: str) -> str:
         """What a placement wants that is new to someone, in words; "" if nothing is known to be."""

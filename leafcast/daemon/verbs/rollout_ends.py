@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
+from controllers.core.translation.stranded import objects_text
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.daemon.tree_facts import listed
@@ -28,7 +29,7 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         `{keeping: [{rollout, placement, phase, revision, destinations or null, news}]}`.
         """
         controllers = running(tree.controllers)
-        await _settle(controllers)
+        await settle(controllers)
         known = controllers.translator.workloads.rollouts
         keeping = [_form(controllers, name) for name in rollouts if known.keeps_back(name)]
         return {"keeping": keeping}
@@ -40,7 +41,7 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         ApiError if there is none, or a Rollout steers it.
         """
         controllers = running(tree.controllers)
-        await _settle(controllers)
+        await settle(controllers)
         translator = controllers.translator
         there = translator.workloads.objects
         name = meant(placement, there)
@@ -51,12 +52,14 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         if (rollout := translator.workloads.rollouts.of(name)) is not None:
             said = f'rollout "{rollout}" steers it, and lets it out by its waves'
             raise ApiError("Steered", said, f"see: leafcast rollout status {rollout}")
-        stranded = translator.placements.gone.get(name)
-        if stranded is None:
+        stranded, rejections = translator.placements.gone.get(name), translator.placements.rejections
+        rejected = rejections.objects.get(name, ()) if rejections.of(name) is not None else ()
+        if stranded is None and not rejected:
             return {"placement": name, "released": False, "news": ""}
+        news = stranded.news if stranded is not None else objects_text(rejected)
         translator.release(name)
-        await _settle(controllers)
-        return {"placement": name, "released": True, "news": stranded.news}
+        await settle(controllers)
+        return {"placement": name, "released": True, "news": news}
 
     api.register("rollout-ends", kept_back)
     api.register("release", release)
@@ -77,7 +80,7 @@ def _form(controllers: Controllers, rollout: str) -> Json:
     }
 
 
-async def _settle(controllers: Controllers) -> None:
+async def settle(controllers: Controllers) -> None:
     """Wait, for a bounded time, until the ledger says what the space holds."""
     with suppress(TimeoutError, BusBroken, SpaceError):
         async with asyncio.timeout(SETTLED_SECONDS_MAX):
