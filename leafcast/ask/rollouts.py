@@ -15,6 +15,7 @@ from schemas.annotations import ROLLOUT_REQUEST
 from schemas.groups import DENATURED_GROUP as GROUP
 from schemas.identity import random_id
 from schemas.objects import ObjectKey
+from schemas.placements import EDGE_PLACEMENTS, KINDS, meant, short_title
 
 MANAGER = "leafcast-rollout"
 """Whose the annotation is that says what a person asks of a Rollout."""
@@ -30,20 +31,48 @@ class RequestOutcome:
 
     outcome: str
     message: str
+    # Of which Rollout.
+    rollout: str
 
 
 async def rollout_named(session: Session, name: str) -> Object:
-    """The Rollout of this name, or the one of the placement of this name; raises CallFailed."""
-    obj = await session.workloads.get(_key(name))
-    if obj is not None:
+    """The Rollout of this name, or the one of the placement of this name; raises CallFailed.
+
+    A placement may be said with its kind, as in `edgeplacement/shop`: then it is meant.
+    """
+    if "/" not in name and (obj := await session.workloads.get(_key(name))) is not None:
         return obj
-    listing = await session.workloads.list(GROUP, _RESOURCE)
-    of_placement = [it for it in listing.objects if it["spec"]["placement"]["name"] == name]
+    listed = await rollouts(session)
+    of_placement = [it for it in listed if meant(name, [placement_of(it)]) == placement_of(it)]
     if of_placement:
-        return of_placement[0]
-    known = ", ".join(sorted(str(it["metadata"]["name"]) for it in listing.objects))
+        return min(of_placement, key=_age)
+    known = ", ".join(sorted(str(it["metadata"]["name"]) for it in listed))
     remedy = f"there are: {known}" if known else "apply one: leafcast apply -f FILE"
-    raise CallFailed(_VERB, "NotFound", f'rollouts.{GROUP} "{name}" not found', remedy)
+    known_as = short_title(name.removeprefix(EDGE_PLACEMENTS.said("")))
+    what = (
+        f"no Rollout steers {known_as}" if "/" in name else f'rollouts.{GROUP} "{name}" not found'
+    )
+    raise CallFailed(_VERB, "NotFound", what, remedy)
+
+
+async def rollouts(session: Session) -> list[Object]:
+    """All Rollouts, by name."""
+    listing = await session.workloads.list(GROUP, _RESOURCE)
+    return sorted(listing.objects, key=lambda it: str(it["metadata"]["name"]))
+
+
+def placement_of(rollout: Object) -> str:
+    """The placement that a Rollout steers, as `schemas.placements` has it."""
+    said = rollout["spec"]["placement"]
+    kind = said.get("kind") or EDGE_PLACEMENTS.kind
+    named = (it.named(str(said["name"])) for it in KINDS if it.kind == kind)
+    return next(named, str(said["name"]))
+
+
+def _age(rollout: Object) -> tuple[str, str]:
+    """Of two the older counts."""
+    metadata = rollout["metadata"]
+    return str(metadata.get("creationTimestamp") or ""), str(metadata["name"])
 
 
 async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> RequestOutcome:
@@ -109,7 +138,8 @@ def _outcome(obj: Object | None, number: str) -> RequestOutcome | None:
     request = ((obj or {}).get("status") or {}).get("request") or {}
     if request.get("id") != number:
         return None
-    return RequestOutcome(str(request.get("outcome", "")), str(request.get("message", "")))
+    name = str((obj or {})["metadata"]["name"])
+    return RequestOutcome(str(request.get("outcome", "")), str(request.get("message", "")), name)
 
 
 def _user() -> str:

@@ -1,22 +1,18 @@
-"""A Rollout as tables that fit 80 columns: its waves, and its history."""
+"""A Rollout as tables that fit 80 columns: its waves, its history, and all that there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.bar import Bar
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
-from rich.text import Text
-
 from leafcast.show.durations import age_text, span_text
+from leafcast.show.layout import Group, Table, Text, View
+from schemas.placements import KINDS
 
 Form = Mapping[str, Any]
 
-BAR_WIDTH = 8
 CAUSE_WIDTH_MAX = 32
-UNBOUNDED_WIDTH = 10_000
+REJECTED_NAMED_MAX = 4
 _COUNTS = ("members", "healthy", "failing", "waiting", "unreachable")
 _PHASES = {
     "Waiting": "waiting",
@@ -32,37 +28,65 @@ _OPEN = frozenset({"Pending", "AwaitingApproval", "Progressing", "Soaking"})
 _ENDED = frozenset({"Complete", "Partial", "Aborted"})
 
 
-def rollout_view(obj: Form, _now_ms: int) -> RenderableType:
+def rollout_view(obj: Form, _now_ms: int) -> View:
     """How far a Rollout is: a line, a row for each wave, what it waits for, and what to do."""
     status: Form = obj.get("status") or {}
     name = str(obj["metadata"]["name"])
     if not status.get("revision"):
         return Text.assemble((name, "bold"), "  ", status.get("message") or "waits for the centre")
-    parts: list[RenderableType] = [Text.assemble((name, "bold"), "  ", _headline(status))]
+    parts: list[View | Text] = [Text.assemble((name, "bold"), "  ", _headline(status))]
     if waves := status.get("waves", ()):
-        parts.append(_Waves(status, waves))
+        parts.append(_waves(status, waves))
     parts += [Text(line, overflow="fold") for line in _notes(status)]
     if status.get("next"):
         parts.append(Text.assemble("Next: ", (str(status["next"]), "bold"), overflow="fold"))
     return Group(*parts)
 
 
-def history_view(obj: Form, now_ms: int) -> RenderableType:
+def history_view(obj: Form, now_ms: int) -> View:
     """The revisions whose content is kept, the newest first."""
     status: Form = obj.get("status") or {}
     history: Sequence[Form] = status.get("history", ())
     if not history:
         return Text("No revision yet.")
-    table = _table("revision", "age", "user", "change-cause", "outcome")
+    table = _table("revision", "age", "user")
+    table.add_column("CHANGE-CAUSE", max_width=CAUSE_WIDTH_MAX)
+    table.add_column("OUTCOME")
     for revision in sorted(history, key=lambda it: -int(it["number"])):
         number = int(revision["number"])
         current = number == status.get("revision") and status.get("phase") not in _ENDED
-        outcome = revision.get("outcome") or ("under way" if current else "")
-        cause = Text(revision.get("cause") or "-", overflow="ellipsis", no_wrap=True)
-        cause.truncate(CAUSE_WIDTH_MAX, overflow="ellipsis")
+        outcome = revision.get("outcome") or ("under way" if current else "-")
         age, user = age_text(revision.get("time"), now_ms), revision.get("user") or "-"
-        table.add_row(str(number), age, user, cause, outcome)
+        table.add_row(str(number), age, user, revision.get("cause") or "-", outcome)
     return table
+
+
+def rollouts_view(listed: Sequence[Form], now_ms: int) -> View:
+    """All Rollouts, a row each: of which placement, how far, and what each waits for."""
+    if not listed:
+        return Text("No Rollout yet: apply one with `leafcast apply -f FILE`.", overflow="fold")
+    table = _table("name", "placement", "revision", "state", "wave", "age", "message")
+    for obj in listed:
+        status: Form = obj.get("status") or {}
+        phase = str(status.get("phase") or "Waiting")
+        state = Text(_PHASES.get(phase, phase.lower()), style=_STYLES.get(phase, ""))
+        wave = status.get("waveName") if phase not in _ENDED else ""
+        table.add_row(
+            str(obj["metadata"]["name"]),
+            _placement(obj),
+            str(status.get("revision") or "-"),
+            state,
+            wave or "-",
+            age_text(obj["metadata"].get("creationTimestamp"), now_ms),
+            status.get("message") or "-",
+        )
+    return table
+
+
+def _placement(obj: Form) -> str:
+    said = obj["spec"]["placement"]
+    shorts = {kind.kind: kind.short for kind in KINDS}
+    return f"{shorts.get(said.get('kind') or 'EdgePlacement', 'epl')}/{said['name']}"
 
 
 def _headline(status: Form) -> Text:
@@ -100,48 +124,33 @@ def _doing(wave: Form) -> str:
     return str(phase).lower()
 
 
-class _Waves:
-    """A row for each wave; by number, with names and gates below, where these take up a line."""
-
-    def __init__(self, status: Form, waves: Sequence[Form]) -> None:
-        self._status = status
-        self._waves = waves
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        named = [(str(wave["name"]), str(wave["gate"])) for wave in self._waves]
-        table = self._table(("wave", "gate"), named)
-        wide = console.measure(table, options=options.update(width=UNBOUNDED_WIDTH)).maximum
-        if wide <= options.max_width:
-            yield table
-            return
-        numbers = [(str(at),) for at in range(1, len(named) + 1)]
-        yield self._table(("wave",), numbers)
-        for (number,), (name, gate) in zip(numbers, named, strict=True):
-            yield Text(f"{number}  {name}  {gate}", overflow="fold")
-
-    def _table(self, titles: Sequence[str], firsts: Sequence[Sequence[str]]) -> Table:
-        table = _table(*titles)
-        for title in _COUNTS:
-            table.add_column(title.upper(), justify="right", no_wrap=True, min_width=len(title))
-        table.add_column("", no_wrap=True, min_width=len(_PHASES["AwaitingApproval"]))
-        for first, wave in zip(firsts, self._waves, strict=True):
-            counts = [_count(wave.get(title)) for title in _COUNTS]
-            table.add_row(*map(Text, first), *counts, _far(self._status, wave))
-        return table
+def _waves(status: Form, waves: Sequence[Form]) -> Table:
+    """A row for each wave; whom it admits comes last, where it may be cut."""
+    table = Table()
+    table.add_column("WAVE", no_wrap=True)
+    table.add_column("STATE", no_wrap=True)
+    for title in _COUNTS:
+        table.add_column(title.upper(), justify="right", no_wrap=True)
+    table.add_column("GATE")
+    for wave in waves:
+        counts = [_count(wave.get(title)) for title in _COUNTS]
+        table.add_row(str(wave["name"]), _far(status, wave), *counts, str(wave["gate"]))
+    return table
 
 
-def _far(status: Form, wave: Form) -> RenderableType:
+def _far(status: Form, wave: Form) -> Text:
     phase = wave.get("phase", "Pending")
     if status.get("phase") == "Aborted" and phase in _OPEN:
         return Text("aborted", style="red") if wave.get("step") else Text("not begun")
     if phase == "AwaitingApproval" or _asks_before(wave):
         return Text("needs approval", style="yellow")
-    if phase in {"Progressing", "Soaking"}:
-        members, good = wave.get("members") or 0, wave.get("healthy") or 0
-        return Bar(members, 0, good, width=BAR_WIDTH) if members else Text("nobody yet")
     if phase == "Pending":
-        return Text("")
-    return Text(str(phase).lower(), style="red" if phase == "Failed" else "green")
+        return Text("pending", style="dim")
+    return Text(str(phase).lower(), style=_wave_style(phase))
+
+
+def _wave_style(phase: str) -> str:
+    return {"Failed": "red", "Done": "green", "Promoted": "green"}.get(phase, "")
 
 
 def _asks_before(wave: Form) -> bool:
@@ -159,8 +168,19 @@ def _notes(status: Form) -> Iterator[str]:
         yield f"Pinned: {pin['path']} to revision {pin['revision']}"
     for freeze in status.get("freezes", ()):
         yield f"Frozen: {freeze['path']}"
+    if rejected := status.get("rejected"):
+        yield _rejected(rejected)
     if status.get("message"):
         yield str(status["message"])
+
+
+def _rejected(said: Form) -> str:
+    """What does not go out, as it was taken back, though the centre says it."""
+    names, count = list(said.get("names") or ())[:REJECTED_NAMED_MAX], said.get("objects") or 0
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    of = f"revision {said['revision']}" if said.get("revision") else "a revision"
+    taken_back = f"{of} was {str(said['reason']).lower()}"
+    return f"Rejected: {taken_back}, and the centre still says it: {', '.join(names)}{more}"
 
 
 def _count(count: object) -> str:
@@ -168,7 +188,7 @@ def _count(count: object) -> str:
 
 
 def _table(*titles: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table()
     for title in titles:
-        table.add_column(title.upper(), overflow="fold")
+        table.add_column(title.upper())
     return table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console, RenderableType
-
-from leafcast.show.rollout_tables import history_view, rollout_view
+from leafcast.show.layout import View
+from leafcast.show.rollout_tables import history_view, rollout_view, rollouts_view
 
 CANARY = {
     "name": "canary",
@@ -38,17 +37,14 @@ def rollout(**status: Any) -> dict[str, Any]:
     return {"metadata": {"name": "shop"}, "status": status}
 
 
-def lines(view: RenderableType) -> list[str]:
-    console = Console(width=80, highlight=False)
-    with console.capture() as captured:
-        console.print(view)
-    return [line.rstrip() for line in captured.get().splitlines()]
+def lines(view: View) -> list[str]:
+    return view.lines(80)
 
 
 def test_what_was_aborted_is_not_waited_for() -> None:
     waves = [CANARY, {**TENTH, "phase": "AwaitingApproval", "step": 1}, REST]
     said = lines(rollout_view(rollout(revision=7, phase="Aborted", wave=2, waves=waves), 0))
-    assert [line.split()[-1] for line in said[2:5]] == ["done", "aborted", "begun"]
+    assert [line.split()[1] for line in said[2:5]] == ["done", "aborted", "not"]
 
 
 def test_a_rollout_under_way_shows_each_wave_and_the_command_that_it_needs() -> None:
@@ -66,23 +62,45 @@ def test_a_rollout_under_way_shows_each_wave_and_the_command_that_it_needs() -> 
         )
     )
     assert said[0] == "shop  revision 7 over 6  wave 2 of 3, tenth: soaking 42m of 1h"
-    titles = "WAVE GATE MEMBERS HEALTHY FAILING WAITING UNREACHABLE"
+    titles = "WAVE STATE MEMBERS HEALTHY FAILING WAITING UNREACHABLE GATE"
     assert said[1].split() == titles.split()
-    assert said[2].split()[-1] == "done"
+    assert said[2].split()[:2] == ["canary", "done"]
     assert "99,871" in said[3]
-    assert "█" in said[3]
-    assert said[4].endswith("needs approval")
+    assert said[4].startswith("rest    needs approval  ")
+    # Counts end where their titles do.
+    assert said[3].index("99,871") + 6 == said[1].index("MEMBERS") + 7
+    assert max(map(len, said)) <= 80
     assert said[5] == "Next: leafcast rollout approve shop rest"
 
 
-def test_names_that_take_up_a_line_stand_whole_below_the_counts_by_number() -> None:
-    long = {"name": "canary-in-the-northern-region-first", "gate": "region in (north, south)"}
-    said = lines(rollout_view(rollout(revision=2, wave=1, waves=[{**TENTH, **long}, REST]), 0))
-    del said[: next(at for at, line in enumerate(said) if line.startswith("WAVE"))]
-    titles = "WAVE MEMBERS HEALTHY FAILING WAITING UNREACHABLE"
-    assert said[0].split() == titles.split()
-    assert [line.split()[:2] for line in said[1:3]] == [["1", "99,871"], ["2", "-"]]
-    assert said[3:] == [f"1  {long['name']}  {long['gate']}", "2  rest  100%"]
+def test_whom_a_wave_admits_is_cut_at_a_terminal_and_whole_in_a_pipe() -> None:
+    long = {"name": "canary", "gate": "region in (north, south)"}
+    view = rollout_view(rollout(revision=2, wave=1, waves=[{**TENTH, **long}, REST]), 0)
+    at_terminal = lines(view)
+    assert at_terminal[2].startswith("canary  soaking")
+    assert "…" in at_terminal[2]
+    assert view.lines(None)[2].endswith("region in (north, south)")
+
+
+def test_all_rollouts_are_listed_with_what_each_waits_for() -> None:
+    one = rollout(revision=2, phase="Paused", waveName="canary", message="paused by a person")
+    one["spec"] = {"placement": {"name": "web"}}
+    other = rollout(revision=7, phase="Complete", waveName="rest")
+    other["spec"] = {"placement": {"kind": "BindingPolicy", "name": "x"}}
+    said = lines(rollouts_view([one, other], 0))
+    assert said[0].split()[:6] == ["NAME", "PLACEMENT", "REVISION", "STATE", "WAVE", "AGE"]
+    assert said[1].split()[:5] == ["shop", "epl/web", "2", "paused", "canary"]
+    assert said[1].endswith("paused by a person")
+    assert said[2].split()[:5] == ["shop", "bp/x", "7", "complete", "-"]
+    assert "apply one" in lines(rollouts_view([], 0))[0]
+
+
+def test_what_is_rejected_is_told_with_its_objects() -> None:
+    rejected = {"reason": "Aborted", "revision": 3, "objects": 6, "names": ["shop/services/a"] * 6}
+    said = rollout_view(rollout(revision=3, phase="Aborted", rejected=rejected), 0).lines(None)
+    told = "Rejected: revision 3 was aborted, and the centre still says it: shop/services/a"
+    assert said[1].startswith(told)
+    assert said[1].endswith(" and 2 more")
 
 
 def test_counts_that_may_be_more_say_so_and_failures_after_the_end_are_late() -> None:

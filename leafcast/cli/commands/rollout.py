@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from leafcast.ask.node_names import must_be_there
-from leafcast.ask.rollouts import RequestOutcome, ask_of, rollout_named
+from leafcast.ask.rollouts import ask_of, rollout_named, rollouts
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.commands.rollout_release import release
+from leafcast.cli.commands.rollout_restore import restore_command, tell_differences
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
+from leafcast.cli.options.rollouts import rollout_argument
 from leafcast.cli.printing import show, watch
 from leafcast.cli.session_calls import in_session
-from leafcast.show.rollout_tables import history_view, rollout_view
+from leafcast.show.rollout_tables import history_view, rollout_view, rollouts_view
 from leafcast.show.sanitize import sanitize
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Name(click.ParamType[str]):
-    """The name of a Rollout or of its placement; `rollout/shop` is `shop`."""
-
-    name = "rollout"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        kind, slash, name = str(value).rpartition("/")
-        if slash and kind not in {"rollout", "rollouts", "rollouts.leafcast.io"}:
-            self.fail(f"{value!r} is no Rollout; write its name, or rollout/NAME", param, ctx)
-        return name
-
-
 _OF_A_NODE = frozenset({"pin", "freeze"})
-_name_argument = click.argument("name", type=_Name(), shell_complete=shell_completion.rollouts)
 _output_option = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), help="How to print it."
 )
+
+
+_restore_option = click.option(
+    "--restore", "restores", is_flag=True, help="Also write the former content at the centre."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Then:
+    """That what differs at the centre is told, or written back."""
+
+    restores: bool
 
 
 def _at_option(command: Command) -> Command:
@@ -60,7 +62,7 @@ def rollout() -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
 @_output_option
 @data_dir_option
@@ -73,8 +75,16 @@ def status(name: str, *, stays: bool, output: str | None, data_dir: Path | None)
     (watch if stays else show)(data_dir, _finder(name), rollout_view, output)
 
 
+@rollout.command("list")
+@_output_option
+@data_dir_option
+def list_rollouts(*, output: str | None, data_dir: Path | None) -> None:
+    """List all Rollouts: of which placement, how far, and what each waits for."""
+    show(data_dir, rollouts, rollouts_view, output)
+
+
 @rollout.command()
-@_name_argument
+@rollout_argument
 @_output_option
 @data_dir_option
 def history(name: str, *, output: str | None, data_dir: Path | None) -> None:
@@ -83,7 +93,7 @@ def history(name: str, *, output: str | None, data_dir: Path | None) -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @data_dir_option
 def pause(name: str, data_dir: Path | None) -> None:
     """Open no further gate. Who has begun goes on."""
@@ -91,7 +101,7 @@ def pause(name: str, data_dir: Path | None) -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @data_dir_option
 def resume(name: str, data_dir: Path | None) -> None:
     """Go on where it paused, failed or was held."""
@@ -99,7 +109,7 @@ def resume(name: str, data_dir: Path | None) -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @click.option("--all", "all_waves", is_flag=True, help="All waves: let everyone begin now.")
 @data_dir_option
 def promote(name: str, data_dir: Path | None, *, all_waves: bool) -> None:
@@ -108,7 +118,7 @@ def promote(name: str, data_dir: Path | None, *, all_waves: bool) -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @click.argument("wave")
 @data_dir_option
 def approve(name: str, wave: str, data_dir: Path | None) -> None:
@@ -117,26 +127,28 @@ def approve(name: str, wave: str, data_dir: Path | None) -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @click.option("--keep", is_flag=True, help="Who has the new content keeps it.")
+@_restore_option
 @data_dir_option
-def abort(name: str, data_dir: Path | None, *, keep: bool) -> None:
+def abort(name: str, data_dir: Path | None, *, keep: bool, restores: bool) -> None:
     """End the rollout. All go back to the former content."""
-    _ask(data_dir, name, "abort", keep=keep)
+    _ask(data_dir, name, "abort", _Then(restores=restores), keep=keep)
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @click.option("--to", type=click.IntRange(1), metavar="N", help="Which revision.  [the former]")
 @click.option("--now", is_flag=True, help="Everywhere at once, not by the waves.")
+@_restore_option
 @data_dir_option
-def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool) -> None:
+def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool, restores: bool) -> None:
     """Roll out what an earlier revision was, as a new revision."""
-    _ask(data_dir, name, "undo", revision=to, now=now)
+    _ask(data_dir, name, "undo", _Then(restores=restores), revision=to, now=now)
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @data_dir_option
 def retry(name: str, data_dir: Path | None) -> None:
     """Let out again, by waves, what was aborted or undone."""
@@ -144,7 +156,7 @@ def retry(name: str, data_dir: Path | None) -> None:
 
 
 @rollout.command()
-@_name_argument
+@rollout_argument
 @_at_option
 @click.option("--revision", type=click.IntRange(1), metavar="N", required=True)
 @data_dir_option
@@ -160,29 +172,36 @@ def _add_command_at(action: str, help_text: str) -> None:
         _ask(data_dir, name, action, path=at)
 
     made = rollout.command(action, help=help_text)
-    made(_name_argument(_at_option(data_dir_option(ask))))
+    made(rollout_argument(_at_option(data_dir_option(ask))))
 
 
 _add_command_at("unpin", "Let a pinned destination follow the waves again.")
 _add_command_at("freeze", "Let nothing new go to a node and all below it.")
 _add_command_at("unfreeze", "Let what is new go there again.")
-rollout.add_command(release)
 
 
 def _finder(name: str) -> Callable[[Session], Any]:
     return lambda session: rollout_named(session, name)
 
 
-def _ask(data_dir: Path | None, name: str, action: str, **arguments: Any) -> None:
+def _ask(
+    data_dir: Path | None, name: str, action: str, then: _Then | None = None, **arguments: Any
+) -> None:
     """Have the centre do it; say what became of it."""
     given = {key: value for key, value in arguments.items() if value is not None}
 
-    async def ask(session: Session) -> RequestOutcome:
+    async def ask(session: Session) -> None:
         if action in _OF_A_NODE:
             await must_be_there(session, given["path"])
-        return await ask_of(session, name, action, **given)
+        handled = await ask_of(session, name, action, **given)
+        if handled.outcome != "Done":
+            refuse([f"rollout/{handled.rollout}: {sanitize(handled.message)}"])
+        click.echo(f"rollout.leafcast.io/{handled.rollout} {sanitize(handled.message)}")
+        if then is not None:
+            await tell_differences(session, handled.rollout, restores=then.restores)
 
-    handled = in_session(data_dir, ask)
-    if handled.outcome != "Done":
-        refuse([f"rollout/{name}: {sanitize(handled.message)}"])
-    click.echo(f"rollout.leafcast.io/{name} {sanitize(handled.message)}")
+    in_session(data_dir, ask)
+
+
+rollout.add_command(release)
+rollout.add_command(restore_command)

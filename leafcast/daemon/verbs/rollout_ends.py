@@ -43,6 +43,7 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         controllers = running(tree.controllers)
         await settle(controllers)
         translator = controllers.translator
+        placements = translator.placements
         there = translator.workloads.objects
         name = meant(placement, there)
         if name not in there:
@@ -52,11 +53,12 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         if (rollout := translator.workloads.rollouts.of(name)) is not None:
             said = f'rollout "{rollout}" steers it, and lets it out by its waves'
             raise ApiError("Steered", said, f"see: leafcast rollout status {rollout}")
-        stranded, rejections = translator.placements.gone.get(name), translator.placements.rejections
-        rejected = rejections.objects.get(name, ()) if rejections.of(name) is not None else ()
-        if stranded is None and not rejected:
+        stranded, rejections = placements.gone.get(name), placements.rejections
+        if stranded is None and rejections.of(name) is None:
             return {"placement": name, "released": False, "news": ""}
-        news = stranded.news if stranded is not None else objects_text(rejected)
+        # What was aborted goes out, too: a person says so.
+        differing = stranded.differing if stranded is not None else frozenset()
+        news = objects_text(differing.union(rejections.objects.get(name, ())))
         translator.release(name)
         await settle(controllers)
         return {"placement": name, "released": True, "news": news}

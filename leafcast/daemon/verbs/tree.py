@@ -24,8 +24,8 @@ from leafcast.daemon.tree_facts import (
 )
 from leafcast.daemon.verbs.approvals import lost_spaces
 from leafcast.daemon.verbs.planning import register_planning
-from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rejected import register_rejected
+from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
 from leafcast.daemon.verbs.waits import register_wait

@@ -1,0 +1,76 @@
+"""`leafcast rollout restore`: the centre says again what goes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.rejected import rejected_of, restore
+from leafcast.ask.rollouts import placement_of, rollout_named
+from leafcast.ask.session import Session
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.rollouts import rollout_argument
+from leafcast.cli.session_calls import in_session
+from leafcast.show.sanitize import sanitize
+from schemas.groups import DENATURED_GROUP
+from schemas.objects import ObjectKey
+from schemas.wording import many
+
+NAMED_MAX = 10
+Form = Mapping[str, Any]
+
+
+@click.command("restore")
+@rollout_argument
+@data_dir_option
+def restore_command(name: str, data_dir: Path | None) -> None:
+    """Write at the centre what was there before a revision was aborted or undone.
+
+    Only what the placement sends is put back, object by object. Nothing is written if one of them
+    cannot be, or was changed meanwhile.
+    """
+    in_session(data_dir, lambda session: write_back(session, name))
+
+
+async def write_back(session: Session, name: str) -> None:
+    """Restore what a Rollout rejects, and say each object; raises CallFailed."""
+    obj = await rollout_named(session, name)
+    count = await restore(session, placement_of(obj), lambda said: click.echo(sanitize(said)))
+    if not count:
+        click.echo("the centre says what goes out: there is nothing to restore")
+
+
+async def tell_differences(session: Session, name: str, *, restores: bool) -> None:
+    """Say which objects are otherwise at the centre than what goes out; or put them back."""
+    obj = await rollout_named(session, name)
+    title = str(obj["metadata"]["name"])
+    said = await rejected_of(session, ObjectKey(DENATURED_GROUP, "rollouts", "", title))
+    if said is None:
+        return
+    if restores:
+        await write_back(session, name)
+        return
+    for line in difference_lines(said, title):
+        click.echo(sanitize(line))
+
+
+def difference_lines(said: Form, rollout: str) -> Iterator[str]:
+    """What differs at the centre, and what can be done about it."""
+    count = said.get("objects") or 0
+    if not count:
+        yield "The centre still says what was taken back; it goes out once it is changed."
+    else:
+        names = list(said.get("names") or ())[:NAMED_MAX]
+        verb = "says" if count == 1 else "say"
+        yield f"At the centre {many(count, 'object')} still {verb} what was taken back:"
+        yield from (f"  {name}" for name in names)
+        if count > len(names):
+            yield f"  and {count - len(names)} more"
+        yield (
+            "It goes out once it is changed." if count == 1 else "Each goes out once it is changed."
+        )
+    yield f"To put the former content there:    leafcast rollout restore {rollout}"
+    yield f"To let it out again, by its waves:  leafcast rollout retry {rollout}"
