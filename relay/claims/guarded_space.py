@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from relay.claims.edge_claim import EdgeClaim
 from relay.ports import (
@@ -83,6 +84,12 @@ class ClaimedSpace:
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         self._check()
         return await self._space.set_status(key, status)
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        self._check()
+        await self._space.disown(key, uid, managers, marks)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         self._check()
