@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -102,12 +101,12 @@ class EdgeReader:
         self, kind: ResourceKind, namespace: str, name: str, selector: LabelSelector | None
     ) -> list[Object]:
         """What the edge answers, or its copies at its parent if it is away; raises CallFailed."""
+        wanted = CopiesWanted.of_kind(kind, namespace, name, selector)
         try:
-            return await self._ask_edge(kind, namespace, name, selector)
+            return await objects_at(self.session, self.path, wanted, kept=self.kept)
         except CallFailed as failed:
             if failed.code not in _AWAY or self.kept:
                 raise
-            wanted = CopiesWanted.of_kind(kind, namespace, name, selector)
             found = await self._copies(wanted, failed)
             self.away.append(failed)
             return found
@@ -126,33 +125,36 @@ class EdgeReader:
             raise failed
         return [newest[place] for place in sorted(newest)]
 
-    async def _ask_edge(
-        self, kind: ResourceKind, namespace: str, name: str, selector: LabelSelector | None
-    ) -> list[Object]:
-        """All pages of the edge's answer; raises CallFailed."""
-        found: list[Object] = []
-        asked: dict[str, Any] = {
-            "group": kind.group,
-            "resource": kind.resource,
-            "namespace": namespace if kind.namespaced else "",
-            "name": name,
-            "selector": json.dumps(selector.to_kubernetes()) if selector else "",
-            **({"kept": "true"} if self.kept else {}),
-        }
-        while True:
-            answer = await self.session.call("ask", path=self.path, verb=GET, **asked)
-            try:
-                page, following = read_objects(answer, asked.get("after", ""), kept=self.kept)
-            except BadAnswer as error:
-                said = f"what {self.path} answers is no answer: {error}"
-                raise CallFailed("ask", "BadAnswer", said, "see its log") from error
-            found += page
-            if not following:
-                return found
-            if len(found) > OBJECTS_MAX:
-                said = f"{self.path} lists more than {OBJECTS_MAX} objects"
-                raise CallFailed("ask", "TooLarge", said, "name a namespace or a selector")
-            asked["after"] = following
+
+async def objects_at(
+    session: Session, path: str, wanted: CopiesWanted, *, kept: bool = False
+) -> list[Object]:
+    """All pages of what the edge at a path answers, or `kept` alone; raises CallFailed."""
+    found: list[Object] = []
+    more = {"kept": "true"} if kept else {}
+    asked: dict[str, Any] = {"selector": "", **wanted.arguments(), **more}
+    while True:
+        answer = await session.call("ask", path=path, verb=GET, **asked)
+        try:
+            page, following = read_objects(answer, asked.get("after", ""), kept=kept)
+        except BadAnswer as error:
+            said = f"what {path} answers is no answer: {error}"
+            raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+        found += page
+        if not following:
+            return found
+        if len(found) > OBJECTS_MAX:
+            said = f"{path} lists more than {OBJECTS_MAX} objects"
+            raise CallFailed("ask", "TooLarge", said, "name a namespace or a selector")
+        asked["after"] = following
+
+
+def with_edge(obj: Object, path: str) -> Object:
+    """An object with the annotation that says at which edge it is."""
+    metadata = obj["metadata"]
+    said = metadata.get("annotations")
+    annotations = {**(said if isinstance(said, dict) else {}), EDGE_ANNOTATION: path}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
 
 
 def as_shown(copy: Upsynced, *, edge: bool = False) -> Object:

@@ -66,13 +66,14 @@ _ALL = (
     ("batch", "jobs"),
 )
 ALL = "all"
+BROUGHT_UP = "it arises at edges, and is brought up: add --all-edges, or --at PATH"
 
 
 class UnknownKind(ValueError):
     """A word that no kind goes by; says which it could be."""
 
-    def __init__(self, word: str, close: Sequence[str]) -> None:
-        remedy = (
+    def __init__(self, word: str, close: Sequence[str], remedy: str = "") -> None:
+        remedy = remedy or (
             f'did you mean "{close[0]}"?'
             if close
             else "name a kind such as deployments or edgeplacements, or apply its definition"
@@ -130,6 +131,7 @@ class ResourceKinds:
             self._words.setdefault(word, meant)
         # Kinds that only edges may know, as placements name them.
         self._raised = dict(_raised(listed))
+        self._raised |= {f"{plural}.{group}": group for plural, group in self._raised.items()}
 
     def resolve(self, word: str, *, guess: bool = False) -> ResourceKind:
         """The kind a word means, whatever its case; raises UnknownKind.
@@ -146,6 +148,8 @@ class ResourceKinds:
         group = self._raised.get(said, "") if guess and not rest else rest
         if meant is None and guess and plain and "." in group:
             return ResourceKind(group, plain, plain, namespaced=True)
+        if meant is None and said in self._raised:
+            raise UnknownKind(word, (), BROUGHT_UP)
         if meant is None:
             raise UnknownKind(word, difflib.get_close_matches(said, sorted(self._words), n=1))
         return self._kinds[meant]

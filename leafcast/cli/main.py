@@ -10,7 +10,7 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -43,6 +43,7 @@ _COMMANDS = {
     "events": "leafcast.cli.commands.events:events",
     "get": "leafcast.cli.commands.get:get",
     "keys": "leafcast.cli.commands.keys:keys",
+    "kubeconfig": "leafcast.cli.commands.kubeconfig:kubeconfig",
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
@@ -58,12 +59,15 @@ _COMMANDS = {
 }
 _GROUPS = (
     ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait", "rollout")),
-    ("Look", ("status", "get", "describe", "render", "tree", "events")),
+    ("Look", ("status", "get", "describe", "render", "tree", "events", "kubeconfig")),
     ("Nodes", ("node", "join", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
     ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
 )
 _INTERRUPTED = 130
+_NAMESPACE = ("-n", "--namespace")
+_IN_FRONT = (*_NAMESPACE, "--data-dir")
+"""Options of commands that may stand before the command, each with a value."""
 
 
 class _Commands(CommandGroup):
@@ -88,8 +92,27 @@ class _Commands(CommandGroup):
             case ["version"]:
                 args = ["--version"]
             case _:
-                pass
+                args = self._with_options_behind(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _with_options_behind(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`-n shop get deploy` is `get deploy -n shop`, as with kubectl."""
+        front, rest = _options_in_front(args)
+        if not front:
+            return args
+        command: click.Command | None = self
+        words = 0
+        while isinstance(command, click.Group) and words < len(rest):
+            command = command.get_command(ctx, rest[words])
+            words += 1
+        if command is None or isinstance(command, click.Group):
+            return rest
+        taken = {name for option in command.params for name in option.opts}
+        for option, _ in front:
+            if option not in taken:
+                said = f"{' '.join(rest[:words])} takes no {option}"
+                ctx.fail(f"{said}: it is in no namespace" if option in _NAMESPACE else said)
+        return [*rest[:words], *(word for _, given in front for word in given), *rest[words:]]
 
     def hint(self, word: str, names: Iterable[str]) -> str:
         return command_hint(word, names)
@@ -106,6 +129,25 @@ class _Commands(CommandGroup):
 @click.version_option(package_name="leafcast", message="leafcast %(version)s")
 def cli() -> None:
     """Deliver Kubernetes workloads to very many edge clusters, and bring their status back."""
+
+
+def _options_in_front(args: Sequence[str]) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """The options before the command, each with its words, and what follows."""
+    found, at = list[tuple[str, list[str]]](), 0
+    while at < len(args):
+        option, equals, _ = args[at].partition("=")
+        if args[at].startswith("-n") and not args[at].startswith("--") and len(args[at]) > 2:
+            found.append(("-n", [args[at]]))
+            at += 1
+        elif option in _IN_FRONT and equals:
+            found.append((option, [args[at]]))
+            at += 1
+        elif option in _IN_FRONT and at + 1 < len(args):
+            found.append((option, list(args[at : at + 2])))
+            at += 2
+        else:
+            break
+    return found, list(args[at:])
 
 
 def main() -> NoReturn:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leafcast.ask.session import Session
+from leafcast.cli.options.output import Output
 from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from leafcast.show.layout import View
 
+_TABLE = Output()
 WATCH_SECONDS = 1.0
 WIDTH_MIN = 80
 PIPE_WIDTH = 100_000
@@ -30,15 +32,32 @@ PIPE_WIDTH = 100_000
 
 Ask = Callable[[Session], Awaitable[Any]]
 Draw = Callable[[Any, int], "View | RenderableType"]
+Names = Callable[[Any], Iterable[str]]
 
 
-def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> None:
-    """Print what is asked, as JSON or drawn."""
+def show(
+    data_dir: Path | None, ask: Ask, draw: Draw, output: Output | str | None, names: Names = tuple
+) -> None:
+    """Print what is asked: drawn, its names, or as a document."""
     found = in_session(data_dir, ask)
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    print_found(found, draw, _output_of(output), names)
+
+
+def print_found(found: Any, draw: Draw, output: Output, names: Names = tuple) -> None:
+    """Print what was found as the output says it."""
+    if output.is_table:
+        print_view(draw(found, SystemClock().now().wall_ms), output)
+    elif output.format == "name":
+        for name in names(found):
+            click.echo(sanitize(name))
     else:
-        print_view(draw(found, SystemClock().now().wall_ms))
+        click.echo(sanitize(output.structured(found)), nl=False)
+
+
+def _output_of(output: Output | str | None) -> Output:
+    if isinstance(output, Output):
+        return output
+    return Output("json" if output == "json" else "table")
 
 
 class Sanitized:
@@ -70,13 +89,18 @@ def _is_styled() -> bool:
     return sys.stdout.isatty() and not plain
 
 
-def print_view(view: View | RenderableType) -> None:
+def print_view(view: View | RenderableType, output: Output = _TABLE) -> None:
     """Print a view, that cannot steer the terminal; in a pipe it is neither cut nor folded."""
     lines = getattr(view, "lines", None)
     if lines is None:
         _print_rich(view)  # type: ignore[arg-type]
         return
-    for line in lines(terminal_width(), styled=_is_styled()):
+    if not output.headers:
+        from leafcast.show.layout import rows_only  # noqa: PLC0415 - few leave them out
+
+        lines = rows_only(view).lines  # type: ignore[arg-type]
+    width = None if output.is_wide else terminal_width()
+    for line in lines(width, styled=_is_styled()):
         click.echo(line)
 
 
@@ -95,14 +119,17 @@ def _print_rich(view: RenderableType) -> None:
         click.echo(line.rstrip())
 
 
-def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> None:
+def watch(
+    data_dir: Path | None, ask: Ask, draw: Draw, output: Output | str | None, names: Names = tuple
+) -> None:
     """Print what is asked whenever it changes; at a terminal it stays in its place."""
+    how = _output_of(output)
     # Here, as only what stays needs it.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
     console = Console(highlight=False)
-    stays = console.is_terminal and output != "json"
+    stays = console.is_terminal and how.is_table
 
     clock, before = SystemClock(), None
     with Live(console=console, auto_refresh=False) if stays else nullcontext() as live:
@@ -113,10 +140,10 @@ def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> No
             if live is not None:
                 view = draw(found, clock.now().wall_ms)
                 live.update(Sanitized(view), refresh=True)  # type: ignore[arg-type]
-            elif found != before and output == "json":
+            elif found != before and how.format == "json":
                 click.echo(json.dumps(found))
             elif found != before:
-                print_view(draw(found, clock.now().wall_ms))
+                print_found(found, draw, how, names)
             before = found
             await clock.sleep(WATCH_SECONDS)
 

@@ -154,6 +154,14 @@ class Table(_Rich):
         return found
 
 
+def rows_only(view: View) -> View:
+    """The tables of a view without their headers; what is said around them is left out."""
+    if isinstance(view, Table):
+        return Table(headers=False, columns=view.columns, rows=view.rows)
+    views = view.views if isinstance(view, Group) else ()
+    return Group(*(rows_only(one) for one in views if isinstance(one, (Group, Table))))
+
+
 def cell_width(text: str) -> int:
     """How many columns of a terminal a text takes."""
     return len(text) if text.isascii() else sum(map(_letter_width, text))

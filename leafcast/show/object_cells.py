@@ -12,6 +12,7 @@ from schemas.groups import NOTE
 from schemas.selectors import LabelSelector
 
 NONE = "<none>"
+ENDPOINTS_MAX = 3
 UNREPORTED = "-"
 """What only a status could tell, of an object that has none."""
 
@@ -260,3 +261,79 @@ def _results(obj: Fields) -> list[Fields]:
     results = obj.get("results")
     listed = results if isinstance(results, list) else []
     return [each for each in listed if isinstance(each, Mapping)]
+
+
+def event_seen(obj: Fields) -> Any:
+    """When an event was seen last."""
+    moments = (
+        at(obj, "series", "lastObservedTime"),
+        at(obj, "lastTimestamp"),
+        at(obj, "deprecatedLastTimestamp"),
+        at(obj, "firstTimestamp"),
+        at(obj, "deprecatedFirstTimestamp"),
+        at(obj, "eventTime"),
+    )
+    return next((moment for moment in moments if moment), None)
+
+
+def event_object(obj: Fields) -> str:
+    """What an event is about: `pod/web-1`."""
+    about = at(obj, "involvedObject") or at(obj, "regarding")
+    return f"{text(at(about, 'kind')).lower()}/{text(at(about, 'name'))}"
+
+
+def event_message(obj: Fields) -> str:
+    """What it says, on one line."""
+    return " ".join(str(at(obj, "message") or at(obj, "note") or "").split())
+
+
+def event_source(obj: Fields) -> str:
+    """Who says it, and where."""
+    source = at(obj, "source") or at(obj, "deprecatedSource") or {}
+    who = at(source, "component") or at(obj, "reportingComponent") or at(obj, "reportingController")
+    return ", ".join(str(word) for word in (who, at(source, "host")) if word)
+
+
+def event_count(obj: Fields) -> str:
+    """How often it was seen."""
+    counts = (at(obj, "series", "count"), at(obj, "count"), at(obj, "deprecatedCount"))
+    return str(next((count for count in counts if count), 1))
+
+
+def node_status(obj: Fields) -> str:
+    """`Ready`, `NotReady` or `Unknown`; whether it takes new Pods."""
+    ready = _condition_of(obj, "Ready")
+    word = {"True": "Ready", "False": "NotReady", "": "Unknown"}.get(ready, "NotReady")
+    return f"{word},SchedulingDisabled" if at(obj, "spec", "unschedulable") else word
+
+
+def node_roles(obj: Fields) -> str:
+    prefix = "node-role.kubernetes.io/"
+    labels = at(obj, "metadata", "labels")
+    names = sorted(labels) if isinstance(labels, Mapping) else []
+    return ",".join(str(it)[len(prefix) :] for it in names if str(it).startswith(prefix)) or NONE
+
+
+def node_address(obj: Fields, type_: str) -> str:
+    for one in listed(obj, "status", "addresses"):
+        if at(one, "type") == type_:
+            return text(at(one, "address"))
+    return NONE
+
+
+def claim(obj: Fields) -> str:
+    """The claim that a volume is bound to."""
+    named = at(obj, "spec", "claimRef")
+    return f"{at(named, 'namespace')}/{at(named, 'name')}" if isinstance(named, Mapping) else ""
+
+
+def endpoints(obj: Fields) -> str:
+    """Addresses with their ports, three at most, as kubectl shows them."""
+    found = [
+        f"{at(address, 'ip')}:{at(port, 'port')}"
+        for subset in listed(obj, "subsets")
+        for port in listed(subset, "ports")
+        for address in listed(subset, "addresses")
+    ]
+    more = f" + {len(found) - ENDPOINTS_MAX} more..." if len(found) > ENDPOINTS_MAX else ""
+    return ",".join(found[:ENDPOINTS_MAX]) + more if found else NONE

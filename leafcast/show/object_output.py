@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind
+from leafcast.show.object_formats import Format
 from leafcast.show.object_tables import (
     Column,
     annotation_column,
@@ -19,9 +20,6 @@ from leafcast.show.object_tables import (
     widths_of,
 )
 from schemas.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
-
-Format = Literal["table", "wide", "yaml", "json", "name"]
-FORMATS: tuple[Format, ...] = ("table", "wide", "yaml", "json", "name")
 
 Object = Mapping[str, Any]
 
@@ -45,9 +43,12 @@ class TableStyle:
     # Of copies: whose they are, and of which moment.
     edges: bool = False
     as_of: bool = False
+    # Of kinds that are not known here, what their definitions name.
+    printers: dict[ResourceKind, list[Column]] = field(default_factory=dict)
 
     def columns(self, kind: ResourceKind) -> list[Column]:
-        own = columns_of(kind.group, kind.resource, wide=self.wide)
+        printer = self.printers.get(kind)
+        own = columns_of(kind.group, kind.resource, wide=self.wide, printer=printer)
         first = [namespace_column()] if self.namespaces and kind.namespaced else []
         whose = [annotation_column("EDGE", EDGE_ANNOTATION)] if self.edges else []
         when = [annotation_column("AS OF", AS_OF_ANNOTATION)] if self.as_of else []
@@ -88,8 +89,13 @@ class Rows:
 
 def document(objects: Sequence[Object], format_: Format, *, single: bool) -> str:
     """YAML or JSON: the object itself if it is the `single` one asked for, else a List."""
-    shown: Any = objects[0] if single else _as_list(objects)
+    shown = document_form(objects, single=single)
     return yaml_text(shown) if format_ == "yaml" else json_text(shown)
+
+
+def document_form(objects: Sequence[Object], *, single: bool) -> Any:
+    """The object itself if it is the `single` one asked for, else a List."""
+    return objects[0] if single else _as_list(objects)
 
 
 def _as_list(objects: Sequence[Object]) -> dict[str, Any]:

@@ -24,11 +24,23 @@ class Column:
     wide: bool = False
 
 
-def columns_of(group: str, resource: str, *, wide: bool) -> list[Column]:
-    """The columns of a kind, NAME first; `wide` adds the ones that kubectl adds."""
-    own = _TABLES.get((group, resource), (AGE,))
-    name = Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")))
-    return [name, *(column for column in own if wide or not column.wide)]
+def columns_of(
+    group: str, resource: str, *, wide: bool, printer: Sequence[Column] | None = None
+) -> list[Column]:
+    """The columns of a kind, NAME first; `wide` adds the ones that kubectl adds.
+
+    Of a kind that is not known here they are those that its definition names, in `printer`.
+    """
+    own = _TABLES.get((group, resource))
+    if own is None:
+        own = (AGE,) if printer is None else tuple(printer)
+    first = [] if (group, resource) in _NAMELESS else [NAME]
+    return [*first, *(column for column in own if wide or not column.wide)]
+
+
+def has_columns(group: str, resource: str) -> bool:
+    """Whether the columns of a kind are known here; else its definition may name them."""
+    return (group, resource) in _TABLES
 
 
 def annotation_column(header: str, name: str) -> Column:
@@ -94,6 +106,7 @@ def _removes(obj: Fields) -> str:
     return ",".join(map(str, cell.listed(obj, "spec", "remove"))) or cell.NONE
 
 
+NAME = Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")))
 AGE = Column("AGE", lambda obj, now: age_text(at(obj, "metadata", "creationTimestamp"), now))
 _CREATED = _field("CREATED AT", "metadata", "creationTimestamp")
 _CONTAINERS = (
@@ -175,8 +188,50 @@ _WORKLOADS: Mapping[tuple[str, str], tuple[Column, ...]] = {
         AGE,
     ),
 }
+_EVENTS = (
+    Column("LAST SEEN", lambda obj, now: age_text(cell.event_seen(obj), now)),
+    _said("TYPE", lambda obj: text(at(obj, "type"))),
+    _said("REASON", lambda obj: text(at(obj, "reason"))),
+    _said("OBJECT", cell.event_object),
+    _said("SOURCE", cell.event_source, wide=True),
+    _said("MESSAGE", cell.event_message),
+    _said("COUNT", cell.event_count, wide=True),
+    Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")), wide=True),
+)
+_NAMELESS = frozenset({("", "events"), ("events.k8s.io", "events")})
 _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
     ("", "configmaps"): (_said("DATA", lambda obj: cell.entries(obj, "data", "binaryData")), AGE),
+    ("", "events"): _EVENTS,
+    ("events.k8s.io", "events"): _EVENTS,
+    ("", "endpoints"): (_said("ENDPOINTS", cell.endpoints), AGE),
+    ("", "nodes"): (
+        _said("STATUS", cell.node_status),
+        _said("ROLES", cell.node_roles),
+        AGE,
+        _field("VERSION", "status", "nodeInfo", "kubeletVersion"),
+        _said("INTERNAL-IP", lambda obj: cell.node_address(obj, "InternalIP"), wide=True),
+        _said("EXTERNAL-IP", lambda obj: cell.node_address(obj, "ExternalIP"), wide=True),
+        _field("OS-IMAGE", "status", "nodeInfo", "osImage", wide=True),
+        _field("KERNEL-VERSION", "status", "nodeInfo", "kernelVersion", wide=True),
+        _field("CONTAINER-RUNTIME", "status", "nodeInfo", "containerRuntimeVersion", wide=True),
+    ),
+    ("", "persistentvolumes"): (
+        _field("CAPACITY", "spec", "capacity", "storage", missing=""),
+        _said("ACCESS MODES", lambda obj: cell.modes(cell.listed(obj, "spec", "accessModes"))),
+        _field("RECLAIM POLICY", "spec", "persistentVolumeReclaimPolicy", missing="Retain"),
+        _field("STATUS", "status", "phase", missing="Pending"),
+        _said("CLAIM", cell.claim),
+        _field("STORAGECLASS", "spec", "storageClassName", missing=""),
+        _field("REASON", "status", "reason", missing=""),
+        AGE,
+    ),
+    ("storage.k8s.io", "storageclasses"): (
+        _field("PROVISIONER", "provisioner"),
+        _field("RECLAIMPOLICY", "reclaimPolicy", missing="Delete"),
+        _field("VOLUMEBINDINGMODE", "volumeBindingMode", missing="Immediate"),
+        _field("ALLOWVOLUMEEXPANSION", "allowVolumeExpansion", missing="false"),
+        AGE,
+    ),
     ("", "namespaces"): (_field("STATUS", "status", "phase", missing="Active"), AGE),
     ("", "persistentvolumeclaims"): (
         _field("STATUS", "status", "phase", missing="Pending"),

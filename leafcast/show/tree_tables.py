@@ -52,15 +52,18 @@ _WORST_STATES = (
     NEVER_JOINED,
     "synced",
 )
+_WIDE_STATES = ("pending", "waiting", "failing", "frozen", "leaving", NEVER_JOINED)
 _WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
 
 
-def tree_view(form: Form, now_ms: int) -> View:
+def tree_view(form: Form, now_ms: int, *, wide: bool = False) -> View:
     """The tree with a row a node, then who cannot be reached since when."""
     nodes: Sequence[Form] = form["nodes"]
     table = _table("node", "state")
     for title in ("lag", "delivered", "working", "objects"):
         table.add_column(title.upper(), justify="right", no_wrap=True)
+    for title in ("role", "path") if wide else ():
+        table.add_column(title.upper(), no_wrap=True)
     for node, label in _guided(nodes):
         edge = node["role"] == "edge"
         table.add_row(
@@ -70,18 +73,24 @@ def tree_view(form: Form, now_ms: int) -> View:
             _share(node, node["synced"]),
             _share(node, node["healthy"]),
             str(node["objects_applied"]) if edge and node["objects_applied"] is not None else "",
+            *([node["role"], node["path"]] if wide else []),
         )
     held = [*_held(held_lines(form.get("held", ()), now_ms))]
     return Group(table, *_silent(nodes, now_ms), *([Text(), *held] if held else []))
 
 
 def placements_view(
-    placements: Sequence[Form], now_ms: int, lost_spaces: Mapping[str, str] = MappingProxyType({})
+    placements: Sequence[Form],
+    now_ms: int,
+    lost_spaces: Mapping[str, str] = MappingProxyType({}),
+    *,
+    wide: bool = False,
 ) -> View:
     """A row a placement, the worst first; then what spaces said that are lost."""
+    shown = _placements(placements, now_ms, wide=wide)
     if not lost_spaces:
-        return _placements(placements, now_ms)
-    parts: list[View] = [_placements(placements, now_ms), Text()] if placements else []
+        return shown
+    parts: list[View] = [shown, Text()] if placements else []
     for space, what in sorted(lost_spaces.items()):
         said = Text.assemble(
             (f"Of a space that is lost: {what}\n", "yellow"),
@@ -93,10 +102,12 @@ def placements_view(
     return Group(*parts)
 
 
-def _placements(placements: Sequence[Form], now_ms: int) -> View:
+def _placements(placements: Sequence[Form], now_ms: int, *, wide: bool) -> View:
     if not placements:
         return Text("No placements. Apply some: leafcast apply -f FILE")
     table = _table("placement", "objects", "delivered", "working", "unreachable")
+    for state in _WIDE_STATES if wide else ():
+        table.add_column(state.upper(), justify="right", no_wrap=True)
     table.add_column("WORST")
     for form in worst_first(placements):
         table.add_row(
@@ -105,6 +116,7 @@ def _placements(placements: Sequence[Form], now_ms: int) -> View:
             _delivered(form),
             _working(form),
             _unreachable(form, now_ms),
+            *([str(form["states"].get(state, 0)) for state in _WIDE_STATES] if wide else []),
             _cut(_worst(form)),
         )
     return table

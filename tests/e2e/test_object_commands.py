@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.awaiting import until
 from tests.e2e.program import EDGES, Program, did
@@ -40,6 +41,29 @@ spec:
   downsync:
   - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
   - {{namespaces: [{name}]}}
+"""
+
+WIDGETS = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns:
+    - {name: Size, type: integer, jsonPath: .spec.size}
+    - {name: Color, type: string, jsonPath: ".spec.colors[0]", priority: 1}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: one}
+spec: {size: 7, colors: [red]}
 """
 
 
@@ -145,6 +169,74 @@ def test_the_last_state_is_told_when_time_is_up(tree, store):
     assert did(tree, "wait", "--for", "synced", "no-such", code=1).stderr.startswith(
         'Error from server (NotFound): edgeplacements.edge.kubestellar.io "no-such" not found'
     )
+
+
+@pytest.fixture
+def delivered(tree, store):
+    """The name of a store that all edges hold."""
+    did(tree, "apply", "-f", store())
+    did(tree, "wait", store.name, "--for", "synced", "--timeout", f"{WAIT_SECONDS}s")
+    return store.name
+
+
+def test_formats_are_the_same_everywhere(tree, delivered):
+    for words in (("status",), ("tree",), ("node", "list"), ("get", "ns")):
+        table = did(tree, *words).stdout.splitlines()
+        rows = did(tree, *words, "--no-headers").stdout.splitlines()
+        assert 0 < len(rows) < len(table), words
+        assert did(tree, *words, "-o", "wide").stdout.split()[0] == table[0].split()[0]
+        assert len(did(tree, *words, "-o", "name").stdout.splitlines()) == len(rows)
+        document = tree.json(*words)
+        for form in ("yaml", "jsonpath={@}"):
+            shown = yaml.safe_load(did(tree, *words, "-o", form).stdout)
+            assert type(shown) is type(document)
+            assert len(shown) == len(document)
+        refused = did(tree, *words, "-o", "jsonpath={.a", code=2).stderr
+        assert "its brace is not closed" in refused
+
+
+def test_in_a_pipe_nothing_is_cut(tree, tmp_path, store):
+    name, file = "a-name-that-is-far-longer-than-a-column-is", tmp_path / "a.yaml"
+    asked = "downsync:\n  - {apiGroup: example.org, resources: [nothing-of-the-like-is-known-here]}"
+    text = Path(store()).read_text().replace("name: till,", f"name: {name},")
+    file.write_text(text.replace("downsync:", asked))
+    did(tree, "apply", "-f", str(file))
+    for words in (("status",), ("status", store.name), ("tree",), ("events",)):
+        assert "…" not in did(tree, *words).stdout
+
+
+def test_options_may_stand_before_the_command(tree, delivered):
+    behind = did(tree, "get", "deploy", "-n", delivered, "-o", "name").stdout
+    assert behind == "deployment.apps/till\n"
+    for front in (["-n", delivered], [f"-n{delivered}"], [f"--namespace={delivered}"]):
+        assert did(tree, *front, "get", "deploy", "-o", "name").stdout == behind
+    assert "takes no -n" in did(tree, "-n", delivered, "status", code=2).stderr
+
+
+def test_what_is_delivered_is_told_of_all_edges_and_of_how_many(tree, delivered):
+    till = ("get", "deploy", "till", "-n", delivered, "--all-edges")
+    done = did(tree, *till, "-o", "wide")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["EDGE", *EDGES]
+    assert all("till:1" in line for line in lines[1:])
+    assert "2 of 2 edges answered" in done.stderr
+    path = "{.metadata.annotations.leafcast\\.io/edge} {.spec.replicas}"
+    told = did(tree, *till, "-o", f"jsonpath={path}").stdout
+    assert told.splitlines() == [f"{edge} 1" for edge in EDGES]
+    assert "No resources found" in did(tree, *till[:2], "nope", *till[3:]).stderr
+
+
+def test_the_columns_of_a_definition_are_shown_here_and_at_an_edge(tree, delivered, tmp_path):
+    file = tmp_path / "widgets.yaml"
+    file.write_text(WIDGETS)
+    did(tree, "apply", "-n", delivered, "-f", str(file))
+    columns = {"": ["NAME", "SIZE"], "wide": ["NAME", "SIZE", "COLOR"]}
+    widgets = ("get", "widgets", "-n", delivered)
+    for form, titles in columns.items():
+        here = did(tree, *widgets, *(["-o", form] if form else [])).stdout.splitlines()
+        assert [line.split() for line in here] == [titles, ["one", "7", "red"][: len(titles)]]
+    until(lambda: tree.run(*widgets, "--at", EDGES[0]).stdout, "it does not arrive")
+    assert did(tree, *widgets, "--at", EDGES[0]).stdout.split() == ["NAME", "SIZE", "one", "7"]
 
 
 HEAVY = ("aiohttp", "kubernetes", "nats.", "pydantic", "relay.ports", "rich", "yaml", "schemas.api")

@@ -21,6 +21,7 @@ from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
 from leafcast.show.durations import moment_seconds
+from leafcast.show.json_path_output import BadTemplate, read_path, read_template
 from relay.asker import AskFailed, open_answer
 from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
@@ -43,6 +44,7 @@ from tests.fuzz.target import Form, Target
 PATH = NodePath.parse("/emea")
 ANSWER_KEY = AnswerKey(b"a" * 32)
 KINDS = ResourceKinds()
+JSON_PATH_ROOT = {"a": [{"b": 1}, "c"], "b": {"c": {"d": None}}}
 MANIFEST = """\
 apiVersion: v1
 kind: ConfigMap
@@ -162,6 +164,10 @@ def words(data: bytes) -> None:
     moment_seconds(text)
     with suppress(BadArguments, UnknownKind):
         read_arguments(KINDS, text.split())
+    with suppress(BadTemplate):
+        read_template(text).of(JSON_PATH_ROOT)
+    with suppress(BadTemplate):
+        read_path(text).values(JSON_PATH_ROOT, JSON_PATH_ROOT)
 
 
 def told(data: bytes) -> None:
@@ -243,7 +249,14 @@ FORMS = (
     {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "Exists"}]},
     [["k", "In", ["v"]]],
 )
-WORDS = ("app=web,tier!=db,env in (a,b),!old", "1h30m", "2026-01-31T12:00:00Z", "deploy/web cm/a")
+WORDS = (
+    "app=web,tier!=db,env in (a,b),!old",
+    "1h30m",
+    "2026-01-31T12:00:00Z",
+    "deploy/web cm/a",
+    '{range .a[?(@.b==1)]}{..c}{"\\n"}{end}{.a[0:2]}',
+    ".a[0].b",
+)
 
 
 def change(data: bytes) -> None:

@@ -74,7 +74,6 @@ class Fleet:
         self.taken = {}
         self.broken = set()
         self.exact = True
-        self.exceptions = ()
         self.facts = {}
         self.deltas = []
         self.request = ""
@@ -177,4 +176,4 @@ class Fleet:
             health = self.health.get(destination, "degraded" if bad else "healthy")
             key = cell(found.wave, state, health)
             cells[key] = cells.get(key, 0) + 1
-        return Count(Summary(cells=cells, exceptions=self.exceptions), exact=self.exact)
+        return Count(Summary(cells=cells), exact=self.exact)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from leafcast.show.layout import GAP, Group, Table, Text, cell_width
+from leafcast.show.layout import GAP, Group, Table, Text, cell_width, rows_only
 
 WIDTHS = st.integers(20, 120)
 WORDS = st.text(st.characters(categories=("L", "N", "Zs", "P", "So")), max_size=60)
@@ -87,3 +87,9 @@ def test_rich_draws_the_same_lines():
     view = table(("a", "1", "wrong"))
     Console(file=file, width=80).print(view)
     assert [line.rstrip() for line in file.getvalue().splitlines()] == view.lines(80)
+
+
+def test_rows_alone_have_no_header_and_nothing_around_them():
+    view = Group(Text("shop"), Group(table(("a", "1", "x"))), Text("and more"))
+    assert rows_only(view).lines() == ["a  1  x"]
+    assert rows_only(Text("nothing here")).lines() == []

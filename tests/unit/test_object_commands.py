@@ -17,6 +17,7 @@ from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
 from leafcast.cli.commands.get import NOT_HERE, GetRequest, show
 from leafcast.cli.commands.wait import last_state, wait
+from leafcast.cli.options.output import Output
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.data_dir import DataDir
 from leafcast.manifest_sources import BadManifests, read_manifests
@@ -99,7 +100,8 @@ async def applied(session, *texts, namespace=None, **how):
 
 
 def asked(*arguments, namespace="default", format_="table", **how):
-    return GetRequest(arguments, namespace, how.pop("selector", None), format_, TableStyle(), **how)
+    output = Output(format_)
+    return GetRequest(arguments, namespace, how.pop("selector", None), output, TableStyle(), **how)
 
 
 async def test_each_object_is_told_what_came_of_it(session, capsys):

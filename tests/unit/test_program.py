@@ -118,7 +118,7 @@ def test_help_shows_commands_in_groups_and_cuts_no_summary(said):
         ("node", "add"),
         ("completion",),
         ("completion", "csh"),
-        ("get", "deploy", "-o", "jsonpath={.spec}"),
+        ("get", "deploy", "-o", "jsonpath={.spec"),
         ("get", "deploy", "-o", "nonsense"),
         ("get", "deploy", "-f", "x"),
         ("get", "deploy", "-l", "a=b=c"),

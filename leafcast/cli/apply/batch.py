@@ -45,6 +45,9 @@ class Wish:
         return self.kind.title(self.key.name)
 
 
+VERBS = ("created", "configured", "unchanged")
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a wish would do: `before` is None for an object that is not there yet."""

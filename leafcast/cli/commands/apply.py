@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import NotRunning, Session
-from leafcast.cli.apply.batch import Change, held_together, judge, make
+from leafcast.cli.apply.batch import VERBS, Change, held_together, judge, make
 from leafcast.cli.apply.removals import (
     Removals,
     ask_for,
@@ -37,6 +38,7 @@ from relay.space_errors import SpaceError
 from relay.space_port import Object
 from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
+from schemas.wording import many
 
 DryRun = Literal["none", "client", "server"]
 Output = Literal["yaml", "json", "name"]
@@ -50,15 +52,17 @@ _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (serv
 @namespace_option
 @dry_run_option("done")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
+@click.option("-q", "--quiet", is_flag=True, help="One line: how many were created, and so on.")
 @confirm_removals_option
 @data_dir_option
-def apply(
+def apply(  # noqa: PLR0913 - click passes options by name
     *,
     files: Sequence[str],
     recursive: bool,
     namespace: str | None,
     dry_run: DryRun,
     output: Output | None,
+    quiet: bool,
     confirmed: bool,
     data_dir: Path | None,
 ) -> None:
@@ -68,6 +72,9 @@ def apply(
     EdgePlacement says which go where. What takes more than ten copies, and more than a fifth of a
     placement's destinations or objects, off edges is asked for first.
     """
+    if quiet and output is not None:
+        raise click.UsageError("--quiet prints no objects; leave it out, or -o")
+    said: Output | Literal["total"] | None = "total" if quiet else output
     unread: tuple[str, ...] = ()
     try:
         try:
@@ -79,7 +86,7 @@ def apply(
         refused = in_session(
             data_dir,
             lambda session: apply_all(
-                session, loaded, namespace, dry_run, output, unread, confirmed=confirmed
+                session, loaded, namespace, dry_run, said, unread, confirmed=confirmed
             ),
         )
     except BadManifests as error:
@@ -97,7 +104,7 @@ async def apply_all(
     loaded: Sequence[LoadedObject],
     namespace: str | None,
     dry_run: DryRun = "none",
-    output: Output | None = None,
+    output: Output | Literal["total"] | None = None,
     unread: Sequence[str] = (),
     *,
     confirmed: bool = False,
@@ -121,9 +128,18 @@ async def apply_all(
     if output in ("yaml", "json") and made:
         results = [change.after for change in made]
         click.echo(document(results, output, single=len(results) == 1), nl=False)
+    if output == "total":
+        click.echo(f"{_total(made)}{_DRY[dry_run]}")
     for line in await warnings(session, made, dry=dry_run != "none"):
         click.echo(sanitize(line), err=True)
     return len(changes) - len(made)
+
+
+def _total(made: Sequence[Change]) -> str:
+    """`16 objects: 2 created, 14 unchanged`."""
+    counts = Counter(change.verb for change in made)
+    said = ", ".join(f"{counts[verb]} {verb}" for verb in VERBS if counts[verb])
+    return f"{many(len(made), 'object')}: {said}" if said else many(0, "object")
 
 
 async def _at_once() -> None:
@@ -134,7 +150,7 @@ async def _make_all(
     session: Session,
     changes: Sequence[Change],
     dry_run: DryRun,
-    output: Output | None,
+    output: Output | Literal["total"] | None,
     between: Callable[[], Awaitable[None]],
 ) -> list[Change]:
     made: list[Change] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leafcast.ask.object_readers import EdgeReader, NotFound, reader_of
-from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.resource_names import BROUGHT_UP, ResourceKind
 from leafcast.ask.session import Session
 from leafcast.cli.location_instances import with_instances
 from leafcast.cli.options.common import data_dir_option
@@ -22,36 +22,34 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
+from leafcast.cli.options.output import Output, output_options
+from leafcast.cli.printers import learn_columns, version_of
 from leafcast.cli.resource_arguments import (
     BadArguments,
     ObjectSelection,
     meant_objects,
 )
 from leafcast.cli.session_calls import in_session
+from leafcast.show.object_formats import Format
 from leafcast.show.object_output import (
-    FORMATS,
-    Format,
     Group,
     Rows,
     TableStyle,
     document,
+    document_form,
     json_text,
     table_lines,
     yaml_text,
 )
 from leafcast.show.object_tables import runs_nothing_here
 from leafcast.show.sanitize import sanitize
+from schemas.groups import GROUP
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
 
 if TYPE_CHECKING:
     from relay.space_port import Object, SpaceEvent
     from schemas.content.manifests import LoadedObject
-
-_NOT_HERE = frozenset(
-    {"jsonpath", "jsonpath-as-json", "jsonpath-file", "go-template", "go-template-file", "template"}
-    | {"custom-columns", "custom-columns-file", "kyaml"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class GetRequest:
     arguments: tuple[str, ...]
     namespace: str | None
     selector: LabelSelector | None
-    format: Format
+    output: Output
     style: TableStyle
     at: str | None = None
     watch: bool = False
@@ -69,6 +67,10 @@ class GetRequest:
     loaded: tuple[LoadedObject, ...] = ()
     all_edges: bool = False
     kept: bool = False
+
+    @property
+    def format(self) -> Format:
+        return self.output.format
 
     @property
     def where(self) -> str:
@@ -83,26 +85,14 @@ NOT_HERE = (
 )
 
 
-class _Output(click.Choice[str]):
-    """The formats there are; who knows kubectl's others is told what to do."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if str(value).partition("=")[0] in _NOT_HERE:
-            self.fail(f"{value!r} is not there; use -o json, and jq", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 @click.command()
 @objects_options("KIND[,KIND...] [NAME...] | KIND/NAME...")
-@click.option(
-    "-o", "--output", type=_Output(FORMATS), default="table", show_default=True, help="Format."
-)
+@output_options
 @click.option("-w", "--watch", is_flag=True, help="After listing, go on and show each change.")
 @at_option
-@click.option("--all-edges", is_flag=True, help="What all edges brought up, edge by edge.")
+@click.option("--all-edges", is_flag=True, help="What all edges hold, or brought up, edge by edge.")
 @click.option("--kept", is_flag=True, help="With --at, only what is kept and not wanted any more.")
 @click.option("--show-labels", is_flag=True, help="Labels as the last column.")
-@click.option("--no-headers", is_flag=True, help="Tables without their header.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @data_dir_option
 def get(  # noqa: PLR0913 - click passes options by name
@@ -113,20 +103,21 @@ def get(  # noqa: PLR0913 - click passes options by name
     namespace: str | None,
     all_namespaces: bool,
     selector: LabelSelector | None,
-    output: Format,
+    output: Output,
     watch: bool,
     at: str | None,
     all_edges: bool,
     kept: bool,
     show_labels: bool,
-    no_headers: bool,
     ignore_not_found: bool,
     data_dir: Path | None,
 ) -> None:
-    """Show objects at the centre, or at one edge.
+    """Show objects at the centre, at one edge, or at all of them.
 
-    Of an edge that is away it shows what it brought up (`spec.upsync`), and as of when; of all of
-    them at once --all-edges.
+    With --all-edges each edge is asked for what it holds, such as which image runs there; of a
+    kind that only arises there and is brought up (`spec.upsync`) their parents are asked. Exit code
+    1 if not all answered, who is then named. Of one edge that is away, --at shows what it brought
+    up, and as of when.
 
     Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
     loc (Location), synctargets, and those of custom kinds that were applied.
@@ -138,11 +129,11 @@ def get(  # noqa: PLR0913 - click passes options by name
             "--kept needs --at PATH; leafcast status PLACEMENT tells where copies are kept"
         )
     if all_edges and (watch or at is not None or files):
-        raise click.UsageError("--all-edges shows what came up: leave out --watch, --at and -f")
+        raise click.UsageError("--all-edges asks all edges once: leave out --watch, --at and -f")
     if files and (objects or watch or all_namespaces or selector is not None):
         raise click.UsageError("files say which objects are meant: leave out names, -l, -A and -w")
-    style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
-    style.edges = style.as_of = all_edges
+    style = TableStyle(output.is_wide, all_namespaces, show_labels, output.headers)
+    style.edges = all_edges
     where = "" if all_namespaces else namespace
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
@@ -170,16 +161,20 @@ async def show(session: Session, asked: GetRequest) -> int:
     if asked.all_edges:
         from leafcast.cli.edge_copies import show_all_edges  # noqa: PLC0415 - only here
 
-        found = (asked.selector, asked.style, asked.format)
+        found = (asked.selector, asked.style, asked.output)
         return 0 if await show_all_edges(session, meant, *found) else 1
     groups, missing = await _read(session, asked, meant)
-    if asked.at is None and asked.format in ("table", "wide"):
+    if asked.output.is_table:
+        shown = ((group.kind, version_of(group.objects[0])) for group in groups)
+        await learn_columns(session, asked.style, shown, asked.at)
+    if asked.at is None and asked.output.is_table:
         groups = [await with_instances(session.inventory, group) for group in groups]
     if not asked.watch:
         _print(session, asked, groups, single=_is_single(meant))
         _tell_where_it_runs(asked, groups)
-        if not groups and not missing and asked.format not in ("yaml", "json"):
+        if not groups and not missing and asked.format in ("table", "wide", "name"):
             click.echo(_nothing(asked, meant), err=True)
+            await _tell_where_it_arises(session, asked, meant)
     elif not missing:
         await _watch(session, asked, meant[0][0], groups)
     return missing
@@ -230,6 +225,10 @@ def _print(session: Session, asked: GetRequest, groups: Sequence[Group], *, sing
     if asked.format in ("yaml", "json"):
         if objects or not single:
             click.echo(document(objects, asked.format, single=single), nl=False)
+    elif asked.format == "jsonpath":
+        if objects or not single:
+            shown = document_form(objects, single=single)
+            click.echo(sanitize(asked.output.structured(shown)), nl=False)
     elif asked.format == "name":
         for group in groups:
             for obj in group.objects:
@@ -248,6 +247,21 @@ def _tell_where_it_runs(asked: GetRequest, groups: Sequence[Group]) -> None:
     )
     if still and asked.at is None and asked.format in ("table", "wide"):
         click.echo(NOT_HERE, err=True)
+
+
+async def _tell_where_it_arises(
+    session: Session, asked: GetRequest, meant: Sequence[tuple[ObjectSelection, str]]
+) -> None:
+    """One line if edges bring up what the centre has none of."""
+    if asked.at is not None:
+        return
+    # Here, as only who found nothing may have to look elsewhere.
+    from leafcast.ask.edges import brought_up  # noqa: PLC0415
+
+    placements = (await session.workloads.list(GROUP, "edgeplacements")).objects
+    for one, _ in meant:
+        if brought_up(placements, one.kind.group, one.kind.resource):
+            click.echo(f"Note: {one.kind.qualified}: {BROUGHT_UP}", err=True)
 
 
 def _is_single(meant: Sequence[tuple[ObjectSelection, str]]) -> bool:
@@ -337,5 +351,7 @@ def _print_change(asked: GetRequest, rows: Rows, obj: Mapping[str, Any], now_ms:
             click.echo(json_text(obj), nl=False)
         case "name":
             click.echo(sanitize(rows.kind.title(obj["metadata"]["name"])))
+        case "jsonpath":
+            click.echo(sanitize(asked.output.structured(obj)))
         case _:
             click.echo(sanitize("\n".join(rows.lines([obj], now_ms))))

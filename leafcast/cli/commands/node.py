@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import re
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
+from leafcast.cli.commands.node_table import list_
 from leafcast.cli.node_credentials import (
     CredentialOptions,
     add_bundle,
@@ -209,35 +208,7 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
         click.echo(f"still there: {left}")
 
 
-@node.command("list")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
-@data_dir_option
-def list_(output: str, data_dir: Path | None) -> None:
-    """List the nodes of the tree, and the state of each."""
-    found = _call(data_dir, "node-list")["nodes"]
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
-        return
-    if not found:
-        click.echo("No nodes yet. Add one: leafcast node add /region-1 --relay")
-        return
-    rows = [("PATH", "SYNCTARGET", "STATE")]
-    rows += [(item["path"], item["syncTarget"] or "-", _state(item)) for item in found]
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for where, target, state in rows:
-        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {state}")
-
-
-def _state(item: dict[str, Any]) -> str:
-    state = str(item["state"])
-    if item["sinceMs"]:
-        since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
-        state = f"{state} since {since.isoformat().replace('+00:00', 'Z')}"
-    if not item["expired"]:
-        return state
-    return f"{state}; its bundle expired: leafcast node add {item['path']} --replace --bundle"
-
-
+node.add_command(list_)
 node.add_command(requests)
 node.add_command(tokens)
 node.add_command(approve)

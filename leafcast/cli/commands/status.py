@@ -12,6 +12,7 @@ from leafcast.ask.pages import LISTED_MAX
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show, watch
 from leafcast.show.tree_tables import placement_view, placements_view, worst_first
 
@@ -42,11 +43,12 @@ LIMIT = 1000
     help=f"With --filter, so many at most.  [default: {LIMIT}]",
 )
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@output_options
 @data_dir_option
 def status(
-    stays: bool,  # noqa: FBT001 - click passes options by name
-    output: str | None,
+    *,
+    stays: bool,
+    output: Output,
     data_dir: Path | None,
     **said: Any,
 ) -> None:
@@ -67,10 +69,17 @@ def status(
 
     def draw(found: Any, now_ms: int) -> Any:
         if not placement:
-            return placements_view(found["placements"], now_ms, found.get("lostSpaces", {}))
+            lost = found.get("lostSpaces", {})
+            return placements_view(found["placements"], now_ms, lost, wide=output.is_wide)
         return placement_view(found, now_ms)
 
-    (watch if stays else show)(data_dir, ask, draw, output)
+    def titles(found: Any) -> list[str]:
+        from schemas.placements import long_title  # noqa: PLC0415 - tables need no kinds
+
+        forms = [found] if placement else found["placements"]
+        return [long_title(form["name"]) for form in forms]
+
+    (watch if stays else show)(data_dir, ask, draw, output, titles)
 
 
 def _named(words: str) -> str:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
+from leafcast.ask.session import Session
 from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show, watch
 from leafcast.show.tree_tables import tree_view
 
 
 @click.command()
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@output_options
 @data_dir_option
-def tree(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+def tree(
+    *,
+    stays: bool,
+    output: Output,
+    data_dir: Path | None,
+) -> None:
     """Show the tree, each node with its state and counts.
 
     LAG is the mail a node has not read yet; DELIVERED and WORKING count the destinations of all
     placements at the node and below it, and "at least" says that not all have answered; OBJECTS is
     how many objects the cluster at an edge holds for them.
     """
-    (watch if stays else show)(data_dir, lambda session: session.call("tree"), tree_view, output)
+
+    async def ask(session: Session) -> Any:
+        return await session.call("tree")
+
+    def paths(found: Any) -> list[str]:
+        return [node["path"] for node in found["nodes"]]
+
+    draw = partial(tree_view, wide=output.is_wide)
+    (watch if stays else show)(data_dir, ask, draw, output, paths)

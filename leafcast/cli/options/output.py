@@ -1,0 +1,102 @@
+"""`-o` of the commands that show something, the same everywhere, and `--no-headers`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from leafcast.show.object_formats import Format
+
+if TYPE_CHECKING:
+    from leafcast.show.json_path_output import Template
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FORMATS: tuple[Format, ...] = ("table", "wide", "name", "json", "yaml")
+_NOT_HERE = frozenset(
+    {"jsonpath-file", "go-template", "go-template-file", "template", "kyaml"}
+    | {"custom-columns", "custom-columns-file", "jsonpath-as-json"}
+)
+_JSONPATH = "jsonpath="
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How something is printed; a template goes with `jsonpath`."""
+
+    format: Format = "table"
+    template: Template | None = None
+    headers: bool = True
+
+    @property
+    def is_table(self) -> bool:
+        return self.format in ("table", "wide")
+
+    @property
+    def is_wide(self) -> bool:
+        return self.format == "wide"
+
+    def structured(self, form: Any) -> str:
+        """A document as this output says it, with its line's end; of no table and no name."""
+        match self.format:
+            case "json":
+                return json.dumps(form, indent=2) + "\n"
+            case "yaml":
+                # Here, as most want no YAML.
+                from schemas.yaml_writing import write_yaml  # noqa: PLC0415
+
+                return write_yaml(form)
+            case "jsonpath" if self.template is not None:
+                return self.template.of(form)
+        raise AssertionError(self.format)
+
+
+class OutputType(click.ParamType[Output]):
+    """The formats there are; who knows kubectl's others is told what to do."""
+
+    name = "format"
+
+    def __init__(self, formats: Sequence[Format] = FORMATS) -> None:
+        self._formats = formats
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return f"[{'|'.join(self._formats)}|{_JSONPATH}TEMPLATE]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Output:
+        if isinstance(value, Output):
+            return value
+        word = str(value)
+        if word.startswith(_JSONPATH):
+            from leafcast.show.json_path_output import BadTemplate, read_template  # noqa: PLC0415
+
+            try:
+                return Output("jsonpath", read_template(word.removeprefix(_JSONPATH)))
+            except BadTemplate as error:
+                self.fail(str(error).removeprefix("jsonpath: "), param, ctx)
+        if word == _JSONPATH[:-1]:
+            self.fail("it needs a template: -o jsonpath='{.metadata.name}'", param, ctx)
+        if word.partition("=")[0] in _NOT_HERE:
+            self.fail(f"{word!r} is not there; use -o jsonpath=, or -o json and jq", param, ctx)
+        if word not in self._formats:
+            known = ", ".join(self._formats)
+            self.fail(f"{word!r} is none of {known}, {_JSONPATH}TEMPLATE", param, ctx)
+        return Output(cast("Format", word))
+
+
+def output_options(command: Command) -> Command:
+    """`-o` and `--no-headers`, given together as `output: Output`."""
+
+    @wraps(command)
+    def run(*given: Any, output: Output, no_headers: bool, **others: Any) -> Any:
+        return command(*given, output=replace(output, headers=not no_headers), **others)
+
+    headers = click.option("--no-headers", is_flag=True, help="Tables without their header.")
+    shown = click.option("-o", "--output", type=OutputType(), default="table", help="Format.")
+    return cast("Command", shown(headers(run)))
