@@ -120,6 +120,8 @@ async def test_what_was_aborted_is_told_to_stay_back_whatever_else_is_written(tm
         await begin(centre)
         await centre.apply(asking(id="1", action="abort"))
         await centre.until_status(ROLLOUT, phase("Aborted"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+        await controllers.caught_up()
         await centre.until_status(SHOP, lambda obj: reasons(obj) == ["RolloutAborted"])
         rows = await told(controllers)
         assert set(actions(rows).values()) == {"held"}
