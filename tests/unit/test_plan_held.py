@@ -132,3 +132,18 @@ async def test_what_was_aborted_is_told_to_stay_back_whatever_else_is_written(tm
         assert found == {("a", "held"), ("b", "create")}
         # Another change of the same object goes out.
         assert set(actions(await told(controllers, "9")).values()) == {"update"}
+
+
+async def test_what_was_aborted_stays_back_when_nothing_steers_the_placement_any_more(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await begin(centre)
+        await centre.apply(asking(id="1", action="abort"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+        await controllers.caught_up()
+        await centre.wds.delete(ROLLOUT)
+        await centre.relay.until(lambda relay: relay.delta("shop").steady == 0)
+        await controllers.caught_up()
+        rows = await told(controllers)
+        assert set(actions(rows).values()) == {"held"}
+        assert all("leafcast rollout release epl/shop" in why for _, why in rows.values())

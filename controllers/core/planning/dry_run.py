@@ -136,10 +136,14 @@ def _put_standing(
 ) -> None:
     """Put what these want, and what keeps that back, in the place of what is delivered now."""
     for name in names:
-        key, wanted, steered = now.source(name).key, now.wanted(name), steered_of(now, name)
+        key, steered = now.source(name).key, steered_of(now, name)
         former = placements.get(key)
-        if former is None or wanted is None or steered is None:
+        if former is None or steered is None:
             continue
+        wanted = now.wanted(name)
+        if wanted is None:
+            # Nothing steers it: all but what is rejected goes out at once.
+            wanted = former.entries
         gone = name in now.gone
         holding = of_deleted(name) if gone else of_rollout(steered, is_news=False)
         rejected = dict.fromkeys(now.rejections.objects.get(name, ()), why_rejected(steered))
