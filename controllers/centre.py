@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space
 from schemas.identity import MailKey
+from schemas.objects import ObjectKey
 from schemas.placements import placement_of
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 
@@ -61,10 +63,9 @@ class Controllers:
             *(queues.translations for _, queues in wds),
             *(queue for _, queue in inventory),
         ]
-        slices = [queues.slices for _, queues in wds]
-        statuses = [queues.statuses for _, queues in wds]
+        placements = [queues for _, queues in wds]
         self.inventories = [
-            MailboxController(issuer, space, clock, queue, spaces, slices, statuses)
+            MailboxController(issuer, space, clock, queue, spaces, placements, self)
             for space, queue in inventory
         ]
         holds = HoldIndex(issuer.records)
@@ -198,6 +199,31 @@ class Controllers:
         until = self._clock.now().wall_ms + int(CONFIRMED_SECONDS * 1000)
         self.issuer.confirmed.allow(self.translator.source(placement).key, copies, until)
         self.translator.look_at([placement])
+        self.issuer.brakes.look_again()
+
+    def objects_of(self, placement: MailKey) -> AbstractSet[ObjectKey]:
+        """The objects that a placement has delivered; raises LookupError while nobody knows."""
+        if not all(one.translator.known for one in self.workload_spaces):
+            raise LookupError(placement)
+        for one in self.workload_spaces:
+            name = one.translator.name_of(placement)
+            if name is not None:
+                return one.translator.placements.entries(name).keys()
+        # Of a space that nobody follows any more: it has something, whatever that is.
+        return frozenset({ObjectKey("", "", "", str(placement))})
+
+    def grace_of(self, placement: MailKey) -> float | None:
+        """How long what an edit takes of it waits; None: until it is accepted."""
+        found = (one.translator.grace_seconds(placement) for one in self.workload_spaces)
+        return next((seconds for seconds in found if seconds is not None), None)
+
+    def brakes_changed(self, placements: AbstractSet[MailKey]) -> None:
+        """Have placements of which something is held, or let go, say so."""
+        for key in placements:
+            for one in self.workload_spaces:
+                name = one.translator.name_of(key)
+                if name is not None:
+                    one.translator.look_at([name])
 
     def hold(self, name: str) -> None:
         """Issue nothing until `release`: objects come one by one that belong together.

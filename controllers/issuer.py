@@ -20,6 +20,7 @@ from controllers.core.access.keys import (
     unbelieved,
 )
 from controllers.core.blob_reading import Reading
+from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.ledger import Ledger
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
@@ -81,6 +82,7 @@ class Issuer:
         self._signed = asyncio.Event()
         # What persons let go though nobody named it.
         self.confirmed = Confirmations()
+        self.brakes = LabelBrakes(self.records, self.confirmed)
         # Whether the ledger held nothing at the start: it is a new tree's, or was lost.
         self.is_new = not core.ledger.records
 
@@ -322,6 +324,7 @@ class Issuer:
     def _told(self, records: Sequence[Record]) -> None:
         self._changed.set()
         if records:
+            self.brakes.changed(records)
             for listener in self._listeners:
                 listener(records)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.conditions import merged
+from controllers.core.inventory.label_brakes import Weights
 from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
@@ -13,12 +14,13 @@ from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer
 from controllers.placement_translator import listed_objects
 from controllers.status_writing import write_status
-from controllers.work_queue import ALL, WorkQueue
+from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
 from schemas.api import GROUP, Condition, Destination, Location, SyncTarget
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.properties import PROPERTIES_NAMESPACE
+from schemas.records import DeltaHead, Record
 from schemas.selectors import LabelSelector
 
 _INTERESTS = (
@@ -41,8 +43,8 @@ class MailboxController:
         clock: Clock,
         queue: WorkQueue[InventoryKey],
         spaces: set[str],
-        slices: Sequence[WorkQueue[str]] = (),
-        statuses: Sequence[WorkQueue[str]] = (),
+        placements: Sequence[PlacementQueues] = (),
+        weights: Weights | None = None,
     ) -> None:
         self._issuer = issuer
         self._space = space
@@ -51,8 +53,14 @@ class MailboxController:
         # The identities of the inventory spaces that are followed; it adds its own.
         self._spaces = spaces
         # In these all placements are looked at again when destinations changed.
-        self._slices = slices
-        self._statuses = statuses
+        self._slices = [queues.slices for queues in placements]
+        self._statuses = [queues.statuses for queues in placements]
+        # Knows what removals weigh.
+        self._weights = weights
+        # What waits for a placement that is to hold it first.
+        self._deferred: frozenset[ObjectKey] = frozenset()
+        issuer.listen(self._ledger_changed)
+        issuer.brakes.listen(self._look_at_braked)
         # Why nothing reaches a SyncTarget that is valid, by name.
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
@@ -170,20 +178,46 @@ class MailboxController:
         """Register these, and say in conditions what is wrong; those to be tried again."""
         objects = {key for key in keys if isinstance(key, ObjectKey)}
         objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
-        work = self._registry.next(objects, self._clock.now().wall_ms)
+        now_ms, brake = self._clock.now().wall_ms, self._issuer.brakes.brake
+        held = dict(brake.held)
+        work = self._registry.next(objects, now_ms)
+        self._deferred = work.deferred
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
+        if self._weights is not None:
+            self._weights.brakes_changed({key for key, _ in held.items() ^ brake.held.items()})
+        self._look_later(now_ms)
         self._note_unplaced(objects, work.conditions)
         self._look_at_slices()
         if any(key.resource == LOCATIONS for key in objects):
             for queue in self._statuses:
                 queue.add([ALL])
-        return await self._write(work.conditions)
+        return [*await self._write(work.conditions), *work.deferred]
+
+    def _look_later(self, now_ms: int) -> None:
+        """Look again at what is held when some of it is to go by itself."""
+        due, held = self._issuer.brakes.brake.due.values(), self._registry.braked()
+        if due and held:
+            self._queue.add_later(min(held), max(min(due) - now_ms, 0) / 1000)
+
+    def _look_at_braked(self) -> None:
+        self._queue.add(self._registry.braked() | self._deferred)
+
+    def _ledger_changed(self, records: Sequence[Record]) -> None:
+        """Go on with what waited for a placement to hold it."""
+        if self._deferred and any(isinstance(record, DeltaHead) for record in records):
+            self._queue.add(self._deferred)
 
     def _registry_of(self, identity: str) -> Registry:
         keys = self._issuer.keys.sealing
+        brakes = None if self._weights is None else (self._issuer.brakes, self._weights)
         return Registry(
-            identity, self._issuer.tree, self._issuer.records, self._spaces, lambda: keys.announced
+            identity,
+            self._issuer.tree,
+            self._issuer.records,
+            self._spaces,
+            lambda: keys.announced,
+            brakes,
         )
 
     def _look_at_slices(self) -> None:

@@ -41,7 +41,7 @@ from relay.ports import (
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS, placement_of, title
-from schemas.placing import move_seconds
+from schemas.placing import grace_seconds, move_seconds
 from schemas.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
 
 Note = Callable[[str, str, str], None]
@@ -133,7 +133,7 @@ class PlacementTranslator:
             self._issuer.records,
             holds,
             self.keys_of,
-            self._issuer.confirmed,
+            self._issuer.brakes,
         )
         self._placements.rejections.known = self._remembered()
         self._interests = Interests(_CONTROL)
@@ -166,6 +166,12 @@ class PlacementTranslator:
         name = self.name_of(key)
         placement = self.workloads.placements.get(name) if name is not None else None
         return move_seconds(placement.metadata.annotations) if placement is not None else None
+
+    def grace_seconds(self, key: MailKey) -> float | None:
+        """How long what an edit takes of a placement of this space waits; None: till accepted."""
+        name = self.name_of(key)
+        placement = self.workloads.placements.get(name) if name is not None else None
+        return grace_seconds(placement.metadata.annotations) if placement is not None else None
 
     def undenatured_text(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""
@@ -232,6 +238,7 @@ class PlacementTranslator:
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
         self._queue.add(self._placements.accept(name))
+        self._issuer.brakes.accept(self.source(name).key)
 
     async def listing(self, changed: Iterable[Object]) -> dict[ObjectKey, Object]:
         """All that the space shows of what placements may select, these written ones, too.

@@ -13,6 +13,8 @@ from schemas.values import Value
 
 Object = dict[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""
+Labels = Mapping[str, str | None]
+"""Labels to set, and those to take off, which are None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,14 @@ class Space(Protocol):
 
         Only the labels and annotations called as in `marks` go. Raises Conflict if it is another
         object than that of the uid, SpaceError (NotFound) if there is none.
+        """
+        ...
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        """Set these labels of the object, whoever said them, and take off those that are None.
+
+        Nothing else changes; a label that is taken off is nobody's any more. Raises SpaceError
+        (NotFound), and what the space refuses.
         """
         ...
 

@@ -12,7 +12,7 @@ from leafcast.ask.failures import CallFailed
 from relay.space_errors import AnotherSpace, Conflict, FieldConflict, SpaceError
 
 if TYPE_CHECKING:
-    from relay.space_port import Interests, Kind, Listing, Object, Space, Tell
+    from relay.space_port import Interests, Kind, Labels, Listing, Object, Space, Tell
     from schemas.objects import ObjectKey
     from schemas.selectors import LabelSelector
 
@@ -135,6 +135,14 @@ class AskedSpace:
         self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
     ) -> None:
         await (await self._direct()).disown(key, uid, managers, marks)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        said = {"key": _named(key), "labels": dict(labels), "manager": manager}
+        try:
+            made: Object = await self._do("set_labels", **said)
+        except _BeyondDaemon:
+            return await (await self._direct()).set_labels(key, labels, manager)
+        return made
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         try:

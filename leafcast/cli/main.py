@@ -44,6 +44,7 @@ _COMMANDS = {
     "get": "leafcast.cli.commands.get:get",
     "keys": "leafcast.cli.commands.keys:keys",
     "kubeconfig": "leafcast.cli.commands.kubeconfig:kubeconfig",
+    "label": "leafcast.cli.commands.label:label",
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
@@ -58,7 +59,10 @@ _COMMANDS = {
     "wait": "leafcast.cli.commands.wait:wait",
 }
 _GROUPS = (
-    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait", "rollout")),
+    (
+        "Every day",
+        ("demo", "up", "down", "apply", "delete", "label", "diff", "plan", "wait", "rollout"),
+    ),
     ("Look", ("status", "get", "describe", "render", "tree", "events", "kubeconfig")),
     ("Nodes", ("node", "join", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),

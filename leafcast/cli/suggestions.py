@@ -12,7 +12,7 @@ _APPLY = "change your file, then leafcast apply -f FILE"
 _THERE = "Pods run at the edges: use kubectl there"
 _INSTEAD = {
     **dict.fromkeys(
-        ("annotate", "autoscale", "create", "edit", "expose", "label", "patch", "replace"), _APPLY
+        ("annotate", "autoscale", "create", "edit", "expose", "patch", "replace"), _APPLY
     ),
     **dict.fromkeys(("scale", "set"), _APPLY),
     **dict.fromkeys(("attach", "cp", "debug", "exec", "logs", "port-forward", "top"), _THERE),

@@ -202,6 +202,47 @@ def disowned(
     return StoredObject(changed, left, held.created_at or revision)
 
 
+def with_labels(
+    key: ObjectKey,
+    held: StoredObject,
+    revision: int,
+    labels: Mapping[str, str | None],
+    manager: str,
+) -> StoredObject:
+    """The object with these labels set or taken off; `held` itself if it has them so already.
+
+    They are this manager's then, and nobody else's. Raises Refused.
+    """
+    before = labels_of(held.object)
+    changed = {name: value for name, value in labels.items() if before.get(name) != value}
+    if not changed:
+        return held
+    after = {**before, **changed}
+    kept = {name: value for name, value in after.items() if value is not None}
+    metadata = {name: said for name, said in held.object["metadata"].items() if name != "labels"}
+    if kept:
+        metadata["labels"] = kept
+    obj = {**held.object, "metadata": metadata}
+    admit(obj)
+    fields = {who: _unlabelled(said, changed) for who, said in held.applied_fields.items()}
+    mine = dict.fromkeys((name for name, value in changed.items() if value is not None), 0)
+    if mine:
+        said = fields.get(manager, {})
+        about = said.get("metadata", {})
+        whole = {**about, "labels": {**about.get("labels", {}), **mine}}
+        fields[manager] = {**said, "metadata": whole}
+    return StoredObject(_canonical(key, obj), fields, held.created_at or revision)
+
+
+def _unlabelled(said: Object, labels: Mapping[str, str | None]) -> Object:
+    """What a manager said, less these labels."""
+    for name in labels:
+        path = ("metadata", "labels", name)
+        if says(said, path):
+            said = withdrawn(said, path)
+    return said
+
+
 def with_status(
     key: ObjectKey, held: StoredObject, revision: int, status: Mapping[str, Any]
 ) -> StoredObject:

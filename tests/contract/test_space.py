@@ -80,6 +80,33 @@ async def test_an_apply_never_touches_status(space):
     assert not made.get("status")
 
 
+async def test_labels_are_set_and_taken_off_whoever_said_them(space):
+    said = config_map(a="1")
+    said["metadata"]["labels"] = {"kept": "1", "changed": "1", "gone": "1"}
+    await space.apply(said, "me")
+    labels = {"changed": "2", "gone": None, "new": "3", "absent": None}
+    made = await space.set_labels(SETTINGS, labels, "label")
+    assert made["metadata"]["labels"] == {"kept": "1", "changed": "2", "new": "3"}
+    assert made["data"] == {"a": "1"}
+    again = await space.set_labels(SETTINGS, {"new": "3"}, "label")
+    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    # They are no part any more of what was said first.
+    del said["metadata"]["labels"]
+    left = await space.apply(said, "me")
+    assert left["metadata"]["labels"] == {"changed": "2", "new": "3"}
+
+
+async def test_labels_that_cannot_be_are_refused_and_so_are_those_of_nothing(space):
+    with pytest.raises(SpaceError) as refused:
+        await space.set_labels(SETTINGS, {"a": "1"}, "label")
+    assert refused.value.reason == "NotFound"
+    await space.apply(config_map(a="1"), "me")
+    with pytest.raises(SpaceError) as refused:
+        await space.set_labels(SETTINGS, {"a": "not a value"}, "label")
+    assert refused.value.reason == "Invalid"
+    assert "labels" not in (await space.get(SETTINGS))["metadata"]
+
+
 async def test_status_of_an_absent_object_is_refused(space):
     with pytest.raises(SpaceError) as refused:
         await space.set_status(WEB, {})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import Confirmations, Delivered, Loss, weigh
 from controllers.core.translation.placements import Placements
@@ -107,7 +108,8 @@ class Shop:
         self.say(selectors=({"matchLabels": {"at": "here"}},))
 
     def restarted(self, issued):
-        return Placements(SPACE, issued, self.ledger, confirmed=self.confirmed)
+        brakes = LabelBrakes(self.ledger, self.confirmed)
+        return Placements(SPACE, issued, self.ledger, brakes=brakes)
 
     def restart(self):
         self.seen = self.restarted(self.seen.standing())

@@ -27,14 +27,15 @@ from schemas.selectors import LabelSelector
 
 GATHER_SECONDS = 5.0
 """A move may be several changes of labels, one after the other."""
-_HELD = "held.leafcast.io/"
+MOVED, BRAKED = "held.leafcast.io/", "removal-held.leafcast.io/"
+"""How labels begin by which a record holds who it is of: for a move, or until someone accepts."""
 
 Labelled = Profile | LocationRecord
 
 
-def hold_alternatives(key: MailKey) -> tuple[Alternative, ...]:
+def hold_alternatives(key: MailKey, prefix: str = MOVED) -> tuple[Alternative, ...]:
     """Who keeps a placement, beside those for whom it is meant."""
-    expression = {"key": f"{_HELD}{key}", "operator": "Exists"}
+    expression = {"key": f"{prefix}{key}", "operator": "Exists"}
     selector = LabelSelector.from_kubernetes({"matchExpressions": [expression]})
     return (Alternative(OVER_LOCATION, selector), Alternative(OVER_SYNC_TARGET, selector))
 
@@ -57,12 +58,12 @@ def kept_alternatives(
     return tuple(kept)
 
 
-def holds_in(record: Record) -> dict[MailKey, int]:
+def holds_in(record: Record, prefix: str = MOVED) -> dict[MailKey, int]:
     """The placements for which a record holds who it is of, and since when, in ms since 1970."""
     labels = record.labels if isinstance(record, Profile | LocationRecord) else {}
-    found = {name: value for name, value in labels.items() if name.startswith(_HELD)}
+    found = {name: value for name, value in labels.items() if name.startswith(prefix)}
     return {
-        MailKey(name.removeprefix(_HELD)): int(value) if value.isdecimal() else 0
+        MailKey(name.removeprefix(prefix)): int(value) if value.isdecimal() else 0
         for name, value in found.items()
     }
 
@@ -108,39 +109,42 @@ class Holding:
             if (slot, key) in self._released:
                 self._released.discard((slot, key))
                 continue
-            kept = key in held or self._selects(head, before)
-            if kept and not self._selects(head, record):
-                labels[f"{_HELD}{key}"] = str(held.get(key, now_ms))
+            kept = key in held or selects(head, before, self._records)
+            if kept and not selects(head, record, self._records):
+                labels[f"{MOVED}{key}"] = str(held.get(key, now_ms))
         if labels == record.labels:
             return draft
         return Draft(draft.kind, wire.replace(record, labels=labels))
 
-    def _selects(self, head: DeltaHead, record: Labelled) -> bool:
-        """Whether a placement is meant for it by its labels, holds left aside."""
-        meant = [each for each in head.alternatives if not is_hold(each)]
-        over = OVER_LOCATION if isinstance(record, LocationRecord) else OVER_SYNC_TARGET
-        if any(_matches(each, record) for each in meant if each.over == over):
-            return True
-        located = [each for each in meant if each.over == OVER_LOCATION]
-        if isinstance(record, LocationRecord) or not located:
-            return False
-        return any(
-            _matches(each, location) for location in self._locations_of(record) for each in located
-        )
 
-    def _locations_of(self, profile: Profile) -> Iterable[LocationRecord]:
-        for record in self._records.values():
-            if isinstance(record, LocationRecord) and record.instance_selector is not None:
-                same = record.source.space == profile.source.space
-                if same and record.instance_selector.matches(profile.labels):
-                    yield record
+def selects(head: DeltaHead, record: Labelled, records: Mapping[MailKey, Record]) -> bool:
+    """Whether a placement is meant for it by its labels, holds left aside."""
+    meant = [each for each in head.alternatives if not is_hold(each)]
+    over = OVER_LOCATION if isinstance(record, LocationRecord) else OVER_SYNC_TARGET
+    if any(_matches(each, record) for each in meant if each.over == over):
+        return True
+    located = [each for each in meant if each.over == OVER_LOCATION]
+    if isinstance(record, LocationRecord) or not located:
+        return False
+    return any(
+        _matches(each, location) for location in _locations_of(record, records) for each in located
+    )
+
+
+def _locations_of(profile: Profile, records: Mapping[MailKey, Record]) -> Iterable[LocationRecord]:
+    for record in records.values():
+        if isinstance(record, LocationRecord) and record.instance_selector is not None:
+            same = record.source.space == profile.source.space
+            if same and record.instance_selector.matches(profile.labels):
+                yield record
 
 
 class HoldIndex:
     """Which records in force hold who they are of for which placements."""
 
-    def __init__(self, records: Mapping[MailKey, Record]) -> None:
+    def __init__(self, records: Mapping[MailKey, Record], prefix: str = MOVED) -> None:
         self._records = records
+        self._prefix = prefix
         self._slots: dict[MailKey, set[MailKey]] = {}
         self.changed(records.values())
 
@@ -151,7 +155,7 @@ class HoldIndex:
         """Take records that came into force, or left it; the placements that they hold for."""
         found = []
         for record in records:
-            for placement in holds_in(record):
+            for placement in holds_in(record, self._prefix):
                 self._slots.setdefault(placement, set()).add(record.source.key)
                 found.append(placement)
         return found
@@ -165,7 +169,7 @@ class HoldIndex:
         slots, found = self._slots.get(placement, set()), {}
         for slot in list(slots):
             record = self._records.get(slot)
-            since = holds_in(record).get(placement) if record is not None else None
+            since = holds_in(record, self._prefix).get(placement) if record is not None else None
             if since is None:
                 slots.discard(slot)
             else:
@@ -221,9 +225,18 @@ def _matches(alternative: Alternative, record: Labelled) -> bool:
 
 
 def _is_mover(record: Record) -> bool:
-    return isinstance(record, DeltaHead) and any(map(is_hold, record.alternatives))
+    return isinstance(record, DeltaHead) and holds_for(record, MOVED)
+
+
+def holds_for(head: DeltaHead, prefix: str) -> bool:
+    """Whether a placement is meant for those, too, who hold it by such a label."""
+    return any(_is_hold_of(each, (prefix,)) for each in head.alternatives)
 
 
 def is_hold(alternative: Alternative) -> bool:
     """Whether an alternative means who keeps a placement, and not for whom it is meant."""
-    return any(each.key.startswith(_HELD) for each in alternative.selector.requirements)
+    return _is_hold_of(alternative, (MOVED, BRAKED))
+
+
+def _is_hold_of(alternative: Alternative, prefixes: tuple[str, ...]) -> bool:
+    return any(each.key.startswith(prefixes) for each in alternative.selector.requirements)

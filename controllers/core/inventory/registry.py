@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from controllers.core.access.keyring import Keyring
 from controllers.core.conditions import condition
+from controllers.core.inventory.label_brakes import LabelBrakes, Weights
 from controllers.core.inventory.make_before_break import Holding
 from controllers.core.inventory.properties import (
     CONFIG_MAPS,
@@ -41,17 +42,22 @@ from schemas.records import (
 _GROUP = "edge.kubestellar.io"
 _TARGETS, LOCATIONS = "synctargets", "locations"
 _APIS = {_TARGETS: API_SYNC_TARGET, LOCATIONS: API_LOCATION}
+_RESOURCES = {api: resource for resource, api in _APIS.items()}
 
 Keys = frozenset[ObjectKey]
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryWork:
-    """What the ledger lacks, what is deleted with it, and conditions of SyncTargets by name."""
+    """What the ledger lacks, what is deleted with it, and conditions of SyncTargets by name.
+
+    What is `deferred` is to be looked at again: a placement is to hold it first.
+    """
 
     drafts: tuple[Draft, ...] = ()
     deleted: tuple[MailKey, ...] = ()
     conditions: Mapping[str, Condition] = field(default_factory=dict)
+    deferred: Keys = frozenset()
 
 
 class Registry:
@@ -67,6 +73,7 @@ class Registry:
         records: Mapping[MailKey, Record],
         spaces: AbstractSet[str] = frozenset(),
         keyring: Callable[[], Keyring] | None = None,
+        brakes: tuple[LabelBrakes, Weights] | None = None,
     ) -> None:
         self.identity = identity
         # What is wrong, and what is held, by name.
@@ -77,6 +84,8 @@ class Registry:
         self._tree = tree
         self._records = records
         self._holding = Holding(records)
+        # What holds removals by labels, and what weighs them; a change that is tried holds none.
+        self._brakes = brakes
         # The identities of all inventory spaces that are followed.
         self._spaces = spaces
         self._keyring = keyring or (lambda: Keyring(tree))
@@ -155,19 +164,37 @@ class Registry:
         record = self._records.get(slot)
         if record is None or record.source.space != self.identity:
             return frozenset()
-        resource = next((it for it, api in _APIS.items() if api == record.source.api), None)
+        resource = _RESOURCES.get(record.source.api)
         if resource is None:
             return frozenset()
         self._holding.release(slot, placement)
         return frozenset([ObjectKey(_GROUP, resource, "", record.source.name)])
 
+    def braked(self) -> Keys:
+        """The objects whose records hold what an edit of labels takes."""
+        slots = self._brakes[0].slots() if self._brakes is not None else ()
+        return frozenset(
+            ObjectKey(_GROUP, _RESOURCES[record.source.api], "", record.source.name)
+            for slot in slots
+            if (record := self._records.get(slot)) is not None
+            and record.source.space == self.identity
+        )
+
     def next(self, keys: Iterable[ObjectKey], now_ms: int) -> RegistryWork:
         """What to issue and delete for these, all of one moment."""
         if not self.known:
             return RegistryWork()
-        looked_at = frozenset(keys)
+        # What is held is weighed anew with all that is said of labels now.
+        looked_at = frozenset(keys) | self.braked()
         drafts, left, conditions = self._wanted(looked_at, now_ms)
-        return RegistryWork(tuple(drafts), (*left, *self._gone(looked_at)), conditions)
+        deferred: Keys = frozenset()
+        if self._brakes is not None:
+            brakes, weights = self._brakes
+            braked = brakes.with_holds(drafts, weights, now_ms)
+            drafts = [it for it in braked.drafts if not same(it.record, self._records.get(it.slot))]
+            deferred = frozenset(key for key in looked_at if self._key(key) in braked.deferred)
+        gone = (*left, *self._gone(looked_at))
+        return RegistryWork(tuple(drafts), gone, conditions, deferred)
 
     def all_targets(self) -> Keys:
         """All SyncTargets of the space."""
@@ -299,11 +326,10 @@ class Registry:
         return self._keyring().boxes(node.nkey if node is not None else "")
 
     def _in_ledger(self) -> set[ObjectKey]:
-        resources = {api: resource for resource, api in _APIS.items()}
         return {
-            ObjectKey(_GROUP, resources[record.source.api], "", record.source.name)
+            ObjectKey(_GROUP, _RESOURCES[record.source.api], "", record.source.name)
             for record in self._records.values()
-            if record.source.api in resources and record.source.space == self.identity
+            if record.source.api in _RESOURCES and record.source.space == self.identity
         }
 
     # What is known of the space.

@@ -84,13 +84,14 @@ def weigh(
     are = inventory[1].destinations(after.alternatives)
     gone = before.objects - after.objects
     leaving, staying = were - are, were & are if gone else frozenset[MailKey]()
-    covering = [
-        (inventory[1].destinations(each.alternatives), objects)
-        for each in others
-        if (objects := each.objects & (before.objects if leaving else gone))
-    ]
     if moves and are:
         leaving = frozenset()
+    taken = before.objects if leaving else gone if staying else frozenset[ObjectKey]()
+    covering = [
+        (inventory[1].destinations(each.alternatives), objects)
+        for each in (others if taken else ())
+        if (objects := each.objects & taken)
+    ]
     left = _losing(leaving, before.objects, covering)
     lost = _losing(staying, gone, covering)
     return Loss(

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.blob_reading import Reading
+from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.inventory.make_before_break import (
     hold_alternatives,
     is_hold,
@@ -116,7 +117,7 @@ class Placements:
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
         is_kept: Callable[[MailKey], bool] = lambda _key: False,
         keys_of: KeysOf = lambda _key: IN_CLEAR,
-        confirmed: Confirmations | None = None,
+        brakes: LabelBrakes | None = None,
     ) -> None:
         self.identity = identity
         self.workloads = Workloads()
@@ -124,8 +125,9 @@ class Placements:
         self.faults: dict[str, tuple[Fault, ...]] = {}
         # Why removals wait, by name.
         self.held: dict[str, str] = {}
-        # What edits take, and waits.
-        self.brake = Brake(confirmed or Confirmations())
+        # What edits take, and waits: of placements and their objects, and of labels.
+        self._brakes = brakes or LabelBrakes({}, Confirmations())
+        self.brake = Brake(self._brakes.brake.confirmed)
         # Placements that stay as they are, as the Rollout is gone that steered them.
         self.gone: dict[str, Stranded] = {}
         self.known = False
@@ -349,6 +351,7 @@ class Placements:
         self.gone.pop(name, None)
         if placement is None:
             return self._withdraw(name, before)
+        self._say_braked(name)
         if self._unreadable(name, before):
             return None
         if self.rejections.is_unreadable(name) or self.workloads.frozen(name):
@@ -362,6 +365,12 @@ class Placements:
         work = Work(name, self.source(name).key, translation, self.rejections.of(name), known)
         news = translation.unsent or not self._is_wanted(work)
         return work if translation.draft is not None or news else None
+
+    def _say_braked(self, name: str) -> None:
+        """Say what an edit of labels takes, and is held."""
+        brake, key = self._brakes.brake, self.source(name).key
+        if key in brake.held:
+            self.held[name] = brake.message(key, name)
 
     def _translated(
         self, name: str, placement: Placement, before: Issued | None, steering: Steering | None
@@ -432,9 +441,10 @@ class Placements:
 
     def _alternatives(self, name: str, placement: Placement) -> tuple[Alternative, ...]:
         """For whom it is meant, and who keeps it while it moves."""
-        meant = alternatives_of(placement.spec)
+        meant, key = alternatives_of(placement.spec), self.source(name).key
         moves = move_seconds(placement.metadata.annotations) is not None
-        return meant + hold_alternatives(self.source(name).key) if moves and meant else meant
+        held = hold_alternatives(key) if moves and meant else ()
+        return meant + held + self._brakes.alternatives(key)
 
     def _steering(self, name: str, before: Issued | None) -> Steering | None:
         """What a Rollout makes of the placement; before it is known nothing changes."""

@@ -20,7 +20,8 @@ def register_spaces(api: Api, spaces: Mapping[str, Space]) -> None:
     async def space(name: str, what: str, arguments: Json) -> Json:
         """`{value}`, or `{refused: {kind, reason, message, managers}}`.
 
-        `what` is identity, list, get, apply or delete, with the arguments of relay.ports.Space.
+        `what` is identity, list, get, apply, set_labels or delete, with the arguments that
+        relay.ports.Space has.
         """
         if name not in spaces:
             raise ApiError("Invalid", f"there is no space {name!r}", f"name {', '.join(spaces)}")
@@ -45,6 +46,8 @@ async def _done(space: Space, what: str, arguments: Json) -> Any:
             return await space.get(ObjectKey(*key))
         case "apply", {"obj": dict(obj), "manager": str(manager), **how}:
             return await space.apply(obj, manager, **_flags(how))
+        case "set_labels", {"key": [*key], "labels": dict(labels), "manager": str(manager)}:
+            return await space.set_labels(ObjectKey(*key), labels, manager)
         case "delete", {"key": [*key], "uid": str(uid)}:
             return await space.delete(ObjectKey(*key), uid)
         case _:

@@ -9,6 +9,7 @@ from relay.ports import Kind
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -27,6 +27,7 @@ from relay.ports import (
     Dice,
     Interests,
     Kind,
+    Labels,
     Listing,
     Object,
     SpaceError,
@@ -202,6 +203,16 @@ class KubernetesSpace:
         patch = _disowning(found["metadata"], managers, marks)
         path = paths.object_path(kind, key.namespace, key.name)
         await self._send("PATCH", path, [], patch, paths.JSON_PATCH)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        await self._same_space()
+        kind = await self._discovery.find(key.group, key.resource)
+        if kind is None:
+            raise _no_resource(key.group, key.resource)
+        path = paths.object_path(kind, key.namespace, key.name)
+        patch = {"metadata": {"labels": dict(labels)}}
+        query = [("fieldManager", manager)]
+        return await self._send("PATCH", path, query, patch, paths.MERGE_PATCH)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         await self._same_space()

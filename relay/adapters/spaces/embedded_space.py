@@ -35,6 +35,7 @@ from relay.ports import (
     Dice,
     Interests,
     Kind,
+    Labels,
     Listing,
     Object,
     ResumeTooOld,
@@ -213,6 +214,18 @@ class EmbeddedSpace:
                 )
             if await self._keep(key, found, changed) is not None:
                 return
+        raise self._contended(key)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        for attempt in range(ATTEMPTS_MAX):
+            found = await self._find(key, fresh=attempt > 0)
+            if found.stored is None:
+                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+            with as_space_errors():
+                changed = rules.with_labels(key, found.stored, found.revision, labels, manager)
+            kept = await self._keep(key, found, changed)
+            if kept is not None:
+                return kept
         raise self._contended(key)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:

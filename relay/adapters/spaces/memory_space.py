@@ -21,6 +21,7 @@ from relay.ports import (
     Dice,
     Interests,
     Kind,
+    Labels,
     Listing,
     Object,
     ResumeTooOld,
@@ -147,6 +148,14 @@ class MemorySpace:
                 key, entry.stored, entry.revision, uid=uid, managers=managers, marks=marks
             )
         self._keep(key, entry, changed)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        entry = self._present(key)
+        if entry is None:
+            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+        with as_space_errors():
+            changed = rules.with_labels(key, entry.stored, entry.revision, labels, manager)
+        return self._keep(key, entry, changed)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         entry = self._present(key)

@@ -20,6 +20,7 @@ from relay.ports import (
     Dice,
     Interests,
     Kind,
+    Labels,
     Listed,
     Listing,
     Object,
@@ -129,6 +130,9 @@ class SimulatedCluster:
         self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
     ) -> None:
         await self._space.disown(key, uid, managers, marks)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        return await self._space.set_labels(key, labels, manager)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""

@@ -1,0 +1,211 @@
+"""What an edit of labels takes of a placement, and is much, stays until someone accepts it.
+
+The record of a Location or SyncTarget says its new labels at once, so that others gain by them; and
+a label of ours, by which the placement that would lose it is still meant for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Protocol
+
+from controllers.core.inventory.make_before_break import (
+    BRAKED,
+    MOVED,
+    HoldIndex,
+    hold_alternatives,
+    holds_for,
+    holds_in,
+    is_hold,
+    selects,
+)
+from controllers.core.ledger.brake import Brake
+from controllers.core.ledger.destination_counts import SelectedDestinations
+from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.weighing import Confirmations, Delivered, Loss, weigh
+from schemas import wire
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.records import Alternative, DeltaHead, LocationRecord, Profile, Record
+
+
+class Weights(Protocol):
+    """What is known of placements, by mail key; raises LookupError while nobody knows."""
+
+    def objects_of(self, placement: MailKey) -> AbstractSet[ObjectKey]:
+        """The objects that it has delivered."""
+        ...
+
+    def grace_of(self, placement: MailKey) -> float | None:
+        """How many seconds what an edit takes of it waits; None: until it is accepted."""
+        ...
+
+    def brakes_changed(self, placements: AbstractSet[MailKey]) -> None:
+        """Take it that what is held of these is another: they are to say so."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Braked:
+    """The drafts that can be issued, and the slots of those that wait for a placement."""
+
+    drafts: tuple[Draft, ...]
+    deferred: frozenset[MailKey] = frozenset()
+
+
+class LabelBrakes:
+    """The placements that hold what edits of labels take, of all inventory spaces together."""
+
+    def __init__(self, records: Mapping[MailKey, Record], confirmed: Confirmations) -> None:
+        self.brake = Brake(confirmed)
+        self._records = records
+        self._index = HoldIndex(records, BRAKED)
+        # Placements that are to be meant for those who hold them, so that these can be.
+        self._asked: set[MailKey] = set()
+        self._listeners: list[Callable[[], None]] = []
+
+    def __contains__(self, placement: MailKey) -> bool:
+        return placement in self._asked or placement in self._index
+
+    def listen(self, on_word: Callable[[], None]) -> None:
+        """Tell this one when a person lets something go."""
+        self._listeners.append(on_word)
+
+    def changed(self, records: Iterable[Record]) -> None:
+        """Take records that came into force, or left it."""
+        self._index.changed(records)
+
+    def accept(self, placement: MailKey) -> None:
+        """Let go what is held of a placement now."""
+        self.brake.accept(placement)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Have what is held looked at: a person let something go."""
+        for on_word in self._listeners:
+            on_word()
+
+    def alternatives(self, placement: MailKey) -> tuple[Alternative, ...]:
+        """Who keeps a placement; nobody if nothing of it is held."""
+        return hold_alternatives(placement, BRAKED) if placement in self else ()
+
+    def slots(self) -> frozenset[MailKey]:
+        """The records in force that hold anything."""
+        return frozenset(
+            slot for placement in self._index.placements() for slot in self._index.of(placement)
+        )
+
+    def with_holds(self, drafts: Iterable[Draft], weights: Weights, now_ms: int) -> Braked:
+        """The same drafts with what their records hold; those that wait are left out."""
+        drafted = tuple(drafts)
+        touched = {draft.slot: draft for draft in drafted if self._is_relabelled(draft)}
+        if not touched:
+            return Braked(drafted)
+        after = {**self._records, **{slot: draft.record for slot, draft in touched.items()}}
+        inventory = (
+            SelectedDestinations(self._records.values()),
+            SelectedDestinations(after.values()),
+        )
+        heads = [it for it in self._records.values() if isinstance(it, DeltaHead)]
+        deferred, holding = set[MailKey](), list[DeltaHead]()
+        for head in heads:
+            key = head.source.key
+            try:
+                held = self._holds(head, inventory, heads, weights, now_ms)
+            except LookupError:
+                held = True
+            if held and holds_for(head, BRAKED) and key in self.brake.held:
+                holding.append(head)
+            elif held:
+                self._asked |= {key} & self.brake.held.keys()
+                deferred |= {slot for slot in touched if self._loses(head, touched[slot], after)}
+        self._asked &= self.brake.held.keys()
+        found = [draft for draft in drafted if draft.slot not in deferred]
+        return Braked(
+            tuple(
+                self._held(draft, holding, after, now_ms) if draft.slot in touched else draft
+                for draft in found
+            ),
+            frozenset(deferred),
+        )
+
+    def _is_relabelled(self, draft: Draft) -> bool:
+        """Whether a Location or destination in force says another whom it is part of."""
+        record, before = draft.record, self._records.get(draft.slot)
+        if isinstance(record, LocationRecord) and isinstance(before, LocationRecord):
+            selector = before.instance_selector != record.instance_selector
+            return selector or before.labels != record.labels
+        if isinstance(record, Profile) and isinstance(before, Profile):
+            return before.labels != record.labels
+        return False
+
+    def _holds(
+        self,
+        head: DeltaHead,
+        inventory: tuple[SelectedDestinations, SelectedDestinations],
+        heads: Iterable[DeltaHead],
+        weights: Weights,
+        now_ms: int,
+    ) -> bool:
+        """Whether what a placement loses waits."""
+        key = head.source.key
+        meant = _without_moves(head)
+        bare = tuple(each for each in head.alternatives if not is_hold(each))
+        if inventory[0].destinations(meant) <= inventory[1].destinations(bare):
+            self.brake.let_go(key)
+            return False
+        objects = weights.objects_of(key)
+        others = (
+            Delivered(_without_moves(it), weights.objects_of(it.source.key))
+            for it in heads
+            if it.source.key != key
+        )
+        loss: Loss = weigh(
+            inventory,
+            Delivered(meant, objects),
+            Delivered(bare, objects),
+            others,
+            moves=holds_for(head, MOVED),
+        )
+        return self.brake.holds(key, loss, weights.grace_of(key), now_ms)
+
+    def _loses(self, head: DeltaHead, draft: Draft, after: Mapping[MailKey, Record]) -> bool:
+        """Whether a placement is no more meant for who this is of, by what the draft says."""
+        record, before = draft.record, self._records[draft.slot]
+        assert isinstance(record, Profile | LocationRecord)
+        assert isinstance(before, Profile | LocationRecord)
+        kept = head.source.key in holds_in(before, BRAKED) or selects(head, before, self._records)
+        return kept and (not selects(head, record, after) or _selector(before) != _selector(record))
+
+    def _held(
+        self,
+        draft: Draft,
+        holding: Iterable[DeltaHead],
+        after: Mapping[MailKey, Record],
+        now_ms: int,
+    ) -> Draft:
+        record, before = draft.record, self._records[draft.slot]
+        assert isinstance(record, Profile | LocationRecord)
+        held, labels = holds_in(before, BRAKED), dict(record.labels)
+        selector = _selector(record)
+        for head in holding:
+            if not self._loses(head, draft, after):
+                continue
+            key, selector = head.source.key, _selector(before)
+            labels[f"{BRAKED}{key}"] = str(held.get(key, now_ms))
+        if isinstance(record, LocationRecord):
+            kept = wire.replace(record, labels=labels, instance_selector=selector)
+            return Draft(draft.kind, kept)
+        return Draft(draft.kind, wire.replace(record, labels=labels))
+
+
+def _without_moves(head: DeltaHead) -> tuple[Alternative, ...]:
+    """For whom a placement is meant, and who holds what an edit took."""
+    held = hold_alternatives(head.source.key, MOVED)
+    return tuple(each for each in head.alternatives if each not in held)
+
+
+def _selector(record: Record) -> object:
+    return record.instance_selector if isinstance(record, LocationRecord) else None
