@@ -16,7 +16,8 @@ from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.unsealable import UnsealableDestinations
-from controllers.core.translation.placements import Placements, Work, read_arm, read_issued
+from controllers.core.translation.placements import Placements, Work
+from controllers.core.translation.reading import read_arm, read_issued
 from controllers.core.translation.translate import Issued
 from controllers.core.workloads.own_statuses import concerned
 from controllers.core.workloads.selection import KindScope

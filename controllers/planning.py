@@ -11,7 +11,7 @@ from controllers.core.ledger.weighing import Loss
 from controllers.core.planning.dry_run import CentreState, DryRun, Written, dry_run
 from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, plan
-from controllers.core.translation.placements import read_issued
+from controllers.core.translation.reading import read_issued
 from controllers.core.translation.translate import Issued
 from controllers.issuer import read_all
 from schemas.content.blobs import Reference, open_value, parts_of

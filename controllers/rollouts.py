@@ -20,7 +20,7 @@ from controllers.core.rollout.rejection import rejection_of
 from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way, present
-from controllers.core.translation.placements import read_arm
+from controllers.core.translation.reading import read_arm
 from controllers.issuer import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay

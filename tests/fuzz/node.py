@@ -7,7 +7,7 @@ from contextlib import suppress
 from controllers.core.access.keyring import IN_CLEAR
 from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.status.status import singleton
-from controllers.core.translation.placements import read_issued
+from controllers.core.translation.reading import read_issued
 from leafcast.ask.handlers import orphans_answer
 from relay.core.asks.answers import BadArguments, objects_answer, status_answer
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from controllers.core.access.keyring import IN_CLEAR, Keyring
 from controllers.core.translation.clean_objects import CleanObjects
-from controllers.core.translation.placements import read_arm, read_issued, target_of
+from controllers.core.translation.reading import read_arm, read_issued, target_of
 from controllers.core.translation.translate import DeltaRules, Steering, translate
 from schemas.collectors import Expression, Program
 from schemas.content import blobs
