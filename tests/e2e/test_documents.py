@@ -5,11 +5,13 @@ of a page run in order, in one shell, in a home of their own. Every line that is
 printed, in that order; a line `...` stands for any others. A command ends with code 0, or with 1 if
 an error of ours or a difference is shown. A command that only looks is typed again until it shows
 what the page shows: news from elsewhere may be on its way. A block marked `yaml` whose first line
-is a comment with a file's name makes that file.
+is a comment with a file's name makes that file. At the end of a page nothing runs any more, and no
+file is left but those that the reader wrote.
 """
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from tests.awaiting import until
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -38,15 +42,20 @@ PAGES = (
         "docs/operations/upgrading.md",
         "docs/operations/failures.md",
     ),
+    ("docs/operations/sites.md",),
+    ("docs/operations/disasters.md",),
+    ("docs/plan.md",),
     ("docs/rollouts.md",),
 )
+# Pages about names that lead nowhere else: here they lead to a network of the test's own.
+PAGES_OF_NAMES = ("docs/internet.md",)
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 # What a command says that ends with 1.
 DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor|node list|node requests)\b"
+    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor|node list|node requests|orphans)\b"
     r"[^|&;]*$"
     r"|^docker compose down\b"
 )
@@ -96,18 +105,21 @@ def steps(page: str) -> Iterator[Command | tuple[Path, str]]:
 class Shell:
     """A shell in a folder that looks like the project's, with a home of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *within: str, **more: str) -> None:
+        """`within` is a command that runs the shell, `more` is added to its environment."""
         self.folder, self.home = folder / "leafcast", folder / "home"
         self.folder.mkdir()
         self.home.mkdir()
-        (self.folder / "leafcast").symlink_to(ROOT / "leafcast")
+        self.written = {"leafcast", "deploy", ".venv"}
+        for name in ("leafcast", "deploy"):
+            (self.folder / name).symlink_to(ROOT / name)
         (self.folder / ".venv").symlink_to(sys.prefix)
-        foreign = ("LEAFCAST_DATA_DIR", "XDG_STATE_HOME", "PYTHONPATH")
+        foreign = ("LEAFCAST_DATA_DIR", "XDG_STATE_HOME", "PYTHONPATH", "KUBECONFIG")
         environment = {name: it for name, it in os.environ.items() if name not in foreign}
         self._bash = subprocess.Popen(
-            ["/bin/bash", "--norc"],
+            [*within, "/bin/bash", "--norc"],
             cwd=self.folder,
-            env={**environment, "HOME": str(self.home), "COLUMNS": "80"},
+            env={**environment, "HOME": str(self.home), "COLUMNS": "80", **more},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,6 +138,25 @@ class Shell:
                 return int(text.removeprefix(END)), printed[:-1] if printed[-1] == "" else printed
             printed.append(text.rstrip("\n").replace(str(self.home), "/home/you"))
         raise AssertionError(f"the shell ended at {line!r}: {printed}")
+
+    def left_behind(self) -> list[str]:
+        """What the pages started and never ended, and the files that their commands left."""
+        mark, left = f"HOME={self.home}".encode(), []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (entry / "environ").read_bytes().split(b"\0")
+                if mark in environment and int(entry.name) != self._bash.pid:
+                    left.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:  # It ended, or is another user's.
+                continue
+        files = {str(file.relative_to(self.folder)) for file in self.folder.rglob("*")}
+        return sorted([*left, *(files - self.written)])
+
+    def write(self, file: Path, text: str) -> None:
+        """Make a file that the page shows."""
+        (self.folder / file).parent.mkdir(exist_ok=True)
+        (self.folder / file).write_text(text)
+        self.written |= {str(file), str(file.parent)}
 
     def end(self) -> None:
         """Stop what the page left running: its tree, and its jobs."""
@@ -169,8 +200,28 @@ def _wrong(command: Command, code: int, printed: list[str]) -> str:
 
 @pytest.mark.parametrize("pages", PAGES, ids=lambda pages: pages[0])
 def test_commands_in_documents_print_what_is_shown(pages: tuple[str, ...], shell: Shell):
+    walk_all(pages, shell)
+
+
+@pytest.mark.parametrize("page", PAGES_OF_NAMES)
+def test_commands_about_names_print_what_is_shown(page: str, tmp_path: Path):
+    if shutil.which("unshare") is None or os.geteuid() != 0:
+        pytest.skip("NOT RUN: only root gives names to 127.0.0.1, with unshare of util-linux")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost centre.example emea.example\n")
+    within = f"ip link set lo up && mount --bind {hosts} /etc/hosts && exec \"$@\""
+    shell = Shell(tmp_path, "unshare", "--net", "--mount", "sh", "-c", within, "sh")
+    try:
+        walk_all((page,), shell)
+    finally:
+        shell.end()
+
+
+def walk_all(pages: tuple[str, ...], shell: Shell) -> None:
+    """Walk pages one after the other; nothing may be left behind then."""
     for page in pages:
         walk(page, shell)
+    until(lambda: not shell.left_behind(), shell.left_behind, seconds=10)
 
 
 def walk(page: str, shell: Shell, part: slice = slice(None)) -> None:
@@ -185,7 +236,5 @@ def walk(page: str, shell: Shell, part: slice = slice(None)) -> None:
                 time.sleep(PAUSE_SECONDS)
             done += 1
         else:
-            file, text = step
-            (shell.folder / file).parent.mkdir(exist_ok=True)
-            (shell.folder / file).write_text(text)
+            shell.write(*step)
     assert done, f"{page} shows no command"

@@ -1,12 +1,47 @@
-"""The documents name what there is: packages, decisions, and what rooms of a node import."""
+"""The documents name what there is: packages, decisions, and what rooms of a node import.
+
+Each command that they show in a block is run by some test.
+"""
 
 import re
 from pathlib import Path
+
+from tests.docker.test_compose import PAGE as PAGE_OF_CONTAINERS
+from tests.e2e.test_documents import PAGES, PAGES_OF_NAMES
+from tests.kube.test_documents import PAGES as PAGES_OF_API_SERVERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("schemas", "relay", "controllers", "leafcast")
 CORE_ROW = re.compile(r"^\| `relay/core/(\w+)/` \|.*\| ([\w, -]+) \|$", re.MULTILINE)
 IMPORTED = re.compile(r"^from relay\.core\.(\w+)", re.MULTILINE)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^ *(?:[\w-]*\$ )?(?:leafcast|kubectl|docker|make) ", re.MULTILINE)
+INDENTED = re.compile(r"^    (?:\$ )?(?:leafcast|kubectl|docker|make) .*$", re.MULTILINE)
+WALKED = {page for row in PAGES for page in row} | {
+    *PAGES_OF_NAMES,
+    *PAGES_OF_API_SERVERS,
+    PAGE_OF_CONTAINERS,
+}
+# What is shown as `sh` is no session: which test runs it, or what it stands for.
+RUN_ELSEWHERE = {
+    "make setup": ".ci/run",
+    ". .venv/bin/activate": "tests/e2e/test_documents.py",
+    "make demo": "tests/e2e/test_demo.py",
+    "make test": ".ci/run",
+    "make kube": "tests/kube/test_build.py",
+    "leafcast up --kube=all": "tests/kube/test_up.py",
+    "docker build -t leafcast -f deploy/Dockerfile .": "tests/docker/test_compose.py",
+    'export COMPOSE_PROFILES=kubernetes LEAFCAST_SPACES="--workloads-kubeconfig '
+    '/kube/hub.kubeconfig"': "tests/kube/test_deployment_files.py",
+    "docker compose up -d --build": "tests/docker/test_compose.py",
+    "docker compose run --rm kubectl apply -f - < shop.yaml": "tests/kube/test_deployment_files.py",
+    "docker compose run --rm kubectl wait edgeplacement/shop --for=condition=Synced": (
+        "tests/kube/test_deployment_files.py"
+    ),
+    "leafcast join wss://centre.example/leaf --token lc1... --proxy http://proxy.example:3128": (
+        "tests/nats/test_proxies.py"
+    ),
+}
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -62,3 +97,50 @@ def test_every_python_example_is_a_whole_program():
     assert found
     for page, text in found:
         compile(text, page, "exec")
+
+
+def pages():
+    """README and the pages of docs/, but for the one that the program writes."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if page.name != "commands.md":
+            yield page.relative_to(ROOT).as_posix(), page.read_text()
+
+
+def test_each_session_that_is_shown_is_on_a_page_that_a_test_walks():
+    shown = {page for page, text in pages() if "\n```console\n" in text}
+    assert shown == WALKED
+
+
+def test_each_command_that_is_no_session_is_run_by_the_test_that_is_named():
+    shown = {
+        line.partition("  #")[0].strip()
+        for _, text in pages()
+        for kind, block in FENCED.findall(text)
+        if kind == "sh"
+        for line in block.splitlines()
+    }
+    assert shown == set(RUN_ELSEWHERE)
+    assert not [test for test in RUN_ELSEWHERE.values() if not (ROOT / test).exists()]
+
+
+def test_no_command_is_hidden_from_those_tests_by_the_form_of_its_block():
+    other = {
+        f"{page}: {block}"
+        for page, text in pages()
+        for kind, block in FENCED.findall(text)
+        if kind not in ("sh", "console", "yaml") and COMMANDS.search(block)
+    }
+    assert not other
+    indented = {
+        f"{page}: {line}" for page, text in pages() for line in INDENTED.findall(FENCED.sub("", text))
+    }
+    assert not indented
+
+
+def test_what_the_files_of_deploy_say_to_type_stands_on_the_page_that_is_walked():
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    for file in ("centre.yaml", "edge.yaml"):
+        head = (ROOT / "deploy" / file).read_text()
+        typed = re.findall(r"^#   (\S.*)$", head, re.MULTILINE)
+        assert typed
+        assert not [line for line in typed if f"\n$ {line}\n" not in page]
