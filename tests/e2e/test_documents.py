@@ -42,6 +42,7 @@ PAGES = (
         "docs/operations/upgrading.md",
         "docs/operations/failures.md",
     ),
+    ("docs/data.md",),
     ("docs/operations/sites.md",),
     ("docs/operations/disasters.md",),
     ("docs/plan.md",),

@@ -9,7 +9,7 @@ from tests.e2e.test_documents import Shell, walk_all
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
-PAGES = ("docs/upsync.md", "docs/kubernetes.md")
+PAGES = ("docs/upsync.md", "docs/kubernetes.md", "docs/gitops.md")
 
 
 def merged(**servers):
