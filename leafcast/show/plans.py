@@ -17,6 +17,8 @@ LIVE_HEADER = "LIVE"
 _WORDS = {
     "delete": ("deletion", "deletions"),
     "held": ("held", "held"),
+    "keep": ("kept", "kept"),
+    "orphan": ("orphaned", "orphaned"),
     "create": ("creation", "creations"),
     "update": ("update", "updates"),
     "frozen": ("frozen", "frozen"),

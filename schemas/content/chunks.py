@@ -38,9 +38,9 @@ WANT_MULTI = 4
 TEMPLATE = 8
 """The object is customized at each destination."""
 _ON_REMOVAL: dict[str, int] = {DELETE: 16, ORPHAN: 32, KEEP: 64}
-"""What the placement says becomes of a copy that is wanted no more; of several the highest counts.
+"""What the object, or else its placement, says becomes of a copy that is wanted no more.
 
-None of them if it says nothing.
+Of several the highest counts. None of them if neither says anything.
 """
 ON_REMOVAL_BITS = sum(_ON_REMOVAL.values())
 

@@ -3,7 +3,8 @@
 import pytest
 
 from controllers.core.rollout.rollouts import rollout_key
-from controllers.planning import make_plan
+from controllers.planning import make_plan, weigh_change
+from schemas.annotations import ON_REMOVAL
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_world import (
@@ -100,3 +101,34 @@ async def test_a_plan_tells_what_all_come_to_and_by_which_waves(centre):
         trial, plan = await make_plan(controllers, changes, {}, [])
         assert rows(plan) == {"a": ("update", ("data.key",))}
         assert dict(trial.waves) == {"edgeplacement/shop": (("one", 0), ("rest", 1))}
+
+
+def saying(obj, word):
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {ON_REMOVAL: word}}}
+
+
+async def test_what_stays_is_planned_as_kept_with_the_namespace_around_it(centre):
+    async with centre.running() as controllers:
+        kept, gone = saying(config("a"), "keep"), config("b")
+        await centre.apply(placement(), kept, gone, saying(config("c"), "orphan"))
+        await controllers.caught_up()
+        changes = {SHOP: None}
+        _, plan = await make_plan(controllers, changes, {}, [])
+        assert rows(plan) == {"a": ("keep", ()), "b": ("delete", ()), "c": ("orphan", ())}
+        assert {action for action, _ in rows(plan, "namespaces").values()} == {"keep"}
+        why = {row.key.name: row.why for row in plan.rows() if row.key.resource == "configmaps"}
+        assert why["a"].endswith(f"is deleted; {ON_REMOVAL}: keep")
+        [loss] = (await weigh_change(controllers, changes, {})).values()
+        assert (loss.copies, loss.kept) == (3, 2)
+
+
+async def test_a_placements_word_holds_for_what_says_nothing_itself(centre):
+    async with centre.running() as controllers:
+        await centre.apply(placement(), config("a"), saying(config("b"), "delete"))
+        await controllers.caught_up()
+        _, plan = await make_plan(controllers, {SHOP: saying(placement(), "keep")}, {}, [])
+        assert rows(plan) == {"a": ("update", (f"metadata.annotations[{ON_REMOVAL}]",))}
+        await centre.apply(saying(placement(), "keep"))
+        await controllers.caught_up()
+        _, plan = await make_plan(controllers, {SHOP: None}, {}, [])
+        assert rows(plan) == {"a": ("keep", ()), "b": ("delete", ())}

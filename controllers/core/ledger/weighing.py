@@ -40,6 +40,8 @@ class Loss:
     of_destinations: int = 0
     objects: int = 0
     of_objects: int = 0
+    # Copies of these that stay where they are, though nobody wants them then.
+    kept: int = 0
 
     @property
     def is_large(self) -> bool:
@@ -60,6 +62,7 @@ class Loss:
             max(self.of_destinations, other.of_destinations),
             self.objects + other.objects,
             max(self.of_objects, other.of_objects),
+            self.kept + other.kept,
         )
 
     def __str__(self) -> str:

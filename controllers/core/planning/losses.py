@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from controllers.core.inventory.make_before_break import is_hold
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import NOTHING_DELIVERED, Delivered, Loss, weigh
 from controllers.core.planning.states import Delivery, State
+from relay.objects.policies import on_removal
+from schemas.annotations import DELETE
+from schemas.content.chunks import removal_word
 from schemas.identity import MailKey
 
 
@@ -34,7 +38,7 @@ def losses(before: State, after: State) -> Mapping[str, Loss]:
             moves=any(map(is_hold, were[key].alternatives)),
         )
         if loss.copies:
-            found[were[key].name] = loss
+            found[were[key].name] = replace(loss, kept=_kept(inventory, key, before, after))
     return found
 
 
@@ -44,6 +48,32 @@ def _inventory(state: State) -> SelectedDestinations:
 
 def _others(state: State, key: MailKey) -> Iterator[Delivered]:
     return (_delivered(it) for other, it in state.placements.items() if other != key)
+
+
+def _kept(
+    inventory: tuple[SelectedDestinations, SelectedDestinations],
+    key: MailKey,
+    before: State,
+    after: State,
+) -> int:
+    """How many of the copies that a placement loses stay where they are."""
+    were, are = before.placements[key], after.placements.get(key)
+    stays = {
+        obj
+        for obj, entry in were.entries.items()
+        if on_removal(obj, removal_word(entry.flags)) != DELETE
+    }
+    if not stays:
+        return 0
+    had, has = _delivered(were), _delivered(are)
+    loss = weigh(
+        inventory,
+        had._replace(objects=stays),
+        has._replace(objects=stays & has.objects),
+        _others(after, key),
+        moves=any(map(is_hold, were.alternatives)),
+    )
+    return loss.copies
 
 
 def _delivered(delivery: Delivery | None) -> Delivered:

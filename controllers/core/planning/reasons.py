@@ -11,7 +11,9 @@ from controllers.core.planning.verdicts import UNKNOWN, Place, Verdict
 from controllers.core.workloads.what import DEFINITIONS
 from relay.core.destination.claims import DesiredObject
 from relay.objects.differences import differing_fields
+from relay.objects.policies import holds_data
 from relay.syncer.plan import NAMESPACES
+from schemas.annotations import ON_REMOVAL
 from schemas.identity import MailKey
 from schemas.placements import kind_of
 from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
@@ -21,6 +23,14 @@ from schemas.wording import namespace_first
 Why = tuple[str, tuple[str, ...]]
 
 _HOLDERS = frozenset({NAMESPACES, DEFINITIONS})
+
+
+def _stays(verdict: Verdict) -> str:
+    """Why a copy that is wanted no more is not deleted."""
+    assert verdict.before is not None
+    if verdict.before.on_removal == verdict.action:
+        return f"{ON_REMOVAL}: {verdict.action}"
+    return "it holds data" if holds_data(verdict.key) else "what is kept is in it"
 
 
 class Reasons:
@@ -41,6 +51,8 @@ class Reasons:
                 stays = _kind(verdict) in _HOLDERS
                 more = "; it stays if others' things are in it" if stays else ""
                 return self._delete(verdict, place) + more, ()
+            case "keep" | "orphan":
+                return f"{self._delete(verdict, place)}; {_stays(verdict)}", ()
             case "frozen":
                 return self._frozen(verdict)
             case "held":
@@ -56,6 +68,8 @@ class Reasons:
         if verdict.before.address.startswith(UNKNOWN):
             return "it was frozen here, and goes on", ()
         if after is not None and verdict.before.address == after.address:
+            if verdict.before.on_removal != after.on_removal:
+                return "", (f"metadata.annotations[{ON_REMOVAL}]",)
             return "it was left to its cluster, and is kept in step from now on", ()
         old = self._object(verdict, verdict.before, place.profile_before)
         new = self._object(verdict, verdict.after, place.profile_after)

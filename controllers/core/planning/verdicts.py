@@ -6,7 +6,7 @@ copies are alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -15,6 +15,8 @@ from controllers.core.planning.copies import Copies, Copy
 from controllers.core.planning.states import NOTHING, Delivery, State
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customized_forms import Form
+from relay.objects.policies import on_removal
+from relay.objects.serving import DEFINITIONS
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
 from schemas.content.chunks import ManifestEntry
 from schemas.identity import ContentHash, MailKey
@@ -22,16 +24,19 @@ from schemas.objects import ObjectKey
 from schemas.properties import properties_of
 from schemas.records import LocationRecord, Profile
 
-Action = Literal["delete", "held", "frozen", "create", "update", "none"]
+Action = Literal["delete", "held", "keep", "orphan", "frozen", "create", "update", "none"]
 DELETE: Action = "delete"
 HELD: Action = "held"
+KEEP: Action = "keep"
+ORPHAN: Action = "orphan"
 FROZEN: Action = "frozen"
 CREATE: Action = "create"
 UPDATE: Action = "update"
 NONE: Action = "none"
-ACTIONS = (DELETE, HELD, FROZEN, CREATE, UPDATE, NONE)
+ACTIONS = (DELETE, HELD, KEEP, ORPHAN, FROZEN, CREATE, UPDATE, NONE)
 """In the order in which they are told."""
-REMOVALS: AbstractSet[Action] = frozenset({DELETE, HELD})
+REMOVALS: AbstractSet[Action] = frozenset({DELETE, HELD, KEEP, ORPHAN})
+_ON_REMOVAL: Mapping[str, Action] = {"keep": KEEP, "orphan": ORPHAN}
 
 UNKNOWN = "?"
 """What a frozen placement left at a destination, nobody but that knows."""
@@ -203,8 +208,10 @@ class Judge:
         frozen = self._freeze(group, before, after)
         spaces = before.namespaces() ^ after.namespaces()
         implied = {ObjectKey(*NAMESPACES, "", name) for name in spaces}
-        for key in sorted({*group.keys, *implied, *frozen}):
-            verdict = self._judge(key, before.wanted(key), after.wanted(key))
+        keys = sorted({*group.keys, *implied, *frozen})
+        judged = [self._judge(key, before.wanted(key), after.wanted(key)) for key in keys]
+        for key, found in zip(keys, _around_kept(judged), strict=True):
+            verdict = found
             if verdict.action == NONE:
                 verdict = _over(verdict, frozen.get(key)) or self._kept(group, verdict)
                 verdict = _still_frozen(verdict, after)
@@ -246,7 +253,7 @@ class Judge:
         elif before is None:
             action = CREATE
         elif after is None:
-            action = DELETE
+            action = _ON_REMOVAL.get(on_removal(key, wanted.on_removal), DELETE)
         return Verdict(key, action, before, after)
 
     def _stays(self, key: ObjectKey, before: DesiredObject, after: DesiredObject | None) -> bool:
@@ -259,7 +266,8 @@ class Judge:
             # One that was kept in step is told that it is not any more.
             return not self._in_step(key, before)
         # Of a copy that was not kept in step nobody knows how it is.
-        return self._in_step(key, before) and before.address == after.address
+        same = (before.address, before.on_removal) == (after.address, after.on_removal)
+        return self._in_step(key, before) and same
 
     def _in_step(self, key: ObjectKey, wanted: DesiredObject) -> bool:
         return not wanted.create_only and not self._copies.is_left_alone(key, wanted.reference)
@@ -276,6 +284,16 @@ class Judge:
             if why := delivery.going.get(verdict.key):
                 return verdict._replace(by=delivery.key, why=why)
         return verdict
+
+
+def _around_kept(judged: Sequence[Verdict]) -> Iterator[Verdict]:
+    """The same, with Namespaces and definitions kept that would go around what stays."""
+    staying = [each.key for each in judged if each.action in (KEEP, ORPHAN)]
+    holders = {ObjectKey(*NAMESPACES, "", key.namespace) for key in staying}
+    holders |= {ObjectKey(*DEFINITIONS, "", f"{key.resource}.{key.group}") for key in staying}
+    for verdict in judged:
+        goes = verdict.action == DELETE and verdict.key in holders
+        yield verdict._replace(action=KEEP) if goes else verdict
 
 
 def _still_frozen(verdict: Verdict, side: _Side) -> Verdict:

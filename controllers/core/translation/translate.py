@@ -20,12 +20,12 @@ from controllers.core.rollout.rejection import differences, still_rejected
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
 from controllers.core.workloads.customizers import Casting
-from schemas.annotations import annotation_faults
+from schemas.annotations import ON_REMOVAL, annotation_faults
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.collectors import WHOLE, Blanks, Program, program_set
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import TEMPLATE, ManifestEntry, build_manifest
+from schemas.content.chunks import TEMPLATE, ManifestEntry, build_manifest, removal_flag
 from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
 from schemas.identity import ContentHash
@@ -202,7 +202,7 @@ def translate(
     for key in sorted(selected):
         try:
             casting = cleaned.casting(key, objects[key])
-            flags = selected[key] | rules.on_removal
+            flags = selected[key] | (_own_word(objects[key]) or rules.on_removal)
             said[key] = _entry(head.source, key, objects[key], flags, cleaned, casting)
         except ObjectRefused as refused:
             faults.append(refused.fault)
@@ -500,6 +500,12 @@ def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHea
         alternatives=alternatives,
         last_loss=0,
     )
+
+
+def _own_word(obj: Mapping[str, Any]) -> int:
+    """The flag of what an object itself says becomes of its copies; 0 if nothing."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    return removal_flag(str(annotations.get(ON_REMOVAL, "")))
 
 
 def _entry(

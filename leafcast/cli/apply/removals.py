@@ -118,8 +118,8 @@ def _labels(obj: Object) -> object:
 
 
 def _copies(form: Mapping[str, Any]) -> str:
-    copies = int(form["copies"])
-    return "1 copy" if copies == 1 else f"{copies:,} copies"
+    said, kept = many(int(form["copies"]), "copy", "copies"), int(form.get("kept", 0))
+    return f"{said}, of which {kept:,} {'is' if kept == 1 else 'are'} kept there," if kept else said
 
 
 def _name(form: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from schemas.objects import ObjectKey
 
 ROWS_AT_ONCE = 200
 NOTES_MAX = 10
-_CHANGES = ("delete", "frozen", "create", "update")
+_CHANGES = ("delete", "keep", "orphan", "frozen", "create", "update")
 
 Form = dict[str, Any]
 
