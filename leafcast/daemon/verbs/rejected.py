@@ -25,6 +25,9 @@ def register_rejected(api: Api, tree: LocalTree) -> None:
         controllers = running(tree.controllers)
         await settle(controllers)
         rejections = controllers.translator.placements.rejections
+        if rejections.is_unreadable(placement):
+            remedy = "change its objects; leafcast rollout retry lets out what the centre says"
+            raise ApiError("Lost", "what was taken back cannot be read any more", remedy)
         said = rejections.told(placement)
         if said is None:
             return {}
