@@ -122,8 +122,9 @@ class AttachedCluster:
         if claim is None or not isinstance(space, SharedSpace):
             return space
         group.create_task(claim.run(space, lambda: self._is_destination(driver)), name="claim")
-        self.space = ClaimedSpace(space, claim)
-        return self.space
+        claimed = ClaimedSpace(space, claim)
+        self.space = claimed
+        return claimed
 
     async def _begun(self, driver: Driver) -> None:
         """Wait until the node knows what it held, and the cluster was asked whose it is."""

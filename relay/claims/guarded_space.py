@@ -10,6 +10,7 @@ from relay.ports import (
     AnotherSpace,
     Interests,
     Kind,
+    Labels,
     Listing,
     Object,
     Space,
@@ -84,6 +85,10 @@ class ClaimedSpace:
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         self._check()
         return await self._space.set_status(key, status)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        self._check()
+        return await self._space.set_labels(key, labels, manager)
 
     async def disown(
         self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]

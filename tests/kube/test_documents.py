@@ -13,7 +13,7 @@ PAGES = ("docs/upsync.md", "docs/kubernetes.md", "docs/gitops.md")
 
 
 def merged(**servers):
-    """One kubeconfig with a context for each of these servers; kubectl's present one is the last."""
+    """One kubeconfig with a context for each of these servers; the last is the present one."""
     whole = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for name, server in servers.items():
         said = yaml.safe_load(server.kubeconfig.read_text())

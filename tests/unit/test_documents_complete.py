@@ -132,7 +132,9 @@ def test_no_command_is_hidden_from_those_tests_by_the_form_of_its_block():
     }
     assert not other
     indented = {
-        f"{page}: {line}" for page, text in pages() for line in INDENTED.findall(FENCED.sub("", text))
+        f"{page}: {line}"
+        for page, text in pages()
+        for line in INDENTED.findall(FENCED.sub("", text))
     }
     assert not indented
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.blob_reading import Reading
-from controllers.core.translation.translate import Entries, Issued, StoredArm
+from controllers.core.translation.stored_arms import Entries, StoredArm
+from controllers.core.translation.translate import Issued
 from schemas.content.blobs import Reference
 from schemas.content.chunks import read_manifest, read_root
 from schemas.identity import ContentHash

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -22,26 +20,12 @@ from leafcast.cli.node_credentials import (
     labels_text,
     writable,
 )
-from leafcast.cli.options.common import NodeAt, NodesAt, data_dir_option
+from leafcast.cli.options.common import NodeAt, NodesAt, Span, data_dir_option
 from leafcast.cli.session_calls import call
 from relay.atomic_file import atomic_write
 
 REMOVE_SECONDS = 90.0
 _call = partial(call, seconds=REMOVE_SECONDS)
-_SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-class _Span(click.ParamType[int]):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        found = _SPAN.match(value)
-        if found is None:
-            self.fail(f"{value!r} is no duration; write 30m, 24h or 7d", param, ctx)
-        return int(found[1]) * _SECONDS[found[2]]
 
 
 @click.group(cls=CommandGroup)
@@ -51,7 +35,7 @@ def node() -> None:
 
 _valid_option = click.option(
     "--valid",
-    type=_Span(),
+    type=Span(),
     default="24h",
     show_default=True,
     help="How long what is handed over may wait until it is used.",

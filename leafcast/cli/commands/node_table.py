@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.common import Span, data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show
 from leafcast.show.layout import Table, Text, View
+from relay.adapters.clock import SystemClock
 
 SECONDS = 90.0
 
@@ -21,18 +22,39 @@ Form = dict[str, Any]
 
 
 @click.command("list")
+@click.option(
+    "--off-since",
+    "off_seconds",
+    type=Span(),
+    metavar="DURATION",
+    help="Only nodes that have been off for so long: 24h shows who is off since yesterday.",
+)
 @output_options
 @data_dir_option
-def list_(*, output: Output, data_dir: Path | None) -> None:
+def list_(*, off_seconds: int | None, output: Output, data_dir: Path | None) -> None:
     """List the nodes of the tree, and the state of each."""
 
     async def ask(session: Session) -> Any:
-        return (await session.call("node-list", seconds=SECONDS))["nodes"]
+        nodes = (await session.call("node-list", seconds=SECONDS))["nodes"]
+        if off_seconds is None:
+            return nodes
+        return nodes_off(nodes, off_seconds, SystemClock().now().wall_ms)
 
     def draw(found: Sequence[Form], _now_ms: int) -> View:
+        if off_seconds is not None and not found:
+            return Text("No node has been off for that long.")
         return nodes_view(found, wide=output.is_wide)
 
     show(data_dir, ask, draw, output, lambda found: [node["path"] for node in found])
+
+
+def nodes_off(found: Sequence[Form], seconds: int, now_ms: int) -> list[Form]:
+    """Those that are not reached, and were not for so long; who never joined was never on."""
+    return [
+        node
+        for node in found
+        if not node["reached"] and node["sinceMs"] and now_ms - node["sinceMs"] >= seconds * 1000
+    ]
 
 
 def nodes_view(found: Sequence[Form], *, wide: bool = False) -> View:

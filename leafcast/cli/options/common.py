@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,9 @@ from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class NodeAt(click.ParamType[str]):
@@ -69,6 +73,20 @@ class NodesAt(NodeAt):
         # What is wrong with its place is said of any node that would fit.
         super().convert(value.replace("*", "0"), param, ctx)
         return str(value)
+
+
+class Span(click.ParamType[int]):
+    """A span of time, in seconds: `30m`, `24h`, `7d`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SPAN.match(value)
+        if found is None:
+            self.fail(f"{value!r} is no duration; write 30m, 24h or 7d", param, ctx)
+        return int(found[1]) * _SECONDS[found[2]]
 
 
 def data_dir_option(command: Command) -> Command:
