@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schemas.groups import API_PLACEMENT, API_POLICY, CONTROL_GROUP, GROUP
-from schemas.objects import ObjectKey
 
 if TYPE_CHECKING:
+    from schemas.objects import ObjectKey
     from schemas.records import Source
 
 
@@ -88,12 +88,17 @@ def long_title(placement: str) -> str:
 def placement_key(placement: str) -> ObjectKey:
     """Where it lies in its space."""
     kind = kind_of(placement)
+    # Here, as those who only name placements need no objects.
+    from schemas.objects import ObjectKey  # noqa: PLC0415
+
     return ObjectKey(kind.group, kind.resource, "", bare_name(placement))
 
 
 def result_key(placement: str) -> ObjectKey:
     """Where the object lies that says where it goes: a SinglePlacementSlice, or a Binding."""
     kind = kind_of(placement)
+    from schemas.objects import ObjectKey  # noqa: PLC0415
+
     return ObjectKey(kind.group, kind.result, "", bare_name(placement))
 
 

@@ -314,7 +314,7 @@ def test_manifests_come_from_standard_input_too(tree, store):
         (("wait", "x"), 2, "--for"),
         (("get", "deploy", "--at", "/region-1/none"), 1, "there is no node /region-1/none"),
         (("get", "deploy", "--at", "/region-1"), 1, "has no cluster of its own"),
-        (("get", "deploy", "--at", "site"), 2, "not a node path"),
+        (("get", "deploy", "--at", "site"), 2, "no node has the path or the SyncTarget"),
     ],
 )
 def test_every_error_says_what_to_do(tree, arguments, code, said):
