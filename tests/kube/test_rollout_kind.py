@@ -55,7 +55,7 @@ def test_a_status_comes_back_as_it_was_written(module_server):
     said = parse_kind(read)
     assert said.status == fleet.state
     head, row = module_server.kubectl("get", "rol").splitlines()
-    assert head.split()[:5] == ["NAME", "PLACEMENT", "REVISION", "WAVE", "PHASE"]
+    assert head.split()[:6] == ["NAME", "PLACEMENT", "REVISION", "WAVE", "READY", "PHASE"]
     # All are pinned or frozen: its waves are of nobody.
     assert row.split()[:5] == ["shop", "shop", "2", "rest", "Complete"]
 
