@@ -1,5 +1,8 @@
 """What keeps the newest content from destinations is listed, one value for each reason."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from controllers.core.status.facts import PlacementFacts
@@ -7,10 +10,12 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import UNREADABLE, Lack
+from schemas import hold_reasons
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.faults import Fault
 from schemas.reports import Count, Summary
 
+ROOT = Path(__file__).resolve().parents[2]
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 WHOLE = Count(Summary({"synced": 2}, {"healthy": 2}), exact=True)
@@ -79,3 +84,17 @@ def test_who_cannot_be_customized_is_counted_where_the_count_is_exact():
     vague = holds(PlacementFacts(1, 1, name="shop"), Count(summary, exact=False))
     assert [hold.destinations for hold in exact] == [1]
     assert [hold.destinations for hold in vague] == [None]
+
+
+def test_the_page_of_holds_has_each_reason_and_says_rightly_which_end_by_themselves():
+    page = (ROOT / "docs" / "holds.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    told = {word: row[3] for row in rows for word in re.findall(r"`([A-Z]\w+)`", row[1])}
+    reasons = {
+        said
+        for name, said in vars(hold_reasons).items()
+        if name.isupper() and isinstance(said, str)
+    }
+    assert told.keys() == reasons
+    by_itself = {reason for reason, ends in told.items() if ends.strip().startswith("by itself")}
+    assert by_itself == hold_reasons.ENDS_BY_ITSELF
