@@ -19,6 +19,7 @@ from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space
+from schemas.api import Condition
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of
@@ -258,6 +259,10 @@ class Controllers:
     def kept_back(self, placement: str) -> int | None:
         """How many destinations waves keep from its newest content; None if nobody can tell."""
         return self.workload_spaces[0].summarizer.kept_back(placement)
+
+    def readiness(self, placement: str) -> tuple[Condition, ...]:
+        """Whether a placement of the first space is ready now, and else whether it goes on."""
+        return self.workload_spaces[0].summarizer.readiness(placement)
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""

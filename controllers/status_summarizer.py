@@ -13,14 +13,14 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.rollout_holds import kept, lacking
-from controllers.core.status.status import UNCOUNTED, placement_status, singleton
+from controllers.core.status.status import UNCOUNTED, placement_status, singleton, standing
 from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
-from schemas.api import EdgePlacement, Location
+from schemas.api import Condition, EdgePlacement, Location
 from schemas.api.readiness import Readiness
 from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
 from schemas.content.returned_states import opened_state
@@ -134,6 +134,11 @@ class StatusSummarizer:
         count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
         known = before.get("held") if isinstance(before, Mapping) else None
         return as_status(holds(self._standing(name), count), known, self._clock.now().wall_ms)
+
+    def readiness(self, name: str) -> tuple[Condition, ...]:
+        """Whether a placement is ready now, and else whether it goes on by itself."""
+        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
+        return standing(self._facts(name), count)
 
     def kept_back(self, name: str) -> int | None:
         """How many destinations the waves keep from the newest content; None if nobody can tell."""

@@ -49,7 +49,7 @@ async def tree(tmp_path):
 async def waited(tree, names, condition="synced", timeout=20.0):
     api = Api()
     register_wait(api, Tree(tree), SystemClock())
-    asked = json.dumps({"placements": names, "condition": condition, "timeout": timeout})
+    asked = json.dumps({"placements": names, "conditions": [condition], "timeout": timeout})
     return json.loads(await api.answer("leafcast.api.wait", asked.encode()))
 
 

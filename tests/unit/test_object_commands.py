@@ -16,12 +16,13 @@ from leafcast.cli.commands.apply import apply, apply_all
 from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
 from leafcast.cli.commands.get import NOT_HERE, GetRequest, show
-from leafcast.cli.commands.wait import last_state, wait
+from leafcast.cli.commands.wait import wait
 from leafcast.cli.options.output import Output
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.data_dir import DataDir
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
+from leafcast.show.wait_states import last_state
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.objects.serving import Serving
@@ -445,7 +446,7 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
             {"severity": 0, "object": "pods/p", "reason": "Bad", "count": 1, "path": "/emea/b"},
         ],
     }
-    lines = list(last_state(state, "synced", 60.0))
+    lines = list(last_state(state, ["synced"], 60.0))
     assert lines[0] == (
         "timed out after 60s waiting for edgeplacement.edge.kubestellar.io/shop to be synced: "
         "at least 3 of 6 destinations synced (1 failing, 2 pending), 2 healthy (4 progressing), "
@@ -457,9 +458,9 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
         "  see: leafcast status shop",
     ]
     nowhere = {**state, "destinations": 0, "complete": True, "blocking": [], "exceptions": []}
-    assert "0 of 0 destinations" in next(last_state(nowhere, "synced", 1.0))
+    assert "0 of 0 destinations" in next(last_state(nowhere, ["synced"], 1.0))
     nobody = {**nowhere, "never_joined": 3}
-    assert "none of its 3 destinations has joined yet" in next(last_state(nobody, "synced", 1.0))
+    assert "none of its 3 destinations has joined yet" in next(last_state(nobody, ["synced"], 1.0))
 
 
 def test_click_is_told_of_bad_durations():

@@ -36,6 +36,7 @@ from schemas.wording import all_but, many, namespace_first, some_of
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
 REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
+FAILING = "Failing"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED = "ObjectsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
@@ -172,9 +173,7 @@ def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
 
 def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:
     delivered = _delivered(facts, count, found)
-    by_type = {item.type: item for item in delivered}
-    standing = readiness(facts, count, found, by_type[SYNCED], by_type[HEALTHY])
-    listed = [_valid(facts), *delivered, *standing]
+    listed = [_valid(facts), *delivered, *_standing(facts, count, found, delivered)]
     if facts.removal_held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.removal_held))
     if facts.faults:
@@ -194,6 +193,19 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
         message = "; ".join(starmap(_differing_text, named))
         listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
+
+
+def standing(facts: PlacementFacts, count: Count) -> tuple[Condition, ...]:
+    """Whether it is ready, and else whether it goes on by itself or needs a person."""
+    found = holds(facts, count)
+    return _standing(facts, count, found, _delivered(facts, count, found))
+
+
+def _standing(
+    facts: PlacementFacts, count: Count, found: Sequence[Hold], delivered: Iterable[Condition]
+) -> tuple[Condition, ...]:
+    by_type = {item.type: item for item in delivered}
+    return readiness(facts, count, found, by_type[SYNCED], by_type[HEALTHY])
 
 
 def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
@@ -345,7 +357,7 @@ def _synced(count: Count) -> Condition:
     if summary.states.get("frozen"):
         reason = FROZEN
     if summary.states.get("failing"):
-        reason = "Failing"
+        reason = FAILING
     message += all_but(summary.states, "synced")
     failures = [each for each in summary.exceptions if each.severity < NOT_WORKING]
     return condition(SYNCED, "False", reason, _with_worst(message, failures))

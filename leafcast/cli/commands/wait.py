@@ -1,37 +1,26 @@
-"""`leafcast wait`: until placements are synced or healthy everywhere; when time is up, how far."""
+"""`leafcast wait`: until placements are synced, healthy or ready; when time is up, how far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from leafcast.ask.failures import CallFailed
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
-from leafcast.ask.session import CallFailed, Session
+from leafcast.ask.wait_goals import CONDITIONS, COUNTED, DELETE, Goal, check_share
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.objects import refuse
-from leafcast.cli.session_calls import look_until
-from leafcast.show.holds import going_out, hold_text, milliseconds
+from leafcast.cli.options.objects import Labels, refuse
+from leafcast.cli.waiting import Wait, wait_for
+from leafcast.show.wait_states import last_state, met_text
 from leafcast.signals import Ended, run_until_signal
-from relay.adapters.clock import SystemClock
 from schemas.durations import BadDuration, read_duration
-from schemas.placements import (
-    BINDING_POLICIES,
-    PlacementKind,
-    kind_of,
-    long_title,
-    placement_kind,
-    short_title,
-)
-from schemas.wording import all_but, many, namespace_first
+from schemas.placements import PlacementKind, placement_kind
+from schemas.selectors import LabelSelector
 
-ERRORS_MAX = 5
-SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
-ROLLED_OUT, DELETE = "rolled-out", "delete"
-CONDITIONS = ("synced", "healthy", ROLLED_OUT, DELETE)
 _CONDITION = "condition="
 
 
@@ -47,35 +36,66 @@ class _Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    """`synced`, or `condition=Synced` as kubectl has it."""
+class _Share(click.ParamType[str]):
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return check_share(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _conditions(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """`synced`, or `condition=Synced` as kubectl has it, each once."""
+    return tuple(dict.fromkeys(map(_read_condition, values)))
+
+
+def _read_condition(value: str) -> str:
     said = value.removeprefix(_CONDITION).lower()
     if said not in CONDITIONS:
-        raise click.BadParameter(
-            f'"{value}" is not a condition; write synced, healthy, rolled-out or delete'
-        )
+        listed = f"{', '.join(CONDITIONS[:-1])} or {CONDITIONS[-1]}"
+        raise click.BadParameter(f'"{value}" is not a condition; write {listed}')
     return said
 
 
 @click.command()
 @click.argument(
-    "placements",
-    nargs=-1,
-    required=True,
-    metavar="PLACEMENT...",
-    shell_complete=shell_completion.placements,
+    "placements", nargs=-1, metavar="[PLACEMENT]...", shell_complete=shell_completion.placements
 )
 @click.option(
     "--for",
-    "condition",
+    "conditions",
     required=True,
-    callback=_condition,
+    multiple=True,
+    callback=_conditions,
     metavar="|".join(CONDITIONS),
     shell_complete=lambda _context, _option, said: [
         word for word in CONDITIONS if word.startswith(said)
     ],
-    help="Delivered to all destinations, or also working at all of them, or through all waves "
-    "of its Rollout, or gone from the centre.",
+    help="Delivered to all destinations, or also working at all of them, or as its spec.readiness "
+    "asks, or through all waves of its Rollout, or gone from the centre. Given several times, all "
+    "of these.",
+)
+@click.option("--all", "every", is_flag=True, help="All placements that there are.")
+@click.option(
+    "--at-least",
+    type=_Share(),
+    metavar="SHARE",
+    help="Of which share of the destinations, as 95%, it has to be so.  [default: of all]",
+)
+@click.option(
+    "--except-unreachable", is_flag=True, help="Do not wait for those that cannot be reached."
+)
+@click.option(
+    "--except",
+    "excepted",
+    type=Labels(),
+    multiple=True,
+    metavar="LABEL=VALUE",
+    help="Nor for those whose SyncTarget has these labels, as -l takes them. May be given again.",
 )
 @click.option(
     "--timeout",
@@ -86,20 +106,35 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     help="How long at most, as in 90s, 5m or 1h30m; 0 looks once.",
 )
 @data_dir_option
-def wait(
-    *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
+def wait(  # noqa: PLR0913 - click passes options by name
+    *,
+    placements: tuple[str, ...],
+    conditions: tuple[str, ...],
+    every: bool,
+    at_least: str | None,
+    except_unreachable: bool,
+    excepted: tuple[LabelSelector, ...],
+    timeout: float,
+    data_dir: Path | None,
 ) -> None:
-    """Wait until placements are synced or healthy at every destination, rolled out, or gone.
+    """Wait until placements are synced or healthy everywhere, ready, rolled out, or gone.
 
     What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
-    if time is up; the last state is told then.
+    if time is up, and the last state is told then; at once if it cannot come without a person,
+    with the next command. At a terminal a line shows how far it is.
     """
-    if condition == DELETE and any("/" not in said for said in placements):
-        # What is gone cannot tell which of two kinds the name meant.
-        raise click.UsageError("--for=delete: name the kind, too: epl/NAME or bp/NAME")
+    _check_usage(placements, conditions, every=every)
+    if (at_least or except_unreachable or excepted) and not set(conditions) & set(COUNTED):
+        raise click.UsageError(
+            "--at-least, --except-unreachable and --except go with --for synced or healthy; for "
+            "ready the placement says it: spec.readiness.maxUnavailable"
+        )
+    if any(selector.is_everything for selector in excepted):
+        raise click.UsageError("--except: it excepts every destination; write LABEL=VALUE")
     try:
-        names = placements_named(placements)
-        met, states = run_until_signal(_wait(data_dir, names, condition, timeout))
+        goal = Goal(at_least or "", except_unreachable)
+        asked = Wait(placements_named(placements), conditions, goal, excepted, timeout)
+        met, states = run_until_signal(wait_for(data_dir, asked))
     except Ended as end:
         raise click.exceptions.Exit(end.exit_code) from end
     except UnknownKind as error:
@@ -109,116 +144,27 @@ def wait(
             raise
         click.echo(f"Error from server (NotFound): {error}", err=True)
         raise click.exceptions.Exit(1) from error
-    by_name = {state["name"]: state for state in states}
-    for name in names:
-        if name in met:
-            state = by_name[name]
-            click.echo(f"{long_title(_placement(state))} condition met{_absent(state)}")
+    for state in states:
+        if state["name"] in met:
+            click.echo(met_text(state, conditions))
     late = [state for state in states if state["name"] not in met]
     if late:
-        refuse([line for state in late for line in last_state(state, condition, timeout)])
+        refuse([line for state in late for line in last_state(state, conditions, timeout)])
 
 
-async def _wait(
-    data_dir: Path | None, names: Sequence[str], condition: str, seconds: float
-) -> tuple[set[str], list[dict[str, Any]]]:
-    """Ask until they meet the condition or time is up, through restarts of the tree.
-
-    A tree that does not answer the first question is not waited for.
-    """
-    clock = SystemClock()
-    until = clock.now().seconds + seconds
-
-    async def look(session: Session) -> tuple[set[str], list[dict[str, Any]]] | None:
-        left = max(0.0, until - clock.now().seconds)
-        answer = await _asked(session, names, condition, min(left, SLICE_SECONDS))
-        left = until - clock.now().seconds
-        in_vain = not set(answer["met"]) >= set(names) and _opens_too_late(answer, left)
-        if left <= 0 or set(answer["met"]) >= set(names) or in_vain:
-            return set(answer["met"]), answer["placements"]
-        return None
-
-    return await look_until(data_dir, look, _tell, lambda: clock.now().seconds >= until)
-
-
-def _tell(text: str) -> None:
-    click.echo(f"leafcast: {text}", err=True)
-
-
-def _opens_too_late(answer: Mapping[str, Any], seconds: float) -> bool:
-    """Whether something holds a placement that ends only after so many seconds."""
-    end_ms = SystemClock().now().wall_ms + seconds * 1000
-    unmet = (state for state in answer["placements"] if state["name"] not in answer["met"])
-    untils = (hold.get("until") for state in unmet for hold in state.get("held", ()))
-    return any(until and (milliseconds(until) or 0) > end_ms for until in untils)
-
-
-async def _asked(session: Session, names: Sequence[str], condition: str, seconds: float) -> Any:
-    return await session.call(
-        "wait",
-        seconds=seconds + GRACE_SECONDS,
-        placements=list(names),
-        condition=condition,
-        timeout=seconds,
-    )
-
-
-def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iterator[str]:
-    """Where a placement stood when time was up, the worst of it, and what to do."""
-    name = state["name"]
-    wanted = "gone" if condition == DELETE else condition
-    waited = f"waiting for {long_title(_placement(state))} to be {wanted}"
-    yield f"timed out after {seconds:g}s {waited}: {_figures(state)}"
-    if state.get("problem"):
-        yield f"  {state['problem']}"
-    for hold in state.get("held", ()):
-        yield f"  held: {hold_text(hold)}"
-        yield f"  next: {hold['remedy']}"
-    if condition == ROLLED_OUT and state.get("rollout"):
-        yield f"  {state['rollout']}"
-    worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
-    for one in worst[:ERRORS_MAX]:
-        what = ": ".join(filter(None, (namespace_first(one["object"]), one["reason"])))
-        yield f"  {what} (at {one['count']}, e.g. {one['path']})"
-    look = "rollout status" if condition == ROLLED_OUT else "status"
-    yield f"  see: leafcast {look} {_short(name)}"
-
-
-def _short(name: str) -> str:
-    """A name as commands take it."""
-    return short_title(name) if "/" in name else name
-
-
-def _placement(state: Mapping[str, Any]) -> str:
-    """Which one was meant by the name."""
-    return str(state.get("placement", state["name"]))
-
-
-def _absent(state: Mapping[str, Any]) -> str:
-    """Who is not waited for."""
-    return f" ({state['never_joined']} never joined)" if state["never_joined"] else ""
-
-
-def _figures(state: Mapping[str, Any]) -> str:
-    whole = state["destinations"]
-    least = "" if state["complete"] else "at least "
-    if not whole and state["never_joined"]:
-        return f"none of its {many(state['never_joined'], 'destination')} has joined yet"
-    if not whole and state["complete"]:
-        if kind_of(_placement(state)) is BINDING_POLICIES:
-            return "0 of 0 destinations; its clusterSelectors match no SyncTarget"
-        return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
-    states, health = state["states"], state["health"]
-    synced, healthy = states.get("synced", 0), health.get("healthy", 0)
-    said = [
-        f"{least}{synced} of {many(whole, 'destination')} synced{all_but(states, 'synced')}",
-        f"{healthy} healthy{all_but(health, 'healthy')}",
-    ]
-    if going := going_out(state):
-        said.append(going)
-    if state["blocking"]:
-        said.append(f"no answer yet from {', '.join(state['blocking'])}")
-    return ", ".join(said)
+def _check_usage(placements: Sequence[str], conditions: Sequence[str], *, every: bool) -> None:
+    """Refuse what does not go together; raises UsageError."""
+    if every and placements:
+        raise click.UsageError("name placements or say --all, not both")
+    if not every and not placements:
+        raise click.UsageError("name a placement, or say --all")
+    if DELETE in conditions and len(conditions) > 1:
+        raise click.UsageError("--for=delete: what is gone is nothing else; wait for it alone")
+    if DELETE in conditions and any("/" not in said for said in placements):
+        # What is gone cannot tell which of two kinds the name meant.
+        raise click.UsageError("--for=delete: name the kind, too: epl/NAME or bp/NAME")
+    if DELETE in conditions and every:
+        raise click.UsageError("--for=delete: name the placements: epl/NAME or bp/NAME")
 
 
 def placements_named(placements: Sequence[str]) -> list[str]:

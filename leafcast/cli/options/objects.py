@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Labels(click.ParamType[LabelSelector]):
+class Labels(click.ParamType[LabelSelector]):
+    """Labels as `-l` takes them."""
+
     name = "selector"
 
     def convert(
@@ -59,7 +61,7 @@ def selector_option(command: Command) -> Command:
     return click.option(
         "-l",
         "--selector",
-        type=_Labels(),
+        type=Labels(),
         metavar="SELECTOR",
         help="Only objects with these labels: app=web,tier!=db, env in (a,b), !old.",
     )(command)

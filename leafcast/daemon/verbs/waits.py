@@ -7,15 +7,29 @@ before cannot be mistaken for one that has arrived.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
+from controllers.core.conditions import STALLED
+from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.rollouts import Rollouts
-from controllers.core.status.status import UNCOUNTED
+from controllers.core.status.status import FAILING, UNCOUNTED
 from controllers.core.workloads.missing_references import UNKNOWN_KIND, UNREADABLE, Lack
 from leafcast.ask.api import Api, ApiError
+from leafcast.ask.wait_goals import (
+    CONDITIONS,
+    COUNTED,
+    DELETE,
+    HEALTHY,
+    READY,
+    ROLLED_OUT,
+    SYNCED,
+    Goal,
+    Reached,
+    check_share,
+)
 from leafcast.daemon.running_centre import running
 from leafcast.daemon.tree_facts import count_form, listed
 from leafcast.daemon.verbs.selection import selection_form
@@ -23,13 +37,15 @@ from leafcast.local.tree import LocalTree
 from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
 from relay.ports import BusBroken, Clock, Listing, SpaceError
+from schemas.api import Condition
+from schemas.faults import Faulty
 from schemas.hold_reasons import ENDS_BY_ITSELF, PINNED, PLACE_FROZEN
 from schemas.identity import NodePath
 from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
+from schemas.records import OVER_SYNC_TARGET, Alternative, DeltaHead, Profile
 from schemas.reports import Count
+from schemas.selectors import LabelSelector
 
-ROLLED_OUT, DELETE = "rolled-out", "delete"
-CONDITIONS = ("synced", "healthy", ROLLED_OUT, DELETE)
 WAIT_SECONDS_MAX = 24 * 3600.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
@@ -40,41 +56,107 @@ _NO_WAVES = frozenset({PINNED, PLACE_FROZEN})
 _KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
 
 
+EXCEPTED_MAX = 10_000
+"""Of so many destinations one may say that they are not waited for."""
+
+Form = dict[str, Any]
+
+
 def register_wait(api: Api, tree: LocalTree, clock: Clock) -> None:
     """Answer the verb `wait` about this tree."""
-    waiting = _Waiting(tree, clock)
-    api.register("wait", waiting.wait)
 
+    async def wait(
+        conditions: list[str],
+        timeout: float,  # noqa: ASYNC109 - part of the verb
+        placements: list[str],
+        at_least: str = "",
+        *,
+        except_unreachable: bool = False,
+        excepted: list[Form] | None = None,
+    ) -> Form:
+        """Answer once all placements meet the conditions, or when time is up, with their states.
 
-class _Waiting:
-    def __init__(self, tree: LocalTree, clock: Clock) -> None:
-        self._tree = tree
-        self._clock = clock
-        self._caught_up_with: Controllers | None = None
-
-    async def wait(self, placements: list[str], condition: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109 - part of the verb
-        """Answer once all placements meet the condition, or when time is up, with their states.
+        All there are if none are named. `at_least` is a share of the destinations; `excepted` are
+        selectors of SyncTargets that are not waited for: `met` names those that may meet the
+        conditions then, and `excepted` in each form which destinations that are.
 
         `placements` in the answer has for each its `name`, which `placement` that is, its summary
         (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that
-        meet the condition. Raises ApiError if one does not exist, or lacks what it names, or is
+        meet the conditions. Raises ApiError if one does not exist, or lacks what it names, or is
         held, or has no Rollout that goes on: no waiting mends that. Who waits for `delete` meets
         none of these.
         """
+        goal = _goal(conditions, at_least, except_unreachable=except_unreachable)
+        selectors = [_selector(form) for form in excepted or ()]
+        waiting = _Waiting(tree, clock, placements, tuple(conditions), goal, selectors)
+        return await waiting.wait(min(timeout, WAIT_SECONDS_MAX))
+
+    api.register("wait", wait)
+
+
+def _goal(conditions: Sequence[str], at_least: str, *, except_unreachable: bool) -> Goal:
+    """What has to be reached; raises ApiError."""
+    for condition in conditions:
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
             raise ApiError("Invalid", f'"{condition}" is not a condition', remedy)
+    try:
+        return Goal(check_share(at_least) if at_least else "", except_unreachable)
+    except ValueError as error:
+        said, _, remedy = str(error).partition("; ")
+        raise ApiError("Invalid", said, remedy) from error
+
+
+def _selector(form: Form) -> LabelSelector:
+    try:
+        return LabelSelector.from_kubernetes(form)
+    except (Faulty, AttributeError, TypeError) as error:
+        raise ApiError("Invalid", f"except: {error}", "write label=value") from error
+
+
+class _Waiting:
+    """One question."""
+
+    def __init__(
+        self,
+        tree: LocalTree,
+        clock: Clock,
+        placements: list[str],
+        conditions: tuple[str, ...],
+        goal: Goal,
+        selectors: Sequence[LabelSelector],
+    ) -> None:
+        self._tree = tree
+        self._clock = clock
+        self._asked = placements
+        self._conditions = conditions
+        self._goal = goal
+        self._selectors = selectors
+        self._caught_up_with: Controllers | None = None
+        self._excepted: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def _placements(self) -> list[str]:
+        """Those that are named, or all there are."""
+        return self._asked or sorted(self._known())
+
+    @property
+    def _is_of_content(self) -> bool:
+        return DELETE not in self._conditions
+
+    async def wait(self, seconds: float) -> Form:
+        """As the verb promises."""
         try:
-            async with asyncio.timeout(min(timeout, WAIT_SECONDS_MAX)):
-                while not await self._waited(placements, condition):
+            async with asyncio.timeout(seconds):
+                while not await self._waited():
                     await self._tree.changed()
         except TimeoutError:
             if self._tree.controllers is self._caught_up_with:
-                self._check(placements, condition)
-        met = [name for name in placements if self._met(name, condition)]
-        return {"placements": [self._form(name) for name in placements], "met": met}
+                self._check()
+        met = [name for name in self._placements if self._is_met(name)]
+        return {"placements": [self._form(name) for name in self._placements], "met": met}
 
-    async def _waited(self, placements: list[str], condition: str) -> bool:
+    async def _waited(self) -> bool:
         """Wait for the condition; False if the centre's run ended meanwhile: ask the next one."""
         controllers = self._tree.controllers
         if controllers is None:
@@ -85,7 +167,7 @@ class _Waiting:
                 watch = group.create_task(self._until_other(controllers, run))
                 with suppress(TimeoutError, BusBroken, SpaceError):
                     async with run:
-                        await self._met_by(controllers, placements, condition)
+                        await self._met_by(controllers)
                         watch.cancel()
                         return True
                 watch.cancel()
@@ -93,33 +175,33 @@ class _Waiting:
             raise refused.exceptions[0] from None
         return False
 
-    async def _met_by(
-        self, controllers: Controllers, placements: list[str], condition: str
-    ) -> None:
+    async def _met_by(self, controllers: Controllers) -> None:
         await controllers.caught_up()
         self._caught_up_with = controllers
-        self._check(placements, condition)
-        if condition == DELETE:
-            await self._reached(placements, condition)
+        self._check()
+        if not self._is_of_content:
+            await self._reached()
             return
-        await self._served(placements)
-        self._check_lacks(placements)
-        await self._reached(placements, condition)
-        self._check_lacks(placements)
-        if condition == ROLLED_OUT:
-            self._check_rollouts(placements)
-        self._check_holds(placements, condition)
-        await controllers.written(map(self._meant, placements))
+        await self._served()
+        self._check_lacks()
+        self._excepted = {name: self._excepted_of(name) for name in self._placements}
+        await self._reached()
+        self._check_lacks()
+        if ROLLED_OUT in self._conditions:
+            self._check_rollouts()
+        self._check_holds()
+        self._check_ready()
+        await controllers.written(map(self._meant, self._placements))
 
-    async def _served(self, placements: list[str]) -> None:
+    async def _served(self) -> None:
         """Wait while a kind that is lacked is defined, and its server does not serve it yet."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SERVED_SECONDS_MAX):
-                while self._unknown_kinds(placements) and await self._defined():
+                while self._unknown_kinds() and await self._defined():
                     await self._clock.sleep(LOOK_SECONDS)
 
-    def _unknown_kinds(self, placements: list[str]) -> bool:
-        lacks = map(self._lack, placements)
+    def _unknown_kinds(self) -> bool:
+        lacks = map(self._lack, self._placements)
         return any(lack is not None and lack.reason in _KINDS_LACKED for lack in lacks)
 
     async def _defined(self) -> bool:
@@ -136,40 +218,116 @@ class _Waiting:
             await self._tree.changed()
         run.reschedule(0)
 
-    async def _reached(self, placements: list[str], condition: str) -> None:
+    async def _reached(self) -> None:
         driver = await self._tree.nodes[NodePath()].running()
 
         def reached(_: Node) -> bool:
-            return all(self._met(name, condition) for name in placements)
+            return all(self._is_met(name) for name in self._placements)
 
         # That nothing goes on any more the node does not tell.
-        while not any(self._never(name, condition) for name in placements):
+        while not any(self._never(name) for name in self._placements):
             with suppress(TimeoutError):
                 async with asyncio.timeout(HELD_LOOK_SECONDS):
                     await driver.until(reached)
                     return
 
-    def _met(self, name: str, condition: str) -> bool:
-        if condition == DELETE:
-            return self._meant(name) not in self._known()
-        if title(self._meant(name)) in self._controllers().errors or self._lack(name):
-            return False
-        if condition == ROLLED_OUT:
-            return self._rollouts().is_rolled_out(self._meant(name))
-        count = self._count(name)
-        states, health = count.summary.states, count.summary.health
-        synced = _all(count, states.get("synced", 0))
-        if not synced or (condition != "synced" and not _all(count, health.get(condition, 0))):
-            return False
-        return self._controllers().kept_back(self._meant(name)) == 0 and not self._held(name)
+    def _is_met(self, name: str) -> bool:
+        return all(self._met(name, condition) for condition in self._conditions)
 
-    def _never(self, name: str, condition: str) -> bool:
+    def _met(self, name: str, condition: str) -> bool:
+        placement = self._meant(name)
+        if condition == DELETE:
+            return placement not in self._known()
+        if title(placement) in self._controllers().errors or self._lack(name):
+            return condition == READY and self._is_ready(name)
+        if condition == READY:
+            return self._is_ready(name)
+        if condition == ROLLED_OUT:
+            return self._rollouts().is_rolled_out(placement)
+        found = self._found(name, condition)
+        excepted = len(self._excepted.get(name, ()))
+        return found is not None and self._goal.may_be_met(found, excepted)
+
+    def _is_ready(self, name: str) -> bool:
+        return self._controllers().readiness(self._meant(name))[0].status == "True"
+
+    def _found(self, name: str, condition: str) -> Reached | None:
+        """For how many destinations it is so in the newest content; None while nobody can tell."""
+        count, lacking = self._count(name), self._lacking(name)
+        if not count.exact or lacking is None:
+            return None
+        states, health = count.summary.states, count.summary.health
+        reached = states.get(SYNCED, 0)
+        if condition == HEALTHY:
+            reached = min(reached, health.get(HEALTHY, 0))
+        whole = count.summary.joined
+        return Reached(whole, min(reached, whole - lacking), states.get("unreachable", 0))
+
+    def _lacking(self, name: str) -> int | None:
+        """How many destinations something keeps from the newest content; None if unknown."""
+        kept = self._controllers().kept_back(self._meant(name))
+        numbers = [hold.get("destinations") for hold in self._held(name)]
+        if kept is None or None in numbers:
+            return None
+        return max(kept, sum(number or 0 for number in numbers))
+
+    def _never(self, name: str) -> bool:
         """Whether no waiting mends it."""
-        if condition == DELETE or self._met(name, condition):
+        if not self._is_of_content or self._is_met(name):
             return False
-        if self._lack(name) or self._blocked(name, condition):
+        if (self._lack(name) and not self._may_be_empty(name)) or self._blocked(name):
             return True
-        return condition == ROLLED_OUT and self._ended(name) is not None
+        if READY in self._conditions and self._stalled(name) is not None:
+            return True
+        return ROLLED_OUT in self._conditions and self._ended(name) is not None
+
+    def _may_be_empty(self, name: str) -> bool:
+        """Whether what it lacks keeps it from nothing that is waited for."""
+        return self._conditions == (READY,) and self._is_ready(name)
+
+    def _stalled(self, name: str) -> Condition | None:
+        """Why a placement is not ready and will not be without a person; None if it may be.
+
+        What an edge refuses is tried again: someone may have put that right just now.
+        """
+        found = self._controllers().readiness(self._meant(name))
+        why = next((item for item in found if item.type == STALLED), None)
+        return why if why is not None and why.reason != FAILING else None
+
+    def _check_ready(self) -> None:
+        for name in self._placements if READY in self._conditions else ():
+            if (why := self._stalled(name)) is not None:
+                said = f"{long_title(self._meant(name))} is not ready: {why.reason}: {why.message}"
+                raise ApiError("Stalled", said, f"see: leafcast status {self._short(name)}")
+
+    def _ready_text(self, name: str) -> str:
+        """Whether a placement is ready, in words, if that is waited for."""
+        if READY not in self._conditions:
+            return ""
+        return self._controllers().readiness(self._meant(name))[0].message
+
+    def _short(self, name: str) -> str:
+        return short_title(self._meant(name))
+
+    def _excepted_of(self, name: str) -> tuple[str, ...]:
+        """The paths of those of its destinations that are not waited for."""
+        records = self._controllers().issuer.records
+        head = records.get(self._controllers().translator.source(self._meant(name)).key)
+        if not self._selectors or not isinstance(head, DeltaHead):
+            return ()
+        reach = SelectedDestinations(records.values())
+        by_labels = tuple(Alternative(OVER_SYNC_TARGET, each) for each in self._selectors)
+        everyone = reach.destinations(head.alternatives)
+        chosen = everyone & reach.destinations(by_labels)
+        if chosen and chosen == everyone:
+            said = f"{long_title(self._meant(name))}: all of its destinations are excepted"
+            raise ApiError("Invalid", said, "name fewer with --except")
+        if len(chosen) > EXCEPTED_MAX:
+            said = f"{long_title(self._meant(name))}: {len(chosen)} destinations are excepted"
+            remedy = f"narrow it to at most {EXCEPTED_MAX}, or say --at-least"
+            raise ApiError("TooMany", said, remedy)
+        found = (records[key] for key in chosen)
+        return tuple(sorted(str(it.path) for it in found if isinstance(it, Profile)))
 
     def _ended(self, name: str) -> tuple[str, str] | None:
         """Why a placement is not rolled out and will not be, and what to do; None if it may be."""
@@ -186,23 +344,31 @@ class _Waiting:
             return f"{long_title(placement)} is held: {said}", f"next: {command}"
         return None
 
-    def _check_rollouts(self, placements: list[str]) -> None:
-        ended = [why for name in placements if (why := self._ended(name)) is not None]
+    def _check_rollouts(self) -> None:
+        ended = [why for name in self._placements if (why := self._ended(name)) is not None]
         if ended:
             raise ApiError("NotRolledOut", "; ".join(why for why, _ in ended), ended[0][1])
 
-    def _held(self, name: str) -> list[dict[str, Any]]:
+    def _held(self, name: str) -> list[Form]:
         return self._controllers().held(self._meant(name))
 
-    def _blocked(self, name: str, condition: str) -> dict[str, Any] | None:
-        """What holds a placement until someone does something; None if nothing does."""
-        passed = ENDS_BY_ITSELF | (_NO_WAVES if condition == ROLLED_OUT else frozenset())
-        return next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
+    def _blocked(self, name: str) -> Form | None:
+        """What holds a placement until someone does something; None if nothing does.
 
-    def _check_holds(self, placements: list[str], condition: str) -> None:
+        Nor if enough destinations can have the newest content meanwhile.
+        """
+        passed = ENDS_BY_ITSELF | (_NO_WAVES if self._conditions == (ROLLED_OUT,) else frozenset())
+        hold = next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
+        lacking, whole = self._lacking(name), self._count(name).summary.joined
+        if hold is None or lacking is None or not set(self._conditions) <= set(COUNTED):
+            return hold
+        best = Reached(whole, whole - lacking, 0)
+        return None if self._goal.may_be_met(best, len(self._excepted.get(name, ()))) else hold
+
+    def _check_holds(self) -> None:
         """Refuse to wait for what is held; raises ApiError with the next command."""
-        unmet = [name for name in placements if not self._met(name, condition)]
-        blocked = ((name, self._blocked(name, condition)) for name in unmet)
+        unmet = [name for name in self._placements if not self._is_met(name)]
+        blocked = ((name, self._blocked(name)) for name in unmet)
         found = [(name, hold) for name, hold in blocked if hold is not None]
         if not found:
             return
@@ -233,6 +399,8 @@ class _Waiting:
             "rollout": self._rollouts().waits_for(placement),
             "held": self._held(name),
             "keptBack": controllers.kept_back(placement),
+            "excepted": list(self._excepted.get(name, ())),
+            "ready": self._ready_text(name),
         }
 
     def _meant(self, name: str) -> str:
@@ -241,18 +409,22 @@ class _Waiting:
     def _lack(self, name: str) -> Lack | None:
         return self._controllers().translator.workloads.lack(self._meant(name))
 
-    def _check_lacks(self, placements: list[str]) -> None:
-        lacking = [(name, lack) for name in placements if (lack := self._lack(name))]
+    def _check_lacks(self) -> None:
+        found = [(name, lack) for name in self._placements if (lack := self._lack(name))]
+        lacking = [(name, lack) for name, lack in found if not self._may_be_empty(name)]
         if lacking:
             said = [f"{long_title(self._meant(name))}: {lack.message}" for name, lack in lacking]
-            remedy = f"see: leafcast describe {short_title(self._meant(lacking[0][0]))}"
+            remedy = f"see: leafcast describe {self._short(lacking[0][0])}"
             raise ApiError(lacking[0][1].reason, "; ".join(said), remedy)
 
-    def _check(self, placements: list[str], condition: str) -> None:
-        if condition == DELETE:
+    def _check(self) -> None:
+        """Raise ApiError if one that is named is not there, or none is."""
+        if not self._is_of_content:
             return
         known = self._known()
-        for name in placements:
+        if not known and not self._asked:
+            raise ApiError("NotFound", "there are no placements", "apply one first")
+        for name in self._placements:
             if self._meant(name) not in known:
                 kind = kind_of(name)
                 said = f'{kind.resource}.{kind.group} "{bare_name(name)}" not found'
@@ -264,8 +436,3 @@ class _Waiting:
 
     def _controllers(self) -> Controllers:
         return running(self._tree.controllers)
-
-
-def _all(count: Count, reached: int) -> bool:
-    """Whether that is every destination that ever joined; of none nobody can say it."""
-    return count.exact and 0 < count.summary.joined == reached

@@ -1,0 +1,144 @@
+"""Waiting for placements: asked again and again, through restarts of the tree, until it is so."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.destinations import destinations_where
+from leafcast.ask.session import Session
+from leafcast.ask.wait_goals import COUNTED, HEALTHY, SYNCED, UNMET, Goal, Reached, without
+from leafcast.cli.session_calls import look_until
+from leafcast.show.holds import milliseconds
+from leafcast.show.sanitize import sanitize
+from leafcast.show.wait_states import live_line
+from relay.adapters.clock import SystemClock
+from schemas.selectors import LabelSelector
+
+SLICE_SECONDS, LIVE_SECONDS, GRACE_SECONDS = 10.0, 1.0, 5.0
+"""So long the tree is asked at once, and so long where a line shows how far it is."""
+LISTED_MAX = 10_000
+"""Of so many destinations for which it is not so it is looked whether they are excepted."""
+_CLEAR = "\r\x1b[K"
+
+State = dict[str, Any]
+Answer = tuple[set[str], list[State]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What is waited for; all placements if none are named."""
+
+    placements: Sequence[str]
+    conditions: tuple[str, ...]
+    goal: Goal
+    excepted: Sequence[LabelSelector]
+    seconds: float
+
+
+async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
+    """Ask until the placements meet the conditions or time is up: which do, and how all stand.
+
+    A tree that does not answer the first question is not waited for.
+    """
+    clock = SystemClock()
+    began = clock.now().seconds
+    until = began + asked.seconds
+    line = _Line(began)
+
+    async def look(session: Session) -> Answer | None:
+        left = max(0.0, until - clock.now().seconds)
+        answer = await _asked(session, asked, min(left, line.slice_seconds))
+        states = answer["placements"]
+        met = {
+            state["name"]
+            for state in states
+            if state["name"] in answer["met"] and await _is_met(session, asked, state)
+        }
+        left = until - clock.now().seconds
+        done = len(met) == len(states)
+        if done or left <= 0 or _opens_too_late(states, met, left):
+            return met, states
+        line.show(states, met, clock.now().seconds)
+        if len(met) < len(answer["met"]):
+            # Only who is excepted could keep it from being so, and others do.
+            await clock.sleep(min(LIVE_SECONDS, left))
+        return None
+
+    try:
+        return await look_until(data_dir, look, line.tell, lambda: clock.now().seconds >= until)
+    finally:
+        line.clear()
+
+
+class _Line:
+    """A line at a terminal that says how far it is; nothing of it in a pipe."""
+
+    def __init__(self, began: float) -> None:
+        self._is_seen = sys.stderr.isatty()
+        self._began = began
+
+    @property
+    def slice_seconds(self) -> float:
+        return LIVE_SECONDS if self._is_seen else SLICE_SECONDS
+
+    def show(self, states: Sequence[State], met: set[str], now: float) -> None:
+        if self._is_seen:
+            width = shutil.get_terminal_size().columns - 1
+            text = live_line(states, sorted(met), now - self._began, width)
+            click.echo(f"{_CLEAR}{sanitize(text)}", nl=False, err=True)
+
+    def clear(self) -> None:
+        if self._is_seen:
+            click.echo(_CLEAR, nl=False, err=True)
+
+    def tell(self, text: str) -> None:
+        self.clear()
+        click.echo(f"leafcast: {sanitize(text)}", err=True)
+
+
+async def _asked(session: Session, asked: Wait, seconds: float) -> Any:
+    return await session.call(
+        "wait",
+        seconds=seconds + GRACE_SECONDS,
+        placements=list(asked.placements),
+        conditions=list(asked.conditions),
+        timeout=seconds,
+        at_least=asked.goal.at_least,
+        except_unreachable=asked.goal.except_unreachable,
+        excepted=[selector.to_kubernetes() for selector in asked.excepted],
+    )
+
+
+async def _is_met(session: Session, asked: Wait, state: State) -> bool:
+    """Whether those for which it is not so are the excepted ones, of one that may be met."""
+    excepted = state.get("excepted", ())
+    counted = [each for each in asked.conditions if each in COUNTED]
+    if not excepted or not counted:
+        return True
+    condition = HEALTHY if HEALTHY in counted else SYNCED
+    found = await session.call("destinations", placement=state["name"], seconds=60)
+    unmet, silent, more = await destinations_where(
+        session, found["key"], UNMET[condition], LISTED_MAX
+    )
+    reached = min(state["states"].get(SYNCED, 0), _healthy(state, condition))
+    counts = Reached(state["destinations"], reached, state["states"].get("unreachable", 0))
+    return not more and asked.goal.is_met(without(counts, unmet, excepted, silent))
+
+
+def _healthy(state: State, condition: str) -> int:
+    return int(state["health"].get(HEALTHY, 0)) if condition == HEALTHY else state["destinations"]
+
+
+def _opens_too_late(states: Sequence[Mapping[str, Any]], met: set[str], seconds: float) -> bool:
+    """Whether something holds a placement that ends only after so many seconds."""
+    end_ms = SystemClock().now().wall_ms + seconds * 1000
+    unmet = (state for state in states if state["name"] not in met)
+    untils = (hold.get("until") for state in unmet for hold in state.get("held", ()))
+    return any(until and (milliseconds(until) or 0) > end_ms for until in untils)

@@ -1,0 +1,105 @@
+"""Waiting for a share of the destinations, for all but some, and until it is ready."""
+
+import json
+
+import pytest
+
+from leafcast.ask.api import Api
+from leafcast.daemon.verbs.waits import register_wait
+from relay.adapters.clock import SystemClock
+from relay.adapters.spaces.memory_space import MemorySpace
+from relay.ports import SpaceError
+from schemas.identity import NodePath
+from tests.memory_tree import config_map, memory_tree, placement
+from tests.unit.test_caught_up import Tree
+
+REFUSING = NodePath.parse("/r1/s2")
+TIME_UP = 0.5
+
+
+class Refusing(MemorySpace):
+    """A cluster whose rights do not suffice for ConfigMaps, until they do."""
+
+    refuses = True
+
+    async def apply(self, obj, manager, **options):
+        if self.refuses and obj["kind"] == "ConfigMap":
+            raise SpaceError("Forbidden", "configmaps is forbidden")
+        return await super().apply(obj, manager, **options)
+
+
+@pytest.fixture
+async def tree(tmp_path):
+    """One of its two edges takes no ConfigMaps."""
+
+    def prepare(tree):
+        tree.spaces[REFUSING] = Refusing(tree.clock, tree.dice)
+
+    async with memory_tree(tmp_path, ["/r1", "/r1/s1", "/r1/s2"], prepare=prepare) as grown:
+        await grown.apply(placement("shop", "shop"), config_map("settings", "shop"))
+        yield grown
+
+
+async def asked(tree, *conditions, placements=("shop",), timeout=20.0, **said):
+    api = Api()
+    register_wait(api, Tree(tree), SystemClock())
+    words = {"placements": list(placements), "conditions": list(conditions), "timeout": timeout}
+    return json.loads(await api.answer("leafcast.api.wait", json.dumps({**words, **said}).encode()))
+
+
+async def test_a_share_is_enough_and_more_than_there_is_never_comes(tree):
+    half = await asked(tree, "synced", at_least="50%")
+    assert half["result"]["met"] == ["shop"]
+    for more in ("51%", "100%", ""):
+        answer = await asked(tree, "synced", at_least=more, timeout=TIME_UP)
+        assert answer["result"]["met"] == []
+
+
+async def test_all_conditions_have_to_be_met_and_without_names_by_all_placements(tree):
+    secret = {**config_map("a", "other"), "kind": "Secret", "data": {"a": "YQ=="}}
+    await tree.apply(placement("other", "other"), secret)
+    both = await asked(tree, "synced", "healthy", placements=["other"])
+    assert both["result"]["met"] == ["other"]
+    every = await asked(tree, "synced", placements=[], at_least="50%")
+    assert every["result"]["met"] == ["other", "shop"]
+    whole = await asked(tree, "synced", placements=[], timeout=TIME_UP)
+    assert whole["result"]["met"] == ["other"]
+
+
+async def test_who_is_excepted_is_named_so_that_it_can_be_looked_up(tree):
+    without = [{"matchLabels": {"id": "r1-s2"}}]
+    answer = await asked(tree, "synced", excepted=without)
+    [form] = answer["result"]["placements"]
+    assert (answer["result"]["met"], form["excepted"]) == (["shop"], ["/r1/s2"])
+    none = await asked(tree, "synced", excepted=[{"matchLabels": {"id": "x"}}], timeout=TIME_UP)
+    assert none["result"]["met"] == []
+
+
+async def test_to_except_everyone_is_refused(tree):
+    answer = await asked(tree, "synced", excepted=[{"matchLabels": {"region": "r1"}}])
+    assert answer["error"]["code"] == "Invalid"
+    assert "all of its destinations are excepted" in answer["error"]["message"]
+
+
+async def test_a_wait_for_ready_goes_on_while_an_edge_refuses_and_ends_at_once_if_it_is_wrong(tree):
+    answer = await asked(tree, "ready", timeout=TIME_UP)
+    [form] = answer["result"]["placements"]
+    assert answer["result"]["met"] == []
+    assert "configmaps is forbidden" in form["ready"]
+    tree.spaces[REFUSING].refuses = False
+    answer = await asked(tree, "ready")
+    assert answer["result"]["met"] == ["shop"]
+    assert "2 of 2 destinations" in answer["result"]["placements"][0]["ready"]
+    wrong = placement("shop", "shop", readiness={"maxUnavailable": "all"})
+    await tree.apply(wrong)
+    answer = await asked(tree, "ready")
+    assert answer["error"]["code"] in ("Held", "Stalled")
+    assert "readiness.maxUnavailable" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("wrong", ["0%", "101%", "abc"])
+async def test_no_share_is_a_clear_error_of_the_tree_too(tree, wrong):
+    answer = await asked(tree, "synced", at_least=wrong)
+    assert answer["error"]["code"] == "Invalid"
+    assert wrong in answer["error"]["message"]
+    assert "such as 95%" in answer["error"]["remedy"]
