@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.api.amounts import checked_share, share_of
 from schemas.faults import Faulty
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
+from schemas.shares import checked_share, share_of
 
 SYNCED, HEALTHY, READY, ROLLED_OUT, DELETE = "synced", "healthy", "ready", "rolled-out", "delete"
 CONDITIONS = (SYNCED, HEALTHY, READY, ROLLED_OUT, DELETE)

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from schemas import names
-from schemas.api.amounts import Amount, Share, checked_amount, share_of
+from schemas.api.amounts import Amount, Share
 from schemas.api.shared import ListOf, Selector, Value, checked
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
 from schemas.placements import KINDS
+from schemas.shares import checked_amount, share_of
 from schemas.windows import Window, window_fault
 
 WAVES_MAX = 20

@@ -23,7 +23,6 @@ from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from relay.core.events import Instant
 from schemas.api import RolloutSpec, RolloutStatus
-from schemas.api.amounts import share_of
 from schemas.api.rollout_spec import seconds_of
 from schemas.api.rollout_status import WaveStatus
 from schemas.content.blobs import Reference
@@ -31,6 +30,7 @@ from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Gate
 from schemas.reports import CELL_OTHER, Cell, Count
+from schemas.shares import share_of
 from tests.simulation.centre import Centre
 from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, TAKEN_BACK, WAVES
 from tests.simulation.model import Arm, Content, Placed, Rung, Target, placement_key

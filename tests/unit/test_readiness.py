@@ -10,11 +10,11 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import Lack
 from schemas.api import Hold
-from schemas.api.amounts import at_most
 from schemas.api.readiness import Readiness
 from schemas.faults import Fault
 from schemas.hold_reasons import MOVING
 from schemas.reports import AT_WORK, NEVER_JOINED, NOT_WORKING, Count, ExceptionSample, Summary
+from schemas.shares import at_most
 
 NOW_MS = 1_800_000_000_000
 REFUSED = ExceptionSample(0, "configmaps/shop/a", "Forbidden: no right to create it", 1, "/r/s-1")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from controllers.core.rollout.state import changed
-from schemas.api.amounts import share_of
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import WaveStatus
 from schemas.reports import CELL_OTHER, NEVER_JOINED, Cell
+from schemas.shares import share_of
 
 _FAILED_STATES = ("failing", "frozen")
 _NO_MEMBERS = (NEVER_JOINED, "leaving")

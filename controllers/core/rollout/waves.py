@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from controllers.core.rollout.state import changed
-from schemas.api.amounts import share_of
 from schemas.api.rollout_spec import (
     STEPS_MAX,
     WAVES_MAX,
@@ -20,6 +19,7 @@ from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, Wav
 from schemas.names import LABEL_MAX
 from schemas.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET
 from schemas.selectors import EXISTS, IN, LabelSelector, Requirement
+from schemas.shares import share_of
 
 LabelValues = Callable[[str], Sequence[str]]
 """The values that a label has among the SyncTargets, sorted."""

@@ -13,9 +13,9 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
 from schemas.api import Condition, Hold
-from schemas.api.amounts import at_most
 from schemas.hold_reasons import ENDS_BY_ITSELF
 from schemas.reports import NEVER_JOINED, NOT_WORKING, Count, ExceptionSample, Summary
+from schemas.shares import at_most
 from schemas.wording import many, some_of
 
 AWAY_NAMED_MAX = 4
