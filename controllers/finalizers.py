@@ -44,7 +44,9 @@ class Finalizers:
         try:
             if obj is not None and kept and not _has(obj):
                 await self._space.apply(_wish(obj), MANAGER)
-            if leaving is not None and not kept and self._translator.known and _has(leaving):
+            # What went with the definition of its kind is held, and the definition waits for it.
+            lets_go = not kept or workloads.is_undefined(name)
+            if leaving is not None and lets_go and self._translator.known and _has(leaving):
                 uid = leaving["metadata"].get("uid", "")
                 await self._space.release(placement_key(name), FINALIZER, uid)
         except SpaceError as error:

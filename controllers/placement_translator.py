@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.planning.holdings import steered_of
@@ -23,6 +24,7 @@ from controllers.core.workloads.own_statuses import concerned
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
+from controllers.definitions import Definitions, outlived
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
@@ -41,7 +43,7 @@ from relay.ports import (
 )
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.placements import KINDS, placement_of, title
+from schemas.placements import KINDS, placement_key, placement_of, title
 from schemas.placing import grace_seconds, move_seconds
 from schemas.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
 
@@ -89,6 +91,9 @@ class PlacementTranslator:
         self._reached: tuple[frozenset[KindScope], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
+        # What is gone, and perhaps only with the definition of its kind.
+        self._vanished: dict[ObjectKey, Mapping[str, Any]] = {}
+        self._definitions = Definitions(space)
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
 
@@ -294,6 +299,8 @@ class PlacementTranslator:
         before = set(rollouts.objects)
         if kind is not None:
             unreadable.pop(kind, None)
+        for key, obj in objects.items():
+            self._definitions.saw(key, obj)
         names = self._placements.listed(objects, kind)
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
@@ -302,6 +309,16 @@ class PlacementTranslator:
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
+        if change.kind == "deleted" and self._definitions.may_vanish(change.key):
+            holding = self._placements.holding(change.key)
+            if holding:
+                # Whether somebody deleted it, or its definition, is to be asked first.
+                self._vanished[change.key] = change.object
+                self._look(holding, slices_among([change.key]))
+                return
+        if change.kind != "deleted":
+            self._definitions.saw(change.key, change.object)
+            self._vanished.pop(change.key, None)
         if change.kind != "deleted":
             name = self.workloads.put_status(change.key, change.object)
             if name is not None:
@@ -371,7 +388,8 @@ class PlacementTranslator:
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
-        again = frozenset[str]() if await self._complete(names) else names
+        names, undecided = await self._judge_vanished(names)
+        again = undecided if await self._complete(names) else names | undecided
         generations = self.workloads.generations(names)
         await self._read_targets(names)
         todo = names
@@ -405,6 +423,36 @@ class PlacementTranslator:
         for name in names:
             if (at := due.get(self.source(name).key)) is not None:
                 self._queue.add_later(name, max(at - now_ms, 0) / 1000)
+
+    async def _judge_vanished(self, names: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Believe what was deleted, or that it went with its definition.
+
+        Returns what is to be looked at now, and what cannot be decided as the space does not tell.
+        """
+        workloads = self.workloads
+        there = {
+            placement_key(name): workloads.leaving[name]
+            for name in names & workloads.leaving.keys()
+            if self._placements.in_force(name) and not workloads.is_undefined(name)
+        }
+        gone, self._vanished = self._vanished, {}
+        defined: dict[KindName, str | None] = {}
+        undecided: set[str] = set()
+        for key, obj in {**there, **gone}.items():
+            kind = self._definitions.kind_of(key)
+            try:
+                if kind not in defined:
+                    defined[kind] = await self._definitions.made(kind)
+            except SpaceError:
+                undecided.update(self._placements.holding(key))
+                if key in gone:
+                    self._vanished[key] = obj
+                continue
+            if key in workloads.undefined or not outlived(defined[kind], obj):
+                names |= self._placements.vanished(key, stays=key not in gone)
+            elif key in gone:
+                names |= self._placements.deleted(key)
+        return names - undecided, frozenset(undecided)
 
     async def _keep(self, work: Work) -> None:
         """Keep what a rollout lets nobody have yet: when it does, the objects may be others."""

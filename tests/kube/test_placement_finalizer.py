@@ -167,3 +167,73 @@ async def test_a_centre_is_not_ready_while_its_api_server_is_down(centre, monkey
         await asyncio.to_thread(centre.server.start)
         await eventually(lambda: answers(200, "[+]workloads ok"), controllers.unready)
         assert centre.relay.delta("shop") == head
+
+
+WIDGET = "widgets.example.org"
+WIDGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": WIDGET},
+    "spec": {
+        "group": "example.org",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def widget(name):
+    return {
+        "apiVersion": "example.org/v1",
+        "kind": "Widget",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"size": 1},
+    }
+
+
+async def test_a_definition_that_vanished_removes_nothing_until_someone_accepts(centre):
+    """First that of a kind of workload, then that of placements themselves."""
+    async with centre.running() as controllers:
+        await centre.apply_all(WIDGETS)
+        await asyncio.to_thread(centre.server.await_definitions)
+        await centre.apply_all(placement(), config("a"), widget("one"), widget("two"))
+        await centre.relay.until(holds("a", "one", "two", WIDGET))
+        await until_object(centre.wds, SHOP, held)
+        await centre.kubectl("delete", "widget", "-n", "shop", "two")
+        await centre.relay.until(holds("a", "one", WIDGET))
+        await centre.kubectl("delete", "crd", WIDGET)
+        obj = await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+        assert f"{WIDGET} is gone" in condition(obj, "RemovalHeld")["message"]
+        await centre.apply_all(config("b"))
+        await centre.relay.until(holds("a", "b", "one", WIDGET))
+        controllers.translator.accept_removals("shop")
+        await centre.relay.until(holds("a", "b"))
+        before = centre.relay.delta("shop")
+        # The definition waits for nobody, though placements have a finalizer of ours.
+        await centre.kubectl("delete", "crd", "edgeplacements.edge.kubestellar.io")
+        await eventually(lambda: "edgeplacement/shop" in controllers.errors)
+        assert "definition edgeplacements" in controllers.errors["edgeplacement/shop"]
+        assert centre.relay.delta("shop") == before
+    async with centre.running() as controllers:
+        await eventually(lambda: "edgeplacement/shop" in controllers.errors)
+        assert centre.relay.delta("shop") == before
+        await centre.apply_all(*custom_resource_definitions())
+        await asyncio.to_thread(centre.server.await_definitions)
+        await centre.apply_all(placement())
+        await eventually(lambda: "edgeplacement/shop" not in controllers.errors)
+        assert centre.relay.delta("shop").alternatives == before.alternatives
+        await centre.kubectl("delete", "epl", "shop")
+        await centre.relay.until(lambda relay: dropped(relay, before))

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from schemas.objects import ObjectKey
+from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.wording import some_of
 
 REMOVALS_MIN = 10
@@ -22,6 +22,7 @@ UNREADABLE = "the content of what it held is lost, so nobody can tell what would
 REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
 
 NAMESPACES = ("", "namespaces")
+DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 T = TypeVar("T", bound=Hashable)
 Kind = tuple[str, str]
@@ -45,12 +46,14 @@ def hold_objects(
     inferred: AbstractSet[ObjectKey],
     kinds_now: AbstractSet[Kind],
     shown: AbstractSet[ObjectKey] = frozenset(),
+    undefined: AbstractSet[ObjectKey] = frozenset(),
 ) -> Held[ObjectKey]:
     """Judge the inferred removals of one placement's objects.
 
     `before` is all that the placement held, `kinds_now` the kinds of which the space still shows
-    some object; those that are `shown` would go for the labels of their Namespace alone. (A space
-    of another identity has placements of its own, and removes none of these.)
+    some object; those that are `shown` would go for the labels of their Namespace alone, those that
+    are `undefined` went with their definition. (A space of another identity has placements of its
+    own, and removes none of these.)
     """
     if not inferred:
         return Held(frozenset())
@@ -61,6 +64,9 @@ def hold_objects(
     if inferred & shown and NAMESPACES not in kinds_now:
         blind |= inferred & shown
         kinds.add("namespaces")
+    if gone := inferred & undefined:
+        said = f"the definition of {', '.join(sorted({_defined(key) for key in gone}))} is gone"
+        return Held(frozenset(blind | gone), said)
     if not blind:
         return Held(frozenset())
     return Held(frozenset(blind), f"no {', '.join(sorted(kinds))} are seen any more")
@@ -85,6 +91,10 @@ def hold_records(
 def named(keys: Collection[ObjectKey]) -> str:
     """Some of these objects by name, and how many more there are."""
     return some_of([str(key) for key in sorted(keys)], NAMED_MAX)
+
+
+def _defined(key: ObjectKey) -> str:
+    return key.name if key.group_resource == DEFINITIONS else f"{key.resource}.{key.group}"
 
 
 def _too_many(count: int, whole: int, what: str) -> str:

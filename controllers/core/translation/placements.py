@@ -53,7 +53,7 @@ from schemas.content.chunks import removal_flag
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
-from schemas.placements import bare_name, kind_of, placement_of
+from schemas.placements import bare_name, kind_of, placement_at, placement_of
 from schemas.placing import grace_seconds, move_seconds
 from schemas.records import (
     Alternative,
@@ -193,6 +193,20 @@ class Placements:
         # Who holds it for an edit does not select it, and lets go of it, too.
         holding = [name for name in self.braked if key in self.entries(name)]
         return self.workloads.deleted(key) | frozenset(holding)
+
+    def holding(self, key: ObjectKey) -> list[str]:
+        """The placements in force that have an object, or are the one at this key."""
+        found = [name for name in self._issued if key in self.entries(name)]
+        placement = placement_at(key)
+        return [*found, placement] if placement in self._issued else found
+
+    def vanished(self, key: ObjectKey, *, stays: bool = False) -> frozenset[str]:
+        """Take it that an object goes with its definition, of which nobody spoke.
+
+        It `stays` while something holds it there.
+        """
+        self._cleaned.forget(key)
+        return self.workloads.vanished(key, stays=stays)
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
@@ -477,7 +491,11 @@ class Placements:
             return frozenset()
         shown = self.workloads.resolver.objects.keys()
         kinds = {key.group_resource for key in shown}
-        held = hold_objects(before.entries.keys(), inferred, kinds, shown)
+        undefined = inferred & self.workloads.undefined
+        if undefined and self._is_confirmed(name, undefined, before):
+            self.workloads.accept(undefined, name)
+            inferred -= undefined
+        held = hold_objects(before.entries.keys(), inferred, kinds, shown, undefined)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
         # What stays needs its definition, which no object that is seen asks for any more.
@@ -514,6 +532,17 @@ class Placements:
         self.held[name] = "; ".join(filter(None, said))
         return edited | self.workloads.needed_by(edited), kept_alternatives(inventory, were, meant)
 
+    def _is_confirmed(self, name: str, gone: AbstractSet[ObjectKey], before: Issued) -> bool:
+        """Whether a person let these objects of a placement go by name."""
+        inventory = self._inventory = self._inventory or SelectedDestinations(self._ledger.values())
+        had = (before.entries or {}).keys()
+        meant = before.head.alternatives
+        loss = weigh(
+            (inventory, inventory), Delivered(meant, had), Delivered(meant, had - gone), ()
+        )
+        key = self.source(name).key
+        return self._brakes.brake.confirmed.covers(key, loss.copies, self._now_ms)
+
     def _others(self, name: str) -> Iterable[Delivered]:
         """What all other placements give whom now, or are about to."""
         for other, placement in self.workloads.placements.items():
@@ -532,6 +561,9 @@ class Placements:
             seen_any = bool(self.workloads.objects)
             held = hold_records([*self._issued], unseen, "placements", seen_any=seen_any)
             reason = held.reason or self._all_of(before)
+            if self.workloads.is_undefined(name):
+                kind = kind_of(name)
+                reason = f"the definition {kind.resource}.{kind.group} is gone"
             if reason:
                 said = f"the placement is not seen any more, and {reason}"
                 self.held[name] = f"{said}; {REMEDY.format(name=name)}"

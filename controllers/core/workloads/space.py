@@ -94,6 +94,8 @@ class Workloads:
         self.unseen: set[ObjectKey] = set()
         self.unseen_namespaces: set[str] = set()
         self.unseen_placements: set[str] = set()
+        # Of these, what went with its definition: nobody said that it is to go.
+        self.undefined: set[ObjectKey] = set()
         # Whether objects of all kinds are told that could be selected.
         self.sees_all = False
         self._accepted: dict[str, frozenset[ObjectKey]] = {}
@@ -103,6 +105,7 @@ class Workloads:
         self.missing.serve(other.missing.served or ())
         self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
         self.unseen_placements = {*other.unseen_placements}
+        self.undefined = {*other.undefined}
         self._accepted = dict(other._accepted)
         for name in self.invalid.keys() & other.placements.keys():
             self._take(name, other.placements[name])
@@ -166,6 +169,27 @@ class Workloads:
         if self.renatured.hide(key, None):
             return self._again(key)
         return self._remove_object(key)
+
+    def vanished(self, key: ObjectKey, *, stays: bool = False) -> frozenset[str]:
+        """Take it that an object goes with its definition: it is not seen any more.
+
+        A placement `stays` while something holds it there.
+        """
+        placement = placement_at(key)
+        leaving = self.leaving.get(placement or "")
+        touched = self.deleted(key)
+        self.undefined.add(key)
+        if placement is None:
+            self.unseen.add(key)
+            return touched
+        self.unseen_placements.add(placement)
+        if stays and leaving is not None:
+            self.leaving[placement] = leaving
+        return touched
+
+    def is_undefined(self, placement: str) -> bool:
+        """Whether a placement went with the definition of its kind."""
+        return placement_key(placement) in self.undefined
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state."""
@@ -254,6 +278,7 @@ class Workloads:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
         self._accepted[placement] = frozenset(objects)
         self.unseen_placements.discard(placement)
+        self.undefined.discard(placement_key(placement))
 
     def is_accepted(self, placement: str) -> bool:
         """Whether someone let this placement's removals pass since the last whole list."""
@@ -401,6 +426,7 @@ class Workloads:
 
     def _seen(self, key: ObjectKey) -> None:
         self.unseen.discard(key)
+        self.undefined.discard(key)
         if key.group_resource == _NAMESPACES:
             self.unseen_namespaces.discard(key.name)
         if (placement := placement_at(key)) is not None:
