@@ -30,11 +30,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How many destinations there are, for how many of them it is so, and who is silent."""
+    """How many destinations there are, for how many of them it is so, and how many are silent.
+
+    So many lack the newest content, whatever they say of what they have; nobody knows who.
+    """
 
     whole: int
     reached: int
     unreachable: int
+    lacking: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class Goal:
     def is_met(self, found: Reached) -> bool:
         """Whether enough of them are as they should; of none nobody can say it."""
         counted = found.whole - (found.unreachable if self.except_unreachable else 0)
-        return counted > 0 and found.reached >= self.needed(counted)
+        good = min(found.reached, found.whole - found.lacking)
+        return counted > 0 and good >= self.needed(counted)
 
     def needed(self, counted: int) -> int:
         """How many of so many; a share is rounded up, so that 100% of it is all."""
@@ -59,7 +64,7 @@ class Goal:
             return self.is_met(found)
         whole = max(found.whole - excepted, 0)
         away = min(found.unreachable, max(whole - 1, 0)) if self.except_unreachable else 0
-        return self.is_met(Reached(whole, min(found.reached, whole - away), away))
+        return self.is_met(Reached(whole, min(found.reached, whole - away), away, found.lacking))
 
 
 def check_share(text: str) -> str:
@@ -79,7 +84,7 @@ def check_share(text: str) -> str:
 def without(
     found: Reached, unmet: Iterable[Row], excepted: Iterable[str], silent: Iterable[str]
 ) -> Reached:
-    """The same without those that are excepted.
+    """The same without those that are excepted; who lacks the newest content is none of them.
 
     `unmet` are the destinations for which it is not so, as far as they are listed; those that are
     not lie below the `silent` nodes.
@@ -93,4 +98,4 @@ def without(
     unlisted = max(found.whole - found.reached - len(joined) - len(hidden), 0) if below else 0
     whole = found.whole - len(out - never)
     away = sum(row["state"] == "unreachable" for row in left) + unlisted
-    return Reached(whole, whole - len(left) - unlisted, away)
+    return Reached(whole, whole - len(left) - unlisted, away, found.lacking)

@@ -128,7 +128,8 @@ async def _is_met(session: Session, asked: Wait, state: State) -> bool:
         session, found["key"], UNMET[condition], LISTED_MAX
     )
     reached = min(state["states"].get(SYNCED, 0), _healthy(state, condition))
-    counts = Reached(state["destinations"], reached, state["states"].get("unreachable", 0))
+    away, lacking = state["states"].get("unreachable", 0), state.get("lacking")
+    counts = Reached(state["destinations"], reached, away, lacking or 0)
     return not more and asked.goal.is_met(without(counts, unmet, excepted, silent))
 
 

@@ -278,12 +278,13 @@ _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (RBAC_GROUP, "clusterrolebindings"): _ROLE,
     (RBAC_GROUP, "rolebindings"): _ROLE,
 }
+_READY = _said("READY", cell.is_ready)
 _PLACEMENT = (
     _field("OBJECTS", "status", "selectedObjects"),
     _field("DESTINATIONS", "status", "destinations"),
     _field("SYNCED", "status", "synced"),
     _field("HEALTHY", "status", "healthy"),
-    _said("READY", cell.is_ready),
+    _READY,
     _said("STATUS", cell.standing),
     _said("HOLD", cell.held),
     AGE,
@@ -323,9 +324,18 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (CONTROL_GROUP, "customtransforms"): (
         _field("GROUP", "spec", "apiGroup"),
         _field("RESOURCE", "spec", "resource"),
+        _READY,
         _said("ERRORS", lambda obj: cell.entries(at(obj, "status") or {}, "errors")),
         AGE,
         _said("REMOVES", _removes, wide=True),
+    ),
+    (GROUP, "customizers"): (_READY, AGE),
+    (DENATURED_GROUP, "denatureds"): (
+        _field("KIND", "spec", "template", "kind"),
+        _field("NAMESPACE", "spec", "template", "metadata", "namespace"),
+        _field("OBJECT", "spec", "template", "metadata", "name"),
+        _READY,
+        AGE,
     ),
     (GROUP, "locations"): (
         _field("INSTANCES", "status", "instances"),
@@ -355,6 +365,7 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (CONTROL_GROUP, "statuscollectors"): (
         _field("SCOPE", "spec", "scope", missing="Object"),
         _field("LIMIT", "spec", "limit", missing="20"),
+        _READY,
         _said("PROBLEM", cell.collector_problem),
         AGE,
     ),
@@ -362,6 +373,7 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _field("PLACEMENT", "spec", "placement", "name"),
         _field("REVISION", "status", "revision"),
         _field("WAVE", "status", "waveName"),
+        _READY,
         _field("PHASE", "status", "phase"),
         AGE,
         _field("MESSAGE", "status", "message", wide=True),

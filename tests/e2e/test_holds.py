@@ -122,6 +122,13 @@ def test_what_waits_for_a_person_says_so_in_every_command(scene):
         assert "needs approval to begin" in said, said
         assert command in said
     scene.until_held("AwaitingApproval")
+    # Half of them have it; nobody says that it is those who count.
+    did(tree, "wait", "--for", "synced", "--at-least", "50%", scene.title)
+    for options in (["--at-least", "51%"], ["--except", "id=region-1-site-1"]):
+        said = did(tree, "wait", "--for", "synced", *options, scene.title, code=1).stderr
+        assert command in said
+    said = did(tree, "wait", "--for", "ready", scene.title, code=1).stderr
+    assert command in said
     [hold] = scene.held()
     assert (hold["destinations"], hold["remedy"]) == (1, command)
     for type_ in ("Synced", "Healthy"):
@@ -140,8 +147,7 @@ def test_what_waits_for_a_person_says_so_in_every_command(scene):
     assert planned[THERE][0] == "held"
     assert command in planned[THERE][1]
     did(tree, "rollout", "approve", name, "rest")
-    did(tree, "wait", "--for", "rolled-out", scene.title)
-    did(tree, "wait", "--for", "synced", scene.title)
+    did(tree, "wait", "--for", "rolled-out", "--for", "synced", "--for", "ready", scene.title)
     assert scene.value(THERE) == "2"
     until(lambda: not scene.held())
     # A complete one that is deleted lets go: what comes next is for everyone.

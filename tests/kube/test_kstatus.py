@@ -7,6 +7,7 @@ import pytest
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key
 from schemas.reports import ExceptionSample, Summary
+from tests.argocd import health
 from tests.awaiting import until_object
 from tests.kube.kstatus_program import kstatus
 from tests.kube.test_placement_finalizer import HubCentre, centre, issued
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 __all__ = ["HubCentre", "centre"]
 
 MANY = 2000
+HEALTH = {"InProgress": "Progressing", "Current": "Healthy", "Failed": "Degraded"}
 REFUSED = ExceptionSample(0, "configmaps/shop/a", "Forbidden: no right to create it", 1, "/r/s-1")
 CRASHES = ExceptionSample(2, "deployments.apps/shop/web", "CrashLoopBackOff", 1, "/r/s-1")
 # What the tree reports; what kstatus makes of it; the reason.
@@ -48,7 +50,12 @@ def for_reason(reason):
 
 
 def of(obj):
+    """What kstatus makes of an object; Argo CD's script says the same of it in its own words."""
     [(status, _)] = kstatus([obj])
+    if status != "Terminating":
+        healthy = "Degraded" if ready(obj).get("reason") == "Degraded" else HEALTH[status]
+        person = ready(obj).get("reason") == "AwaitingApproval"
+        assert health(obj)[0] == ("Suspended" if person else healthy)
     return status
 
 

@@ -58,6 +58,15 @@ def test_who_is_excepted_is_left_out_and_nobody_else():
     assert without(found, unmet, ["/r/s1", "/r/s2", "/r/s3"], []) == Reached(7, 7, 0)
 
 
+def test_who_lacks_the_newest_content_counts_for_nothing_and_is_taken_for_none_of_the_excepted():
+    held = Reached(4, 4, 0, lacking=1)
+    assert not Goal().is_met(held)
+    assert Goal("75%").is_met(held)
+    assert not Goal().may_be_met(held, 1)
+    assert not Goal().is_met(without(held, [], ["/r/s1"], []))
+    assert Goal("66%").is_met(without(held, [], ["/r/s1"], []))
+
+
 def test_who_is_excepted_and_never_joined_was_not_counted_anyway():
     unmet = [row("/r/s1"), row("/r/s9", "never joined")]
     assert without(Reached(3, 2, 0), unmet, ["/r/s1", "/r/s9"], []) == Reached(2, 2, 0)

@@ -39,7 +39,15 @@ from relay.objects.serving import DEFINITIONS
 from relay.ports import BusBroken, Clock, Listing, SpaceError
 from schemas.api import Condition
 from schemas.faults import Faulty
-from schemas.hold_reasons import ENDS_BY_ITSELF, PINNED, PLACE_FROZEN
+from schemas.hold_reasons import (
+    CUSTOMIZATION_FROZEN,
+    ENDS_BY_ITSELF,
+    OVERRIDDEN,
+    PINNED,
+    PLACE_FROZEN,
+    WAITING,
+    WINDOW,
+)
 from schemas.identity import NodePath
 from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
 from schemas.records import OVER_SYNC_TARGET, Alternative, DeltaHead, Profile
@@ -53,6 +61,8 @@ HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
 _NO_WAVES = frozenset({PINNED, PLACE_FROZEN})
 """What keeps content from places, and holds no rollout up."""
+_SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW})
+"""What a destination says of itself: it does not count as synced anyway."""
 _KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
 
 
@@ -260,16 +270,14 @@ class _Waiting:
         reached = states.get(SYNCED, 0)
         if condition == HEALTHY:
             reached = min(reached, health.get(HEALTHY, 0))
-        whole = count.summary.joined
-        return Reached(whole, min(reached, whole - lacking), states.get("unreachable", 0))
+        return Reached(count.summary.joined, reached, states.get("unreachable", 0), lacking)
 
     def _lacking(self, name: str) -> int | None:
         """How many destinations something keeps from the newest content; None if unknown."""
         kept = self._controllers().kept_back(self._meant(name))
-        numbers = [hold.get("destinations") for hold in self._held(name)]
-        if kept is None or None in numbers:
-            return None
-        return max(kept, sum(number or 0 for number in numbers))
+        holds = [hold for hold in self._held(name) if hold["reason"] not in _SEEN_IN_STATES]
+        number = _number(holds)
+        return None if kept is None or number is None else max(kept, number)
 
     def _never(self, name: str) -> bool:
         """Whether no waiting mends it."""
@@ -362,7 +370,8 @@ class _Waiting:
         lacking, whole = self._lacking(name), self._count(name).summary.joined
         if hold is None or lacking is None or not set(self._conditions) <= set(COUNTED):
             return hold
-        best = Reached(whole, whole - lacking, 0)
+        seen = [hold for hold in self._held(name) if hold["reason"] in _SEEN_IN_STATES - passed]
+        best = Reached(whole, whole - (_number(seen) or 0), 0, lacking)
         return None if self._goal.may_be_met(best, len(self._excepted.get(name, ()))) else hold
 
     def _check_holds(self) -> None:
@@ -401,6 +410,7 @@ class _Waiting:
             "keptBack": controllers.kept_back(placement),
             "excepted": list(self._excepted.get(name, ())),
             "ready": self._ready_text(name),
+            "lacking": self._lacking(name) if self._is_of_content else None,
         }
 
     def _meant(self, name: str) -> str:
@@ -436,3 +446,9 @@ class _Waiting:
 
     def _controllers(self) -> Controllers:
         return running(self._tree.controllers)
+
+
+def _number(holds: Sequence[Form]) -> int | None:
+    """At how many destinations these hold something; None if nobody can tell."""
+    numbers = [hold.get("destinations") for hold in holds]
+    return None if None in numbers else sum(number or 0 for number in numbers)
