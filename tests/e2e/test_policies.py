@@ -287,3 +287,36 @@ def test_who_selects_nothing_or_almost_all_says_so(tree, apply):
     )
     until(lambda: "narrow spec.downsync" in said(tree, "WideSelection", "bp", name))
     did(tree, "delete", "bp", name)
+
+
+TILL = """\
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: till
+  namespace: {name}
+  annotations: {{control.kubestellar.io/expand-templates: "true"}}
+data: {{text: "{{{{ .till }}}}"}}
+"""
+
+
+def test_a_wait_leaves_out_those_whose_labels_it_names(tree, apply, tmp_path):
+    name = apply.name
+    labels = {path: target_at(tree, path)["metadata"]["labels"] for path in EDGES}
+    relabelled(tree, tmp_path, HERE, {**labels[HERE], "till": "7"})
+    relabelled(tree, tmp_path, THERE, {**labels[THERE], "stage": "closed"})
+    apply(TILL, PLACEMENT, where="{}", clause=f"{{namespaces: [{name}]}}")
+    waits = ("wait", f"epl/{name}", "--for", "synced")
+    held = did(tree, *waits, code=1).stderr
+    assert "CustomizationFrozen" in held
+    said = did(tree, *waits, "--except", "stage=closed").stdout
+    assert said.strip().endswith("condition met (1 of 2 destinations, 1 excepted)")
+    assert "CustomizationFrozen" in did(tree, *waits, "--except", "till=7", code=1).stderr
+    did(tree, *waits, "--at-least", "50%")
+    relabelled(tree, tmp_path, THERE, {**labels[THERE], "till": "8"})
+    did(tree, *waits)
+    relabelled(tree, tmp_path, HERE, labels[HERE])
