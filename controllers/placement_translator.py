@@ -20,7 +20,7 @@ from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements, Work
 from controllers.core.translation.reading import read_arm, read_issued
 from controllers.core.translation.translate import Issued
-from controllers.core.workloads.own_statuses import concerned
+from controllers.core.workloads.own_statuses import concerned, of_served_kinds
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
@@ -276,6 +276,7 @@ class PlacementTranslator:
         self._kinds = kinds
         names = self.workloads.serve(kind.group_resource for kind in kinds)
         self._look(names, frozenset())
+        self._queues.own_statuses.add(of_served_kinds(self.workloads))
 
     def not_served(self, event: Unserved) -> None:
         """Remember why a kind cannot be read; its objects stay as they were."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.workloads.own_statuses import concerned, own_status
+from controllers.core.workloads.own_statuses import concerned, of_served_kinds, own_status
 from controllers.core.workloads.space import Workloads
 from schemas.api import parse_kind
 from schemas.objects import ObjectKey
@@ -109,3 +109,18 @@ def test_custom_transforms_of_one_kind_name_each_other():
         "customtransform/one: there for deployments.apps, too; all of them apply"
     ]
     assert standing(told) == {"Ready": ("True", "Valid")}
+
+
+def test_a_denatured_of_a_kind_that_is_not_served_is_not_done_until_it_is():
+    workloads = Workloads()
+    workloads.serve([("apps", "deployments")])
+    said = put(workloads, "Denatured", GOOD["Denatured"])
+    assert standing(said) == {
+        "Ready": ("False", "UnknownKind"),
+        "Reconciling": ("True", "UnknownKind"),
+    }
+    key = ObjectKey(OWN, "denatureds", "", "one")
+    assert key in of_served_kinds(workloads)
+    workloads.serve([("rbac.authorization.k8s.io", "clusterroles")])
+    _, said = own_status(workloads, key, NOW_MS)
+    assert standing(said) == {"Ready": ("True", "Valid")}

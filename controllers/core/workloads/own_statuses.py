@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controllers.core.conditions import STANDING, merged, ready, stalled
+from controllers.core.conditions import STANDING, merged, ready, reconciling, stalled
 from controllers.core.workloads.collectors import COLLECTORS
 from controllers.core.workloads.customizers import CUSTOMIZERS
+from controllers.core.workloads.missing_references import UNKNOWN_KIND
 from controllers.core.workloads.renature import DENATUREDS
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.transforms import TRANSFORMS
@@ -44,15 +45,39 @@ def own_status(
     status |= {"errors": list(errors[:ERRORS_MAX])} if errors else {}
     status |= {"warnings": list(warnings)} if warnings else {}
     before = (obj.get("status") or {}).get("conditions")
-    status["conditions"] = merged(before, _standing(errors), now_ms, STANDING)
+    said = _standing(errors, warnings, _unserved(workloads, key))
+    status["conditions"] = merged(before, said, now_ms, STANDING)
     return obj, status
 
 
-def _standing(errors: tuple[str, ...]) -> tuple[Condition, ...]:
+def of_served_kinds(workloads: Workloads) -> frozenset[ObjectKey]:
+    """Whose own status may say something else when other kinds are served."""
+    transforms = (ObjectKey(*TRANSFORMS, "", name) for name in workloads.transforms.objects)
+    denatureds = (ObjectKey(*DENATUREDS, "", name) for name in workloads.renatured.objects)
+    return frozenset((*transforms, *denatureds))
+
+
+def _standing(
+    errors: tuple[str, ...], warnings: tuple[str, ...], unserved: str
+) -> tuple[Condition, ...]:
     """It is ready as soon as it can be read; what cannot be read a person has to mend."""
     if errors:
         return stalled("Invalid", some_of(errors, NAMED_MAX, "; "))
-    return ready("Valid", "it is valid, and counts where it is named")
+    if unserved:
+        return reconciling(UNKNOWN_KIND, unserved)
+    good = "it is valid, and counts where it is named"
+    return ready("Valid", "; ".join([good, *warnings[:NAMED_MAX]]))
+
+
+def _unserved(workloads: Workloads, key: ObjectKey) -> str:
+    """That the kind of what a Denatured holds is not served; "" if it is, or nobody knows."""
+    inner = workloads.renatured.inner(key.name) if key.group_resource == DENATUREDS else None
+    served = workloads.missing.served
+    if inner is None or served is None or inner.group_resource in served:
+        return ""
+    what = f"{inner.resource}.{inner.group}" if inner.group else inner.resource
+    remedy = "correct spec.template, or apply its definition"
+    return f'the server doesn\'t have a resource type "{what}"; {remedy}'
 
 
 def _object(workloads: Workloads, key: ObjectKey) -> Object | None:

@@ -99,6 +99,10 @@ class Renatured:
         del self._held[key]
         return {key: self._plain.pop(key, None)}
 
+    def inner(self, name: str) -> ObjectKey | None:
+        """The key of the object that a Denatured holds; None if it holds none."""
+        return self._inner.get(name)
+
     def names(self) -> frozenset[str]:
         """The Denatureds that there are."""
         return frozenset({*self._inner, *self.objects})
