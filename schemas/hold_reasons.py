@@ -14,3 +14,6 @@ PINNED, PLACE_FROZEN, WINDOW = "Pinned", "PlaceFrozen", "WaitingForWindow"
 
 ENDS_BY_ITSELF = frozenset({MOVING, WAITING, ROLLOUT_BLOCKED, WINDOW})
 """Those that go away without anyone's help."""
+
+REPORTED = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN})
+"""Those that edges report: of a change that was made just now they say nothing yet."""

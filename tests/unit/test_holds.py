@@ -13,7 +13,8 @@ from controllers.core.workloads.missing_references import UNREADABLE, Lack
 from schemas import hold_reasons
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.faults import Fault
-from schemas.reports import Count, Summary
+from schemas.objects import ObjectKey
+from schemas.reports import Count, ExceptionSample, Summary
 
 ROOT = Path(__file__).resolve().parents[2]
 START_MS = 1_800_000_000_000
@@ -98,3 +99,31 @@ def test_the_page_of_holds_has_each_reason_and_says_rightly_which_end_by_themsel
     assert told.keys() == reasons
     by_itself = {reason for reason, ends in told.items() if ends.strip().startswith("by itself")}
     assert by_itself == hold_reasons.ENDS_BY_ITSELF
+
+
+def test_who_never_joined_holds_nothing_for_want_of_a_key():
+    facts = PlacementFacts(1, 1, name="shop", keyless=("s1", "s2"))
+    absent = Summary({"synced": 1, "never joined": 2}, {"healthy": 1})
+    assert holds(facts, Count(absent, exact=True)) == ()
+    one_joined = Summary({"synced": 2, "never joined": 1}, {"healthy": 2})
+    [hold] = holds(facts, Count(one_joined, exact=True))
+    assert (hold.reason, hold.destinations) == ("SecretsUnopened", 1)
+
+
+def test_what_another_placement_says_otherwise_is_held_with_who_has_it():
+    sample = ExceptionSample(
+        1, "configmaps/shop/a", "Overridden: edgeplacement/b says otherwise", 2, "/s1"
+    )
+    summary = Summary({"synced": 1, "failing": 2}, {"healthy": 3}, exceptions=(sample,))
+    [hold] = holds(PlacementFacts(1, 1, name="shop"), Count(summary, exact=True))
+    assert (hold.reason, hold.destinations) == ("Overridden", 2)
+    assert "shop/configmaps/a: Overridden: edgeplacement/b" in hold.message
+
+
+def test_placements_that_differ_are_held_both():
+    key = ObjectKey("", "configmaps", "shop", "a")
+    facts = PlacementFacts(1, 1, name="shop", differing={"bindingpolicy/b": [key]})
+    [hold] = holds(facts, WHOLE)
+    assert hold.reason == "PlacementsDiffer"
+    assert "bindingpolicy/b" in hold.message
+    assert "shop/configmaps/a" in hold.message

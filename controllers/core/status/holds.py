@@ -82,12 +82,16 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
         )
     yield from _refused(facts, count, name)
     yield from _among_placements(facts, count, name)
-    if facts.keyless:
-        said = (
-            f"no Secret opens at {many(len(facts.keyless), 'destination')}: no key of it is known"
+    # Who never joined has no key, and nothing is waited for there.
+    keyless = len(facts.keyless) - count.summary.never_joined
+    if count.exact and keyless > 0:
+        said = f"no Secret opens at {many(keyless, 'destination')}: no key of it is known"
+        yield Hold(
+            reason=SECRETS_UNOPENED,
+            destinations=keyless,
+            message=said,
+            remedy="leafcast node list",
         )
-        number, remedy = len(facts.keyless), "leafcast node list"
-        yield Hold(reason=SECRETS_UNOPENED, destinations=number, message=said, remedy=remedy)
     if facts.keeping:
         who = "1 Location or SyncTarget that loses it keeps it"
         if facts.keeping > 1:

@@ -45,6 +45,7 @@ from schemas.hold_reasons import (
     OVERRIDDEN,
     PINNED,
     PLACE_FROZEN,
+    REPORTED,
     WAITING,
     WINDOW,
 )
@@ -366,6 +367,8 @@ class _Waiting:
         Nor if enough destinations can have the newest content meanwhile.
         """
         passed = ENDS_BY_ITSELF | (_NO_WAVES if self._conditions == (ROLLED_OUT,) else frozenset())
+        if not self._count(name).exact:
+            passed |= REPORTED
         hold = next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
         lacking, whole = self._lacking(name), self._count(name).summary.joined
         if hold is None or lacking is None or not set(self._conditions) <= set(COUNTED):
