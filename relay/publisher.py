@@ -150,8 +150,7 @@ class CentrePublisher:
 
     def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
         """The children behind which some cannot be reached, and how many; the most first."""
-        counts = self._node().child_counts(key).items()
-        found = [(child, away) for child, it in counts if (away := it.states.get("unreachable"))]
+        found = self._node().children_in_state(key, "unreachable")
         return sorted(found, key=lambda each: (-each[1], each[0]))
 
     def results(self, key: MailKey) -> Sequence[ObjectResult]:

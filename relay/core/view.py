@@ -172,6 +172,10 @@ class NodeView:
         """What each child counts for now in a placement, by name."""
         return self._reports.by_child(key)
 
+    def children_in_state(self, key: MailKey, state: str) -> list[tuple[str, int]]:
+        """The children that count some destinations of a placement in a state, and how many."""
+        return self._reports.in_state(key, state)
+
     def orphans(self) -> list[Orphan]:
         """What is in force here though the centre does not know the term that issued it."""
         found = []

@@ -154,6 +154,9 @@ def test_the_fold_in_blocks_equals_merging_all(steps):
         assert fold.total() == merge_all(model.values())
         fold.check()
     assert dict(fold.counting(names)) == {names[at]: counts for at, counts in model.items()}
+    for state in ("synced", "unreachable"):
+        there = {names[at]: n for at, it in model.items() if (n := it.states.get(state))}
+        assert dict(fold.in_state(names, state)) == there
 
 
 @given(summaries, st.integers(1, 50))

@@ -298,6 +298,11 @@ class ChildReports:
         fold = self._looked_at(key)
         return dict(fold.counting(self._names)) if fold is not None else {}
 
+    def in_state(self, key: MailKey, state: str) -> list[tuple[str, int]]:
+        """The children that count some destinations in a state, and how many."""
+        fold = self._looked_at(key)
+        return [*fold.in_state(self._names, state)] if fold is not None else []
+
     def results(
         self, key: MailKey, own: Iterable[ObjectResult] = ()
     ) -> dict[ObjectKey, ObjectResult]:

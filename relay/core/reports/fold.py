@@ -205,6 +205,13 @@ class Fold:
                     dated = replace(summary, oldest_ms=_oldest(block, at))
                     yield names[number * BLOCK_CHILDREN + at], dated
 
+    def in_state(self, names: Sequence[str], state: str) -> Iterator[tuple[str, int]]:
+        """Each child, by name, that counts some destinations in a state, and how many."""
+        for number, block in self._blocks.items():
+            for at, summary in enumerate(block.counted):
+                if summary is not None and (count := summary.states.get(state)):
+                    yield names[number * BLOCK_CHILDREN + at], count
+
     def total(self) -> Summary:
         """The fold over all children."""
         if self._total is None:
