@@ -22,6 +22,7 @@ from relay.adapters.clock import SystemClock
 from schemas.selectors import LabelSelector
 
 SLICE_SECONDS, LIVE_SECONDS, GRACE_SECONDS = 10.0, 1.0, 5.0
+FIRST_SECONDS = 1.0
 """So long the tree is asked at once, and so long where a line shows how far it is."""
 LISTED_MAX = 10_000
 """Of so many destinations for which it is not so it is looked whether they are excepted."""
@@ -54,7 +55,9 @@ async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
 
     async def look(session: Session) -> Answer | None:
         left = max(0.0, until - clock.now().seconds)
-        answer = await _asked(session, asked, min(left, line.slice_seconds))
+        # That it would be in vain is told soon.
+        most = line.slice_seconds if clock.now().seconds - began > FIRST_SECONDS else FIRST_SECONDS
+        answer = await _asked(session, asked, min(left, most))
         states = answer["placements"]
         met = {
             state["name"]

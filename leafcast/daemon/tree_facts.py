@@ -105,12 +105,18 @@ def placement_of(tree: LocalTree, key: str) -> str:
 
 
 def held_forms(tree: LocalTree) -> list[Form]:
-    """What holds placements, each with its `placement`; some of them."""
+    """What holds placements, by what their statuses say, each with its `placement`; some of them.
+
+    To ask of all of them what holds each would cost as much as all that they select.
+    """
     controllers = tree.controllers
     if controllers is None:
         return []
-    names = placement_names(tree)
-    found = ({"placement": name, **hold} for name in names for hold in controllers.held(name))
+    objects = controllers.translator.workloads.objects
+    statuses = ((name, objects[name].get("status") or {}) for name in sorted(objects))
+    found = (
+        {"placement": name, **hold} for name, said in statuses for hold in said.get("held", ())
+    )
     return list(islice(found, HELD_MAX))
 
 

@@ -32,7 +32,7 @@ from schemas.hold_reasons import (
 from schemas.identity import NodePath
 from schemas.placements import short_title
 from schemas.records import Gate
-from schemas.reports import Count
+from schemas.reports import Cell, Count
 from schemas.wording import some_of
 
 PLACES_NAMED_MAX = 4
@@ -85,9 +85,9 @@ def lacking(steered: Steered, count: Count) -> int | None:
     """How many destinations lack the newest content, by waves or at a place of their own."""
     number = kept(steered, count)
     places = kept_back.places_kept(steered.gates, steered.newest)
-    if number is None or (places and count.summary.never_joined):
+    if number is None or not count.exact or (places and count.summary.never_joined):
         return None
-    return number + sum(steered.places.get(path, 0) for path in places)
+    return number + sum(steered.places.get(path, 0) for path in places) + _waiting(steered, count)
 
 
 def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
@@ -130,7 +130,9 @@ def remedy_of_rejected(steered: Steered) -> str:
 
 def _deleted(steered: Steered, number: int | None) -> Hold:
     """That its Rollout is gone; who is at a place of its own is counted as all others are."""
-    said = "its Rollout was deleted, so each destination keeps what it has"
+    said = (
+        "its Rollout was deleted, or is another placement's, so each destination keeps what it has"
+    )
     said += f"; let go, it would send {steered.news}" if steered.news else ""
     return Hold(
         reason=ROLLOUT_DELETED,
@@ -225,10 +227,7 @@ def _of_places(steered: Steered, count: Count) -> Iterator[Hold]:
 
 def _of_windows(steered: Steered, count: Count) -> Hold | None:
     """Who may have the newest content, and waits until a window opens."""
-    windowed = {gate.name for gate in steered.gates if gate.windows and gate.name}
-    cells = count.summary.cells.items()
-    parsed = [(text.split("/"), number) for text, number in cells]
-    waiting = sum(n for parts, n in parsed if parts[0] in windowed and parts[1:2] == ["waiting"])
+    waiting = _waiting(steered, count)
     if not waiting:
         return None
     said = f'rollout "{steered.rollout}": its windows are closed'
@@ -240,3 +239,10 @@ def _of_windows(steered: Steered, count: Count) -> Hold | None:
         until=steered.opens or None,
         remedy=f"{_COMMAND} status {steered.rollout}",
     )
+
+
+def _waiting(steered: Steered, count: Count) -> int:
+    """How many destinations wait until a window opens."""
+    windowed = {gate.name for gate in steered.gates if gate.windows and gate.name}
+    parsed = [(Cell.parse(text), number) for text, number in count.summary.cells.items()]
+    return sum(n for it, n in parsed if it and it.gate in windowed and it.state == "waiting")
