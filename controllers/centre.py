@@ -252,6 +252,11 @@ class Controllers:
             for queue in self._queues:
                 queue.release(name)
 
+    @property
+    def now_ms(self) -> int:
+        """The centre's time."""
+        return self._clock.now().wall_ms
+
     def held(self, placement: str) -> list[dict[str, Any]]:
         """What keeps the newest content of a placement of the first space from destinations."""
         return self.workload_spaces[0].summarizer.held(placement)

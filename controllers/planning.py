@@ -61,6 +61,7 @@ async def _stage(controllers: Controllers, workloads: Written, inventory: Writte
         await controllers.translator.listing(written),
         await controllers.mailboxes.listing() if inventory else {},
         await _others(controllers, ledger),
+        controllers.now_ms,
     )
 
 

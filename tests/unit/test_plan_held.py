@@ -147,3 +147,26 @@ async def test_what_was_aborted_stays_back_when_nothing_steers_the_placement_any
         rows = await told(controllers)
         assert set(actions(rows).values()) == {"held"}
         assert all("leafcast rollout release epl/shop" in why for _, why in rows.values())
+
+
+async def test_who_waits_for_a_window_is_told_until_when(tmp_path):
+    centre = await world(tmp_path)
+    windows = [{"cron": "0 3 1 1 *", "duration": "1h", "zone": "Europe/Berlin"}]
+    async with centre.running() as controllers:
+        await steer(centre)
+        await centre.apply(rollout(windows=windows))
+        await controllers.caught_up()
+        rows = await told(controllers, "2")
+        assert set(actions(rows).values()) == {"held"}
+        assert all(
+            "WaitingForWindow" in why and "-01-01T02:00:00Z" in why for _, why in rows.values()
+        )
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        await controllers.caught_up()
+        rows = await told(controllers)
+        assert {action for action, _ in rows.values()} <= {"held", "none"}
+        waits = [why for action, why in rows.values() if action == "held"]
+        turn = [why for action, why in rows.values() if action == "none"]
+        assert all("WaitingForWindow" in why for why in waits)
+        assert all("by the waves" in why for why in turn)

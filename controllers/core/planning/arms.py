@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controllers.core.planning.states import NOTHING, Delivery
@@ -13,30 +13,44 @@ from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile
+from schemas.records import Gate, LocationRecord, Profile
+
+Closed = Callable[[Gate, Profile], bool]
+"""Whether a destination cannot have taken what a gate gives: its windows were never open since."""
+Waiting = Callable[[Profile, tuple[LocationRecord, ...]], str]
+"""For which window a destination waits; "" if for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Why news of a placement stays back: everywhere, or at and below a place."""
+    """Why news of a placement stays back: at and below a place, until a window opens, or at all."""
 
     everywhere: str = ""
     places: Mapping[NodePath, str] = field(default_factory=dict)
-    # Whether it only waits for its turn: then nothing holds it.
+    waiting: Waiting = field(default=lambda _profile, _locations: "")
+    # Whether it only waits for its turn elsewhere: then nothing holds it.
     is_going: bool = False
 
-    def at(self, path: NodePath) -> str:
-        """Why it stays back at a destination; "" if it does not."""
-        if self.everywhere:
-            return self.everywhere
-        return next((why for place, why in self.places.items() if place.holds(path)), "")
+    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> str:
+        """What holds it at a destination; "" if nothing does."""
+        placed = (why for place, why in self.places.items() if place.holds(profile.path))
+        why = next(placed, "") or self.waiting(profile, locations)
+        return why or ("" if self.is_going else self.everywhere)
+
+    @property
+    def going(self) -> str:
+        """For what it waits where nothing holds it."""
+        return self.everywhere if self.is_going else ""
+
+
+NOTHING_HELD = Holding()
 
 
 class Arms:
     """Who has which content of a placement; a content is one delivery, whoever has it."""
 
-    def __init__(self, delivery: Delivery, issued: Issued) -> None:
-        self._gates = issued.gates
+    def __init__(self, delivery: Delivery, issued: Issued, closed: Closed) -> None:
+        self._gates, self._closed = issued.gates, closed
         self._plain = delivery
         self._made: dict[Reference | None, Delivery] = {}
         self._contents = {arm: _content(issued, arm) for arm in {it.arm for it in issued.gates}}
@@ -50,9 +64,10 @@ class Arms:
         return self._contents.values()
 
     def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
-        """What a destination has: of closed windows nobody here knows whether it took it before."""
+        """What a destination has: of a window that was open it is taken that it was used."""
         who = Candidate(profile, lambda _: locations)
-        arm = next((gate.arm for gate in self._gates if who.matches(gate)), None)
+        passed = (it for it in self._gates if who.matches(it) and not self._closed(it, profile))
+        arm = next((gate.arm for gate in passed), None)
         if arm not in self._made:
             entries = self._contents.get(arm, NOTHING)
             self._made[arm] = replace(self._plain, entries=entries, arms=None)
@@ -71,19 +86,18 @@ class KeptBack:
 
     def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
         """What a destination is to have."""
-        why = self._holding.at(profile.path)
-        if not why:
+        why, going = self._holding.at(profile, locations), self._holding.going
+        if not why and not going:
             return self._wanted
         there = self._former.at(profile, locations)
-        known = (id(there), why)
+        known = (id(there), why or going)
         if known not in self._made:
-            news = dict.fromkeys(differing(there.entries, self._wanted.entries), why)
-            going = news if self._holding.is_going else {}
+            news = differing(there.entries, self._wanted.entries)
             self._made[known] = replace(
                 there,
                 alternatives=self._wanted.alternatives,
-                back={**({} if going else news), **self._wanted.back},
-                going=going,
+                back={**dict.fromkeys(news if why else (), why), **self._wanted.back},
+                going=dict.fromkeys(news if not why else (), going),
             )
         return self._made[known]
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import Registry
-from controllers.core.planning.arms import Arms, Holding, KeptBack, differing
+from controllers.core.planning.arms import NOTHING_HELD, Arms, Closed, Holding, KeptBack, differing
 from controllers.core.planning.holdings import of_deleted, of_rollout, steered_of, why_rejected
 from controllers.core.planning.states import NOTHING, Delivery, RecordsOf, State
+from controllers.core.planning.window_holds import never_open, of_gates, of_spec
 from controllers.core.rollout.estimates import label_values, wave_members
 from controllers.core.rollout.waves import expanded
+from controllers.core.status.rollout_holds import Steered
 from controllers.core.translation.placements import Placements, Work
 from controllers.core.translation.translate import Issued, alternatives_of
 from controllers.core.workloads.space import Object
@@ -49,6 +51,8 @@ class CentreState:
     inventory: Objects = field(default_factory=dict)
     # What placements of other spaces have delivered.
     others: Mapping[MailKey, Issued] = field(default_factory=dict)
+    # Windows of Rollouts are open, or not, by it.
+    now_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +90,12 @@ def dry_run(
         touched |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
     works = {work.name: work for work in _works(trial, touched)}
     changes = [
-        _Change(trial, name, works.get(name), before, workloads, stage.placements)
-        for name in sorted(touched)
+        _Change(trial, name, works.get(name), before, workloads, stage) for name in sorted(touched)
     ]
     placements = {**before.placements}
     for change in changes:
         change.put_into(placements)
-    _put_standing(stage.placements, _standing(stage, named) - touched, placements)
+    _put_standing(stage, _standing(stage, named) - touched, placements)
     stored = {
         address: value
         for work in works.values()
@@ -132,9 +135,10 @@ def _standing(stage: CentreState, named: AbstractSet[ObjectKey]) -> set[str]:
 
 
 def _put_standing(
-    now: Placements, names: Iterable[str], placements: dict[MailKey, Delivery]
+    stage: CentreState, names: Iterable[str], placements: dict[MailKey, Delivery]
 ) -> None:
     """Put what these want, and what keeps that back, in the place of what is delivered now."""
+    now = stage.placements
     for name in names:
         key, steered = now.source(name).key, steered_of(now, name)
         former = placements.get(key)
@@ -145,10 +149,16 @@ def _put_standing(
             # Nothing steers it: all but what is rejected goes out at once.
             wanted = former.entries
         gone = name in now.gone
-        holding = of_deleted(name) if gone else of_rollout(steered, is_news=False)
+        holding = of_deleted(name) if gone else _of_old(steered, stage.now_ms)
         rejected = dict.fromkeys(now.rejections.objects.get(name, ()), why_rejected(steered))
         made = replace(former, entries=wanted, arms=None, back=rejected)
         placements[key] = replace(made, arms=KeptBack(made, former, holding))
+
+
+def _of_old(steered: Steered, now_ms: int) -> Holding:
+    """What keeps back what is wanted already."""
+    closed = never_open(steered, now_ms)
+    return of_rollout(steered, of_gates(steered, closed, now_ms), is_news=False)
 
 
 def _works(trial: Placements, names: Collection[str]) -> Iterator[Work]:
@@ -174,7 +184,7 @@ class _Change:
         work: Work | None,
         before: State,
         written: Written,
-        now: Placements,
+        stage: CentreState,
     ) -> None:
         self.name = name
         self._trial = trial
@@ -186,7 +196,7 @@ class _Change:
         self._faults = self._kept_back() if self._placement is not None else {}
         # What was aborted or undone, and stays so.
         self._rejected: Mapping[ObjectKey, str] = {}
-        self._standing = self._held_back(now)
+        self._standing = self._held_back(stage)
 
     @property
     def action(self) -> str:
@@ -238,25 +248,29 @@ class _Change:
         counts = wave_members(ledger, draft.record.alternatives, listed, salt)
         return tuple(zip((wave.name for wave in listed), counts, strict=True))
 
-    def _held_back(self, now: Placements) -> Holding:
+    def _held_back(self, stage: CentreState) -> Holding:
         """What its Rollout keeps back of it, or that this was deleted."""
+        now = stage.placements
         if self.name in self._trial.gone:
             return of_deleted(self.name)
         steered, work = steered_of(now, self.name), self._work
         rollout = self._trial.workloads.rollouts.of(self.name) or ""
         if steered is None or steered.rollout != rollout or work is None or not work.translation:
-            return Holding()
+            return NOTHING_HELD
         if work.translation.wish is not None:
             rejected = work.translation.wish.rejected
             self._rejected = dict.fromkeys(rejected, why_rejected(steered))
         known = now.wanted(self.name)
         is_news = known is None or bool(differing(known, work.translation.entries))
-        return of_rollout(steered, is_news=is_news)
+        spec = self._trial.workloads.rollouts.specs.get(rollout)
+        if not is_news or spec is None:
+            return _of_old(steered, stage.now_ms)
+        return of_rollout(steered, of_spec(rollout, spec, stage.now_ms), is_news=True)
 
     def _delivery(self) -> Delivery | None:
         """What is delivered then, as far as something lets it out."""
         made = self._wanted()
-        if made is None or not (self._standing.everywhere or self._standing.places):
+        if made is None or self._standing is NOTHING_HELD:
             return made
         former = self._former or replace(made, entries=NOTHING)
         return replace(made, arms=KeptBack(made, former, self._standing))
@@ -306,8 +320,10 @@ class _Change:
 def _state(stage: CentreState) -> State:
     """What the ledger says now."""
     ours = {
-        issued.head.source.key: _delivered(issued)
-        for issued in stage.placements.standing().values()
+        issued.head.source.key: _delivered(
+            issued, never_open(steered_of(stage.placements, name), stage.now_ms)
+        )
+        for name, issued in stage.placements.standing().items()
     }
     others = {key: _delivered(issued) for key, issued in stage.others.items()}
     records = stage.ledger
@@ -318,12 +334,12 @@ def _state(stage: CentreState) -> State:
     )
 
 
-def _delivered(issued: Issued) -> Delivery:
+def _delivered(issued: Issued, closed: Closed = lambda _gate, _profile: False) -> Delivery:
     head = issued.head
     name = placement_of(head.source) or head.source.name
     entries = issued.entries or NOTHING
     made = Delivery(name, head.source.key, head.alternatives, entries)
-    arms = Arms(made, issued) if issued.gates else None
+    arms = Arms(made, issued, closed) if issued.gates else None
     return made if arms is None or arms.is_one else replace(made, arms=arms)
 
 

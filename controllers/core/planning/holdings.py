@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controllers.core.planning.arms import Holding
+from controllers.core.planning.arms import Holding, Waiting
 from controllers.core.rollout import kept_back
 from controllers.core.rollout.rejection import told
 from controllers.core.status.rollout_holds import (
@@ -68,26 +68,31 @@ def of_deleted(placement: str) -> Holding:
     return Holding(f"{ROLLOUT_DELETED}: its Rollout was deleted; {release}")
 
 
-def of_rollout(steered: Steered, *, is_news: bool) -> Holding:
+def of_rollout(steered: Steered, waiting: Waiting, *, is_news: bool) -> Holding:
     """What a Rollout keeps back of a change; `is_news` if that makes another content."""
     if steered.rejected is not None:
         # What is rejected stays back object by object: the rest is of what is to go out.
         steered = replace(steered, newest=steered.target)
-    state = steered.state
     found = why_waves_stand(steered) if is_news or not steered.is_everywhere else None
     if found is not None and (not is_news or found[0] in _STAY):
         reason, said, remedy = found
-        return Holding(f"{reason}: {said}; {remedy}")
+        return Holding(f"{reason}: {said}; {remedy}", _places(steered, is_news=is_news))
+    places = _places(steered, is_news=is_news)
+    if is_news or steered.is_everywhere:
+        return Holding(places=places, waiting=waiting)
+    said = f'it goes out by the waves of rollout "{steered.rollout}"'
+    return Holding(said, places, waiting, is_going=True)
+
+
+def _places(steered: Steered, *, is_news: bool) -> dict[NodePath, str]:
+    """The places that keep what they have, the deepest first, and why."""
+    state = steered.state
     places = places_of(state) if state is not None else {}
     if not is_news:
         held = kept_back.places_kept(steered.gates, steered.newest)
         places = {path: reason for path, reason in places.items() if path in held}
     deepest_first = sorted(places.items(), key=lambda it: (-len(it[0].names), it[0]))
-    kept = {path: _at_place(steered.rollout, path, reason) for path, reason in deepest_first}
-    if kept or is_news or steered.is_everywhere:
-        return Holding(places=kept)
-    said = f'it goes out by the waves of rollout "{steered.rollout}"'
-    return Holding(said, is_going=True)
+    return {path: _at_place(steered.rollout, path, reason) for path, reason in deepest_first}
 
 
 def _at_place(rollout: str, path: NodePath, reason: str) -> str:
