@@ -56,6 +56,8 @@ def tree_form(
     for form in forms:
         path = NodePath.parse(form["path"])
         form["sync_target"] = targets.get(path, "")
+        told = elsewhere.get(path) or {}
+        form["is_edge"] = form["role"] == "edge" or told.get("role") == "edge"
         form["edges"] = edges[path]
         above = elsewhere.get(path.parent) if path.names else None
         if above is not None:

@@ -70,6 +70,8 @@ class NodeFacts:
     removals: int = 0
     # Why an edge may not work on the cluster that it was given.
     unclaimed: str = ""
+    # Whether it is an edge for which no SyncTarget is there.
+    unplaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ def link_checks(facts: Facts) -> Iterator[Check]:
     reached = sum(1 for node in facts.nodes if node.state in IN_SESSION)
     said = f"{reached} of {many(len(facts.nodes), 'node')} are up, by their parents' word"
     yield from each("Links", facts.nodes, judge, lambda _: said)
+    if unplaced := [node.path for node in facts.nodes if node.unplaced]:
+        yield _unplaced(unplaced)
     if absent := [node.path for node in facts.nodes if node.state == NEVER_JOINED]:
         yield _absent(absent)
 
@@ -67,6 +69,18 @@ def _absent(paths: Sequence[str]) -> Check:
         "nobody has used the bundle yet; they count apart, and hold nobody up",
         "where each belongs: leafcast join BUNDLE (leafcast node add --replace makes another); "
         "one that is not wanted: leafcast node remove PATH --force",
+        paths[0] if len(paths) == 1 else "",
+    )
+
+
+def _unplaced(paths: Sequence[str]) -> Check:
+    verb = "has" if len(paths) == 1 else "have"
+    return Check(
+        "Links",
+        "warning",
+        f"{many(len(paths), 'edge')} {verb} no destination: {some_of(paths, NAMED_MAX)}",
+        "no SyncTarget says that it hangs there (it was deleted, perhaps): nothing goes there",
+        f"leafcast node register {paths[0]}",
         paths[0] if len(paths) == 1 else "",
     )
 

@@ -64,6 +64,7 @@ class LabelBrakes:
         self._index = HoldIndex(records, BRAKED)
         # Placements that are to be meant for those who hold them, so that these can be.
         self._asked: set[MailKey] = set()
+        self._given_up: set[MailKey] = set()
         self._listeners: list[Callable[[], None]] = []
 
     def __contains__(self, placement: MailKey) -> bool:
@@ -130,6 +131,31 @@ class LabelBrakes:
             ),
             frozenset(deferred),
         )
+
+    def give_up(self, slots: Iterable[MailKey]) -> None:
+        """Take it that a person takes the nodes of these destinations out: they are not held."""
+        self._given_up.update(slots)
+
+    def held_without(self, slots: AbstractSet[MailKey], weights: Weights, now_ms: int) -> str:
+        """Why these destinations are not to go, as placements would lose much; "" if they are.
+
+        Raises LookupError while nobody knows.
+        """
+        slots = slots - self._given_up
+        self._given_up &= self._records.keys()
+        if not slots:
+            return ""
+        heads = [it for it in self._records.values() if isinstance(it, DeltaHead)]
+        left = (record for slot, record in self._records.items() if slot not in slots)
+        inventory = SelectedDestinations(self._records.values()), SelectedDestinations(left)
+        for head in heads:
+            key = head.source.key
+            meant = Delivered(head.alternatives, weights.objects_of(key))
+            loss = weigh(inventory, meant, meant)
+            goes = not loss.is_large or weights.grace_of(key) == 0
+            if not goes and not self.brake.confirmed.covers(key, loss.copies, now_ms):
+                return f'placement "{head.source.name}" would lose {loss}; its node is there'
+        return ""
 
     def _is_relabelled(self, draft: Draft) -> bool:
         """Whether a Location or destination in force says another whom it is part of."""

@@ -92,6 +92,10 @@ class Registry:
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
         self._unseen: set[ObjectKey] = set()
+        # SyncTargets that were deleted while their nodes are there.
+        self._taken: set[ObjectKey] = set()
+        # Of which it is not known yet what they take.
+        self._undecided: Keys = frozenset()
         self._properties = DestinationProperties(self.errors)
 
     def trial(
@@ -146,6 +150,10 @@ class Registry:
         if not is_inventory(key):
             return frozenset()
         self._unseen.discard(key)
+        target = self._targets.get(key.name) if key.resource == _TARGETS else None
+        if target is not None and target.path is not None and self._is_node(target.path):
+            # Its node stays, and would be emptied: that is weighed.
+            self._taken.add(key)
         return frozenset(self._forget(key))
 
     def targets_at(self, paths: Iterable[NodePath]) -> Keys:
@@ -154,7 +162,8 @@ class Registry:
 
     def accept(self) -> Keys:
         """Let the removals pass that are held now."""
-        unseen, self._unseen = self._unseen, set()
+        unseen, self._unseen = self._unseen | self._taken, set()
+        self._taken = set()
         return frozenset(unseen)
 
     # What is issued.
@@ -171,14 +180,15 @@ class Registry:
         return frozenset([ObjectKey(_GROUP, resource, "", record.source.name)])
 
     def braked(self) -> Keys:
-        """The objects whose records hold what an edit of labels takes."""
+        """The objects whose records hold what an edit of labels takes, or stay themselves."""
         slots = self._brakes[0].slots() if self._brakes is not None else ()
-        return frozenset(
+        found = (
             ObjectKey(_GROUP, _RESOURCES[record.source.api], "", record.source.name)
             for slot in slots
             if (record := self._records.get(slot)) is not None
             and record.source.space == self.identity
         )
+        return frozenset((*found, *self._taken))
 
     def next(self, keys: Iterable[ObjectKey], now_ms: int) -> RegistryWork:
         """What to issue and delete for these, all of one moment."""
@@ -193,8 +203,8 @@ class Registry:
             braked = brakes.with_holds(drafts, weights, now_ms)
             drafts = [it for it in braked.drafts if not same(it.record, self._records.get(it.slot))]
             deferred = frozenset(key for key in looked_at if self._key(key) in braked.deferred)
-        gone = (*left, *self._gone(looked_at))
-        return RegistryWork(tuple(drafts), gone, conditions, deferred)
+        gone = (*left, *self._gone(looked_at, now_ms))
+        return RegistryWork(tuple(drafts), gone, conditions, deferred | self._undecided)
 
     def all_targets(self) -> Keys:
         """All SyncTargets of the space."""
@@ -263,9 +273,9 @@ class Registry:
         conditions[record.source.name] = condition(REGISTERED, "False", "PathTaken", message)
         return True
 
-    def _gone(self, keys: Keys) -> list[MailKey]:
+    def _gone(self, keys: Keys, now_ms: int) -> list[MailKey]:
         """What is not there, or lost its place; what is only unseen may be held."""
-        held = self._held()
+        held = self._held() | self._held_taken(now_ms)
         found = [self._key(key) for key in sorted(keys - held) if not self._stays(key)]
         return [key for key in found if key in self._records]
 
@@ -285,6 +295,25 @@ class Registry:
                 held |= verdict.items
                 self.errors[f"{resource}/RemovalHeld"] = verdict.reason
         return held
+
+    def _held_taken(self, now_ms: int) -> Keys:
+        """SyncTargets that were deleted, and whose nodes would lose much."""
+        self._undecided = frozenset()
+        self._taken &= self._in_ledger() if self._taken else set()
+        if not self._taken or self._brakes is None:
+            self._taken.clear()
+            return frozenset()
+        brakes, weights = self._brakes
+        try:
+            reason = brakes.held_without({self._key(key) for key in self._taken}, weights, now_ms)
+        except LookupError:
+            self._undecided = frozenset(self._taken)
+            return self._undecided
+        if not reason:
+            self._taken.clear()
+            return frozenset()
+        self.errors[f"{_TARGETS}/RemovalHeld"] = reason
+        return frozenset(self._taken)
 
     def _verdict(
         self, resource: str, unseen: set[ObjectKey], known: set[ObjectKey], crowds: Held[MailKey]
@@ -339,6 +368,7 @@ class Registry:
         if obj.get("metadata", {}).get("deletionTimestamp"):
             return self._forget(key)
         self._unseen.discard(key)
+        self._taken.discard(key)
         before = self.objects.get(key)
         self.objects[key] = obj
         if before is not None and _timeless(before) == _timeless(obj):

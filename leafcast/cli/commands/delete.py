@@ -17,6 +17,7 @@ from leafcast.ask.object_readers import CentreReader, NotFound
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import held_together
+from leafcast.cli.apply.nodes import refuse_nodes_there
 from leafcast.cli.apply.removals import ask_for, confirm_removals_option, removals_of
 from leafcast.cli.apply.rollout_ends import Fate, fate_options, let_go, placements_left
 from leafcast.cli.options.common import data_dir_option
@@ -38,9 +39,11 @@ from relay.objects.serving import DEFINITIONS, NAMESPACES
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object, Space
 from schemas.content.manifests import LoadedObject
+from schemas.groups import GROUP
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
 from schemas.selectors import LabelSelector
 
+SYNC_TARGETS = (GROUP, "synctargets")
 AT_ONCE = 16
 """So many deletions are under way at a time."""
 
@@ -71,6 +74,7 @@ class Request:
     ignore_not_found: bool = False
     dry: bool = False
     confirmed: bool = False
+    force: bool = False
     # What becomes of placements whose Rollout is deleted under way.
     fate: Fate = ""
 
@@ -80,6 +84,7 @@ class Request:
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @dry_run_option("deleted")
+@click.option("--force", is_flag=True, help="Also SyncTargets of nodes that are there.")
 @confirm_removals_option
 @fate_options
 @data_dir_option
@@ -94,6 +99,7 @@ def delete(  # noqa: PLR0913 - click passes options by name
     every: bool,
     ignore_not_found: bool,
     dry_run: str,
+    force: bool,
     confirmed: bool,
     fate: Fate | None,
     data_dir: Path | None,
@@ -118,6 +124,7 @@ def delete(  # noqa: PLR0913 - click passes options by name
             ignore_not_found=ignore_not_found,
             dry=dry_run != "none",
             confirmed=confirmed,
+            force=force,
             fate=fate or "",
         )
         missing = in_session(data_dir, lambda session: delete_all(session, request))
@@ -131,6 +138,9 @@ async def delete_all(session: Session, request: Request) -> int:
     Raises SpaceError if the space refuses one: then what others lean on stays.
     """
     found, missing = await objects_to_delete(session, request)
+    if not request.force:
+        targets = (it.object for it in found if it.kind.group_resource == SYNC_TARGETS)
+        await refuse_nodes_there(session, targets)
     left = await placements_left(session, {target.key for target in found}, request.fate)
     if request.dry:
         for target in found:

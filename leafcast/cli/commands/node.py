@@ -134,6 +134,24 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
 
 @node.command()
 @click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
+@click.option(
+    "--labels",
+    metavar="K=V,...",
+    default="",
+    help="Labels of the edge, besides id and region; placements select by them.",
+)
+@data_dir_option
+def register(path: str, labels: str, data_dir: Path | None) -> None:
+    """Give the edge at PATH a destination again: its SyncTarget, and its Location.
+
+    An edge whose SyncTarget was deleted stays in the tree, and nothing is meant for it.
+    """
+    found = _call(data_dir, "node-register", path=path, labels=read_labels(labels))
+    click.echo(f'Node {path} is destination "{found["name"]}" now.')
+
+
+@node.command()
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
 @click.argument("new_path", type=NodeAt(new=True))
 @click.option(
     "-o",

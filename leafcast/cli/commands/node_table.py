@@ -75,6 +75,8 @@ def nodes_view(found: Sequence[Form], *, wide: bool = False) -> View:
 
 def _state(node: Form) -> str:
     state = str(node["state"])
+    if node.get("unplaced"):
+        return f"{state}; no destination: leafcast node register {node['path']}"
     if node["sinceMs"]:
         since = dt.datetime.fromtimestamp(node["sinceMs"] // 1000, dt.UTC)
         state = f"{state} since {since.isoformat().replace('+00:00', 'Z')}"

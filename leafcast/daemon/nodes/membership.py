@@ -27,6 +27,7 @@ from leafcast.daemon.nodes.enrolment import (
     sign_nothing,
     valid,
 )
+from leafcast.daemon.nodes.registration import register
 from leafcast.daemon.nodes.relocation import moved_objects
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
@@ -36,6 +37,7 @@ from schemas.asks import NODE, AskFault
 from schemas.groups import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.records import Profile
 from schemas.wording import many
 
 DRAIN_SECONDS_MAX = 60.0
@@ -170,6 +172,11 @@ class Membership:
             await issuer.dropped(keys)
         return {"removed": [str(node) for node in going], "left": left}
 
+    async def register(self, path: str, labels: Mapping[str, str] | None = None) -> Json:
+        """Give an edge that has none a destination: `{name}`; raises ApiError."""
+        async with self._changing:
+            return await register(self._tree, path, labels or {})
+
     async def all(self) -> Json:
         """All nodes of the tree but the centre, each with its state, as `tree` has it."""
         hanging = await self._enrolling.hanging()
@@ -178,6 +185,8 @@ class Membership:
                 {
                     "path": form["path"],
                     "syncTarget": hanging.get(form["path"], ""),
+                    # An edge for which nothing is meant.
+                    "unplaced": form["is_edge"] and form["path"] not in hanging,
                     "state": form["state"],
                     "expired": form["expired"],
                     "reached": form["state"] in IN_SESSION,
@@ -231,6 +240,12 @@ class Membership:
 
     async def _unregister(self, name: str) -> None:
         """Delete an edge's Location and SyncTarget, so that nothing is meant for it any more."""
+        issuer = self._tree.issuer()
+        issuer.brakes.give_up(
+            slot
+            for slot, record in issuer.records.items()
+            if isinstance(record, Profile) and record.source.name == name
+        )
         for resource in ("locations", "synctargets") if name else ():
             await self._tree.inventory_space().delete(ObjectKey(GROUP, resource, "", name))
 
@@ -259,6 +274,7 @@ def register_membership(api: Api, membership: Membership) -> None:
     api.register("node-add-all", membership.add_all)
     api.register("node-move", membership.move)
     api.register("node-remove", membership.remove)
+    api.register("node-register", membership.register)
     api.register("node-list", membership.all)
 
 

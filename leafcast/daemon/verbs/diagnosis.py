@@ -136,6 +136,7 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
         starts=answer.get("serverStarts"),
         server_up_ms=answer.get("serverUpMs", 0),
         removals=answer.get("storeRemovals", 0),
+        unplaced=_is_unplaced(form, answer),
         unclaimed=answer.get("unclaimed", "") if answer.get("claim") == REFUSED else "",
         free_bytes=answer.get("diskFree"),
         store_bytes=answer.get("storeBytes"),
@@ -187,3 +188,9 @@ def _ledger(controllers: Controllers) -> LedgerFacts:
         },
         unplaced=dict(sorted(controllers.mailboxes.unplaced.items())),
     )
+
+
+def _is_unplaced(form: Form, answer: Form) -> bool:
+    """Whether a node is an edge for which no SyncTarget is in force."""
+    is_edge = form["is_edge"] or answer.get("role") == "edge"
+    return bool(is_edge and not form["sync_target"])

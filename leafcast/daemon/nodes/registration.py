@@ -1,0 +1,47 @@
+"""An edge that has no destination gets one: a SyncTarget, and a Location if that is gone, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.nodes import nodes
+from leafcast.ask.api import ApiError
+from leafcast.ask.session import NODE_MANAGER
+from leafcast.daemon.nodes.enrolment import Tree, path_of, valid
+from leafcast.daemon.nodes.relocation import name_for
+from leafcast.local.inventory import edge_objects
+from schemas.groups import GROUP
+from schemas.identity import NodePath
+
+Json = dict[str, Any]
+
+
+async def register(tree: Tree, path: str, labels: Mapping[str, str]) -> Json:
+    """Give the edge at a path its destination: `{name}` of it; raises ApiError.
+
+    A Location that is there stays as it is.
+    """
+    where = NodePath.parse(path)
+    known = [node.path for node in nodes(tree.issuer())]
+    if where not in known and not tree.runs_here(where):
+        remedy = f"`leafcast node add {where}` makes one"
+        raise ApiError("NotFound", f"node {where}: there is no such node", remedy)
+    if any(other.parent == where for other in known if other.names):
+        remedy = "name an edge: `leafcast node list` shows them"
+        raise ApiError("Invalid", f"node {where} is a relay, and has no cluster", remedy)
+    space = tree.inventory_space()
+    listing = await space.list(GROUP, "synctargets")
+    paths = {obj["metadata"]["name"]: path_of(obj) for obj in listing.objects}
+    if there := [name for name, at in paths.items() if at == str(where)]:
+        remedy = f"change it with `leafcast label synctarget {there[0]} KEY=VALUE`"
+        raise ApiError("Exists", f'node {where} is destination "{there[0]}" already', remedy)
+    name = name_for(where, paths)
+    objects = edge_objects(where, name)
+    for obj in objects:
+        own = obj["metadata"]["labels"]
+        obj["metadata"]["labels"] = {**own, **labels, "id": own["id"]}
+    target, location = valid(objects)
+    await space.apply(location, NODE_MANAGER, create_only=True)
+    await space.apply(target, NODE_MANAGER)
+    return {"name": name}

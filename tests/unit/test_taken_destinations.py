@@ -1,0 +1,93 @@
+"""Who takes the destination of a node that is there is stopped, or the removal is weighed."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click import ClickException
+
+from leafcast.cli.commands.delete import Request, delete_all
+from leafcast.cli.commands.node_table import nodes_view
+from leafcast.doctor.findings import Facts, NodeFacts
+from leafcast.doctor.link_checks import link_checks
+from leafcast.show.layout import Table
+from relay.adapters.spaces.memory_space import MemorySpace
+from schemas.objects import ObjectKey
+from tests.unit.centre_world import USER, target
+from tests.unit.test_label_brakes import World, by_place
+from tests.unit.test_object_commands import CLOCK, DICE, session_with
+
+FIRST = ObjectKey("edge.kubestellar.io", "synctargets", "", "t0")
+
+
+@pytest.fixture
+async def session():
+    inventory = MemorySpace(CLOCK, DICE)
+    await inventory.apply(target("t0", "/r/t0"), USER)
+
+    async def ask(subject, _question, _seconds):
+        nodes = [{"path": "/r/t0"}] if subject.endswith("node-list") else []
+        return json.dumps({"result": {"plan": 1, "losses": [], "nodes": nodes}}).encode()
+
+    made = session_with(MemorySpace(CLOCK, DICE))
+    return replace(made, inventory=inventory, ask=ask)
+
+
+async def test_a_sync_target_of_a_node_that_is_there_is_deleted_by_force_only(session):
+    words = ("synctarget", "t0")
+    with pytest.raises(ClickException, match=r"leafcast node remove /r/t0; else say --force"):
+        await delete_all(session, Request(words))
+    assert await session.inventory.get(FIRST) is not None
+    assert await delete_all(session, Request(words, force=True)) == 0
+    assert await session.inventory.get(FIRST) is None
+
+
+async def test_a_sync_target_without_a_node_is_deleted_at_once(session):
+    await session.inventory.apply(target("t1", "/r/t1"), USER)
+    assert await delete_all(session, Request(("synctarget", "t1"))) == 0
+
+
+class Taken(World):
+    """A world in which all places are nodes of the tree."""
+
+    def __init__(self, **options):
+        super().__init__(by_place(at="here"), **options)
+        self.registry._is_node = lambda _path: True
+
+    def delete(self, name):
+        key = ObjectKey("edge.kubestellar.io", "synctargets", "", name)
+        self.inventory.pop(key, None)
+        self.settle((), self.registry.deleted(key))
+
+
+def test_the_destination_of_a_node_that_is_there_stays_if_much_would_go():
+    world = Taken(targets=3)
+    world.delete("t0")
+    assert world.meant() == 3
+    assert "20 copies at 1 destination" in world.registry.errors["synctargets/RemovalHeld"]
+    world.settle((), world.registry.accept())
+    assert world.meant() == 2
+    world.delete("t1")
+    world.label(target("t1", "/r/t1", region="1"))
+    assert "synctargets/RemovalHeld" not in world.registry.errors
+    assert world.meant() == 2
+
+
+def test_a_fifth_of_the_destinations_or_fewer_go_and_so_does_one_whose_node_is_removed():
+    world = Taken(targets=5)
+    world.delete("t0")
+    assert world.meant() == 4
+    slot = world.registry._key(ObjectKey("edge.kubestellar.io", "synctargets", "", "t1"))
+    world.brakes.give_up([slot])
+    world.delete("t1")
+    assert world.meant() == 3
+
+
+def test_an_edge_without_a_destination_says_so_with_the_command_that_gives_it_one():
+    node = {"path": "/r/t0", "syncTarget": "", "state": "up", "sinceMs": 0, "expired": False}
+    view = nodes_view([{**node, "reached": True, "unplaced": True}])
+    assert isinstance(view, Table)
+    assert "no destination: leafcast node register /r/t0" in "\n".join(view.lines(200))
+    facts = Facts(0, "", 0, nodes=[NodeFacts("/r/t0", "edge", "up", answers=True, unplaced=True)])
+    (check,) = [it for it in link_checks(facts) if "destination" in it.said]
+    assert check.remedy == "leafcast node register /r/t0"
