@@ -156,7 +156,10 @@ SELECTOR: Form = {
 _SELECTORS: Form = {"maxItems": SELECTORS_MAX, "items": SELECTOR}
 _NOT_OBSERVED: Form = {"default": {"observedGeneration": 0}}
 """Of a status that nobody has written yet: kstatus takes an object that says nothing for done."""
-_AMOUNT: Form = {"minimum": 0, "pattern": r"^(100(\.0{1,4})?|[0-9]{1,2}(\.[0-9]{1,4})?)%$"}
+_AMOUNT = (
+    "!has(self.maxUnavailable) || (type(self.maxUnavailable) == int ? self.maxUnavailable >= 0 : "
+    "self.maxUnavailable.matches('^(100([.]0{1,4})?|[0-9]{1,2}([.][0-9]{1,4})?)%$'))"
+)
 _CONDITIONS: Form = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
 
@@ -202,7 +205,10 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "StatusCollector": {"status": _NOT_OBSERVED},
     "CustomTransform": {"status": _NOT_OBSERVED},
     "Denatured": {"status": _NOT_OBSERVED},
-    "Readiness": {"maxUnavailable": _AMOUNT},
+    "Readiness": {
+        "": _rule(_AMOUNT, "maxUnavailable: write a number such as 25, or a share such as 10%"),
+        "maxUnavailable": {"maxLength": 8},
+    },
     "BindingPolicySpec": {
         "clusterSelectors": _SELECTORS,
         "downsync": {"maxItems": CLAUSES_MAX},

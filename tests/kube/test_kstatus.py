@@ -63,6 +63,14 @@ async def test_a_placement_is_current_when_it_is_where_it_can_be_and_at_no_other
     await centre.apply_all(placement(), config("a"))
     fresh = json.loads(await centre.kubectl("get", "epl", "shop", "-o", "json"))
     assert of(fresh) == "InProgress"
+    for wrong in ("101%", -1, "x", "10"):
+        form = json.dumps(placement("wrong", readiness={"maxUnavailable": wrong}))
+        code, _, said = await centre.kubectl("apply", "-f", "-", stdin=form, check=False)
+        assert code
+        assert "write a number such as 25, or a share such as 10%" in said
+    for right in (0, 7, "0.5%", "100%"):
+        await centre.apply_all(placement("right", readiness={"maxUnavailable": right}))
+    await centre.kubectl("delete", "epl", "right")
     async with centre.running() as controllers:
         head = await issued(centre)
         unheard = await until_object(centre.wds, SHOP, for_reason("Incomplete"))
