@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.core.workloads.selection import STAYS_LABEL
 from leafcast.doctor.live_cluster import LEASE
+from relay.claims.centre_lease import INVENTORY_LEASE, WORKLOADS_LEASE
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE
@@ -94,6 +95,7 @@ def _centre(wish: Wish) -> Iterator[Manifest]:
     token = f"kubectl create token {CENTRE} -n {NAMESPACE} --duration 8760h"
     why = f"Whom the centre is here; it runs anywhere, with a token: {token}"
     yield Manifest(why, _account(CENTRE))
+    yield from _centre_leases(wish)
     if wish.workloads:
         why = "Holds what collectors say of cluster-scoped objects."
         yield Manifest(why, _object("v1", "Namespace", REPORT_NAMESPACE))
@@ -114,6 +116,23 @@ def _centre(wish: Wish) -> Iterator[Manifest]:
         why = "Writes a SyncTarget and a Location for each edge that is added, and their statuses."
         yield from _bound("leafcast-inventory", why, _inventory_rules(), CENTRE)
         yield from _properties()
+
+
+def _centre_leases(wish: Wish) -> Iterator[Manifest]:
+    """One hub has one centre: it says so there by a lease for each sort of space."""
+    names = [WORKLOADS_LEASE] if wish.workloads else []
+    names += [INVENTORY_LEASE] if wish.inventory else []
+    why = f"Holds, where it is bound, the Lease by which one centre at a time works here: {names}."
+    yield from _bound_in(NAMESPACE, "leafcast-leases", why.replace("'", ""), _lease_rules(names))
+
+
+def _lease_rules(names: list[str], *more: str) -> list[Form]:
+    kind = (["coordination.k8s.io"], ["leases"])
+    # Of what is not there yet RBAC knows no name.
+    return [
+        {**_rule(*kind, ["get", "update", *more]), "resourceNames": names},
+        _rule(*kind, ["create"]),
+    ]
 
 
 def _workload_rules(wish: Wish) -> list[Form]:
@@ -211,9 +230,11 @@ def _bound(name: str, why: str, rules: Sequence[Form], account: str) -> Iterator
     yield Manifest(f"For {account}.", _binding("ClusterRoleBinding", name, account))
 
 
-def _bound_in(namespace: str, name: str, why: str, rules: Sequence[Form]) -> Iterator[Manifest]:
+def _bound_in(
+    namespace: str, name: str, why: str, rules: Sequence[Form], account: str = CENTRE
+) -> Iterator[Manifest]:
     yield Manifest(why, _role(name, rules))
-    binding = _binding("RoleBinding", name, CENTRE)
+    binding = _binding("RoleBinding", name, account)
     binding["metadata"]["namespace"] = namespace
     yield Manifest(f"In {namespace}.", binding)
 

@@ -1,6 +1,6 @@
 """The process that keeps a tree running: it holds the data directory, and answers the commands.
 
-`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE]`; `leafcast up` starts it, detached.
+`leafcast up` starts it, detached; leafcast.daemon.__main__ says with which words.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class Daemon:
         external: ServerPlace | None = None,
         health: HealthAddress | None = None,
         kube: str | None = None,
+        *,
+        take_over: bool = False,
     ) -> None:
         self._health, self._place = health, place
         self.api = Api()
@@ -86,6 +88,7 @@ class Daemon:
             clusters=clusters,
             note=self._note,
             decide=self._decide,
+            take_over=take_over,
         )
         centre = RunningCentre(self.tree)
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
@@ -241,7 +244,9 @@ class Daemon:
         self._place.write_daemon(self._state)
 
 
-def run_daemon(place: DataDir, shape: TreeShape, kube: str | None = None) -> int:
+def run_daemon(
+    place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
+) -> int:
     """Run on the directory until a signal; the exit code. Errors are in the log."""
     handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
     set_up_logs("text", [handler])
@@ -255,7 +260,7 @@ def run_daemon(place: DataDir, shape: TreeShape, kube: str | None = None) -> int
                     }
                 )
             log.info("starting, process %d", os.getpid())
-            run_until_signal(Daemon(place, shape, kube=kube).run())
+            run_until_signal(Daemon(place, shape, kube=kube, take_over=take_over).run())
     except Ended as end:
         log.info("stopped: %s", end)
         return 0

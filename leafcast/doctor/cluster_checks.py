@@ -1,4 +1,4 @@
-"""What the doctor thinks of the clusters of edges: whether each edge works on one of its own."""
+"""What the doctor thinks of who works where: edges on clusters, the centre on its hubs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from leafcast.doctor.findings import Check, Facts
 
 
 def cluster_checks(facts: Facts) -> Iterator[Check]:
-    """A failure for each edge that may not work on the cluster it was given; else nothing."""
+    """A failure for each hub or cluster that its centre or edge may not work on; else nothing."""
+    for hub, why in facts.hubs.items():
+        cause, _, remedy = why.partition("; nothing is written there: ")
+        said = f"the centre writes nothing to its {hub}"
+        yield Check("Clusters", "failure", said, cause, remedy or "look again in a minute", "/")
     for node in facts.nodes:
         if node.unclaimed:
             said = f"{node.path} does nothing in the cluster that it was given"

@@ -187,6 +187,8 @@ class Facts:
     troubles: Sequence[Trouble] = ()
     # Whether content is; else relays read it.
     sealed: bool = True
+    # Why the centre may not write to a hub, by the hub's name.
+    hubs: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
@@ -205,6 +207,7 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
         expiries=[Expiry(**form) for form in answer["expiries"]],
         troubles=[Trouble(**form) for form in answer["troubles"]],
         sealed=answer["sealed"],
+        hubs=answer.get("hubs", {}),
     )
 
 

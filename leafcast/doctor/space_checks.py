@@ -13,6 +13,9 @@ from leafcast.doctor.findings import SpaceFact
 from leafcast.doctor.live_cluster import REMEDY, signs_of_life
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from leafcast.spaces import open_kubernetes
+from relay.claims.centre_lease import INVENTORY_LEASE, WORKLOADS_LEASE
+from relay.claims.claim import CentreIdentity, CentreVerdict, hub_taken
+from relay.claims.leases import SharedSpace
 from relay.ports import Clock, Dice, Space, SpaceError
 
 WORKLOADS, INVENTORY = "workloads", "inventory"
@@ -42,12 +45,14 @@ class SpacesUnusable(Exception):
         super().__init__("\n".join(map(str, self.facts)))
 
 
-async def look_at_spaces(spaces: CentreSpaces, clock: Clock, dice: Dice) -> list[SpaceFact]:
-    """Look at each of a centre's spaces that is on an API server."""
+async def look_at_spaces(
+    spaces: CentreSpaces, clock: Clock, dice: Dice, *, free: bool = False
+) -> list[SpaceFact]:
+    """Look at each of a centre's spaces that is on an API server; `free` ones are no centre's."""
     read = (spaces.workloads[0], spaces.inventory[0])
     return [
         replace(
-            await _look(role, setting, clock, dice, live=spaces.allow_live),
+            await _look(role, setting, clock, dice, live=spaces.allow_live, free=free),
             unread=setting not in read,
         )
         for role, setting in _each(spaces)
@@ -55,10 +60,13 @@ async def look_at_spaces(spaces: CentreSpaces, clock: Clock, dice: Dice) -> list
     ]
 
 
-async def check_spaces(spaces: CentreSpaces, clock: Clock, dice: Dice) -> None:
-    """Raise SpacesUnusable with all that keeps a centre from working on them."""
-    if found := [fact for fact in await look_at_spaces(spaces, clock, dice) if fact.trouble]:
-        raise SpacesUnusable(found)
+async def check_spaces(
+    spaces: CentreSpaces, clock: Clock, dice: Dice, *, free: bool = False
+) -> None:
+    """Raise SpacesUnusable with all that keeps a centre from working on them, as above."""
+    found = await look_at_spaces(spaces, clock, dice, free=free)
+    if wrong := [fact for fact in found if fact.trouble]:
+        raise SpacesUnusable(wrong)
 
 
 def _each(spaces: CentreSpaces) -> Iterator[tuple[str, SpaceSetting]]:
@@ -67,7 +75,7 @@ def _each(spaces: CentreSpaces) -> Iterator[tuple[str, SpaceSetting]]:
 
 
 async def _look(
-    role: str, setting: SpaceSetting, clock: Clock, dice: Dice, *, live: bool
+    role: str, setting: SpaceSetting, clock: Clock, dice: Dice, *, live: bool, free: bool
 ) -> SpaceFact:
     title = f"{role} in {setting.title}"
     try:
@@ -76,13 +84,27 @@ async def _look(
             await space.identity()
             if missing := await _missing(role, space):
                 return _not_installed(title, role, setting, missing)
+            holder = await _holder(role, space) if free else ""
             sign = "" if live or role != WORKLOADS else await signs_of_life(space, _now_ms(clock))
     except SpaceError as error:
         remedy = "correct the kubeconfig, start the server, or give the rights: leafcast install"
         return SpaceFact(title, "it cannot be used", error.message, remedy)
+    if holder:
+        cause, _, remedy = holder.partition("; nothing is written there: ")
+        return SpaceFact(title, "another centre works there", cause, remedy)
     if sign:
         return SpaceFact(title, "workload objects would come to life there", sign, REMEDY)
     return SpaceFact(title)
+
+
+async def _holder(role: str, space: Space) -> str:
+    """Whose hub it is already; "" if nobody's."""
+    name = WORKLOADS_LEASE if role == WORKLOADS else INVENTORY_LEASE
+    lease = await space.leases.read(name) if isinstance(space, SharedSpace) else None
+    nobody = CentreIdentity("", "", "", "")
+    if lease is None:
+        return ""
+    return hub_taken(lease, nobody, CentreVerdict.REFUSED, silent=False)
 
 
 async def _missing(role: str, space: Space) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from typing import Any
 from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.local.claim_note import ClusterRefused
+from leafcast.machine import machine_id
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
@@ -58,7 +58,7 @@ class JoinedFolder:
     def bound_home(self) -> str:
         """The home of this very folder on this machine: a copy of it anywhere has another."""
         lock = (self.folder / LOCK_FILE).stat()
-        bound = f"{self.home} {_machine()} {lock.st_ino}"
+        bound = f"{self.home} {machine_id()} {lock.st_ino}"
         return hashlib.sha256(bound.encode()).hexdigest()[: len(self.home)]
 
     @property
@@ -146,14 +146,6 @@ def joined_folder(
     except PermissionError as error:
         remedy = "make it writable, or name another --data-dir"
         raise DataDirUnusable(folder, "it cannot be written", remedy) from error
-
-
-def _machine() -> str:
-    """What tells this machine from others: its id, else its name."""
-    try:
-        return Path("/etc/machine-id").read_text(encoding="ascii").strip() or platform.node()
-    except (OSError, ValueError):
-        return platform.node()
 
 
 def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:

@@ -25,6 +25,7 @@ from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, W
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
+from leafcast.local.centre_spaces import HeldSpaces, centre_identity
 from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.local.credentials.certificates import LocalListening
 from leafcast.local.credentials.files import keep_credentials, keep_seed, load_credentials
@@ -36,7 +37,6 @@ from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
 from leafcast.local.views import TreeShape, TreeView
 from leafcast.space_settings import SIMULATED, SpaceSetting
-from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.request_reply import CannotConnect
@@ -47,7 +47,7 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
 from relay.driver import Driver
-from relay.ports import BusBroken, Space, SpaceError
+from relay.ports import BusBroken, Space, SpaceError, first_of
 from schemas.enrolment import NO_WAY_UP, plain_answer
 from schemas.identity import NodePath, TreeId
 from schemas.wording import many
@@ -86,6 +86,8 @@ class LocalTree:
         note: Callable[[NodePath, Noted], None] = lambda _, __: None,
         # Answers those who ask to be let in.
         decide: Decide = _no_one_decides,
+        # Whether hubs and clusters of others that are silent become its own.
+        take_over: bool = False,
     ) -> None:
         self.shape = shape
         self.up = asyncio.Event()
@@ -107,7 +109,8 @@ class LocalTree:
         self._listening: LocalListening | None = None
         self._changed = asyncio.Event()
         self._note = note
-        self._decide = decide
+        self._decide, self._take_over = decide, take_over
+        self._held: HeldSpaces | None = None
 
     async def run(self) -> None:
         """Start everything, run until cancelled, and stop the servers on the way out."""
@@ -121,6 +124,10 @@ class LocalTree:
                 guard, self._clock, self._dice, keys.tree, keys.roots, store_key
             )
             self._listening = self._listens(keys.tree)
+            me = centre_identity(keys.tree, self._place.folder, self._dice)
+            self._held = HeldSpaces(
+                me, self._clock, self._dice, self._progress, take_over=self._take_over
+            )
             async with asyncio.TaskGroup() as group:
                 if self._listening is not None:
                     group.create_task(self._listening.renew(self._servers), name="certificates")
@@ -145,7 +152,12 @@ class LocalTree:
         centre, controllers = self.nodes.get(NodePath()), self.controllers
         running = centre is not None and centre.node is not None and controllers is not None
         found = {"centre": "" if running else "it is starting"}
-        return {**found, **(controllers.unready() if running and controllers else {})}
+        found |= controllers.unready() if running and controllers else {}
+        return found | self.hub_troubles()
+
+    def hub_troubles(self) -> dict[str, str]:
+        """Why the centre may not write to one of its spaces, by which: `workloads`, `inventory`."""
+        return self._held.unready() if self._held is not None else {}
 
     def counts(self) -> list[int]:
         """How many nodes of each tier below the centre run here."""
@@ -241,22 +253,22 @@ class LocalTree:
     async def _control(self, relay: Driver) -> None:
         """Run the controllers on the centre's relay; they begin anew with each of its runs."""
         centre = self.nodes[NodePath()]
+        assert self._held is not None
         try:
-            async with AsyncExitStack() as stack:
-                spaces = self._place.spaces()
-                workloads = [
-                    await self._space(setting, WORKLOADS_BUCKET, stack)
-                    for setting in spaces.workloads
-                ]
-                inventory = [
-                    await self._space(setting, INVENTORY_BUCKET, stack)
-                    for setting in spaces.inventory
-                ]
-                self.workloads, self.inventory = workloads[0], inventory[0]
+            async with (
+                AsyncExitStack() as stack,
+                self._held.open(
+                    self._place.spaces(),
+                    partial(centre.space, WORKLOADS_BUCKET, stack),
+                    partial(centre.space, INVENTORY_BUCKET, stack),
+                    stack,
+                ) as spaces,
+            ):
+                self.workloads, self.inventory = spaces.workloads[0], spaces.inventory[0]
                 self.controllers = await Controllers.open(
                     relay.publisher,
-                    workloads,
-                    inventory,
+                    spaces.workloads,
+                    spaces.inventory,
                     self._clock,
                     self._dice,
                     self._place.keys,
@@ -266,13 +278,7 @@ class LocalTree:
                 self.centre_up.set()
                 await self.controllers.run()
         except* SpaceError as broken:
-            raise BusBroken(f"the centre's spaces: {broken.exceptions[0]}") from broken
-
-    async def _space(self, setting: SpaceSetting, bucket: str, stack: AsyncExitStack) -> Space:
-        """One of the centre's spaces; an embedded one lies in this bucket of its server."""
-        centre = self.nodes[NodePath()]
-        embedded = partial(centre.space, bucket, stack)
-        return await open_space(setting, embedded, self._clock, self._dice, stack)
+            raise BusBroken(f"the centre's spaces: {first_of(broken)}") from broken
 
     async def _enrol_children(self, issuer: Issuer, centre: NodeRuntime) -> None:
         """Let the children in whose records the ledger lost: its server knew them last."""
@@ -312,6 +318,7 @@ class LocalTree:
             parent=link,
             attached=attached,
             keep_seed=partial(keep_seed, folder, path),
+            take_over=self._take_over,
             changed=self._touch,
             note=partial(self._note, path),
             **self._leaf_options(path),

@@ -20,7 +20,7 @@ PLACE_NOTE = "leafcast.io/claimed-by-place"
 RUN_NOTE = "leafcast.io/claimed-by-run"
 HOST_NOTE = "leafcast.io/claimed-by-host"
 TREE_LETTERS_SHOWN = 8
-CLUSTER_TAKEN, CLUSTER_CHANGED, HUB_TAKEN = "ClusterTaken", "ClusterChanged", "HubTaken"
+CLUSTER_TAKEN, CLUSTER_CHANGED = "ClusterTaken", "ClusterChanged"
 
 
 class EdgeVerdict(Enum):
@@ -155,22 +155,23 @@ def judge_centre(
     return CentreVerdict.TAKE if silent or not lease.holder else CentreVerdict.WAIT
 
 
-def hub_taken(lease: Lease, me: CentreIdentity, *, silent: bool) -> str:
+def hub_taken(lease: Lease, me: CentreIdentity, verdict: CentreVerdict, *, silent: bool) -> str:
     """That a hub is another centre's: whose, where, since when, and what to do."""
     other = lease.notes.get(TREE_NOTE, "")
     host = lease.notes.get(HOST_NOTE) or lease.holder or "a host that is not said"
     since = lease.acquired or "a time that is not said"
-    if other == me.tree:
+    whose = "this tree" if other and other == me.tree else f"tree {short_tree(other)}"
+    said = f"it is the hub of another centre, of {whose} (on {host}, since {since})"
+    if verdict is CentreVerdict.WAIT:
         return (
-            f"another centre of this tree holds it (on {host}, since {since}); this one writes "
-            "nothing, and takes over once that is silent: stop one of them"
+            f"{said}; nothing is written there, and this centre takes over once that one renews "
+            f"its Lease {lease.name} no more: stop one of them"
         )
-    state = "and does not run now" if silent or not lease.holder else "and may still run"
+    state = "does not run now" if silent or not lease.holder else "may still run"
     return (
-        f"it is the hub of another tree ({short_tree(other)}, on {host}, since {since}, {state}); "
-        "nothing is written there: name another API server, or stop that centre; if its tree is "
-        f"gone for good, start this one once with --take-over, or delete Lease {lease.name} in "
-        f"namespace {LEASES_NAMESPACE}, which who may write Leases there can do"
+        f"{said}, which {state}; nothing is written there: name another API server; if that tree "
+        "is gone for good, start this centre once with --take-over, or delete Lease "
+        f"{lease.name} in namespace {LEASES_NAMESPACE}, as who may write Leases there can"
     )
 
 

@@ -14,6 +14,9 @@ READING = ["get", "list", "watch"]
 WRITING = {"create", "delete", "deletecollection", "patch", "update", "*"}
 
 
+LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+
+
 def objects(**wish):
     return [one.object for one in manifests(Wish(**wish))]
 
@@ -47,23 +50,42 @@ def test_no_object_comes_before_what_it_lies_in(role):
 
 @pytest.mark.parametrize("role", ["workloads", "inventory", "all"])
 def test_a_centre_writes_nothing_but_its_own_kinds_and_statuses_that_are_wanted_back(role):
-    for rule in rules(role=role, statuses="none"):
-        if WRITING & set(rule["verbs"]):
-            assert rule["apiGroups"] in OURS
+    writing = [rule for rule in rules(role=role, statuses="none") if WRITING & set(rule["verbs"])]
+    assert all(rule["apiGroups"] in [*OURS, LEASES["apiGroups"]] for rule in writing)
     for rule in rules(role=role):
-        if WRITING & set(rule["verbs"]) and rule["apiGroups"] not in OURS:
+        ours = [*OURS, LEASES["apiGroups"]]
+        if WRITING & set(rule["verbs"]) and rule["apiGroups"] not in ours:
             assert rule["verbs"] == ["patch"]
             assert not {"*", "*/*", "secrets", "configmaps"} & set(rule["resources"])
 
 
+@pytest.mark.parametrize("role", ["workloads", "inventory", "all"])
+def test_a_centre_writes_its_own_leases_in_one_namespace(role):
+    names = {"workloads": ["leafcast-workloads"], "inventory": ["leafcast-inventory"]}
+    known, new = (rule for rule in rules(role=role) if rule["apiGroups"] == LEASES["apiGroups"])
+    assert known["resourceNames"] == names.get(role, [*names["workloads"], *names["inventory"]])
+    assert (known["verbs"], new["verbs"]) == (["get", "update"], ["create"])
+    bound = [
+        obj
+        for obj in objects(role=role)
+        if obj.get("roleRef", {}).get("name", "") == "leafcast-leases"
+    ]
+    assert [obj["metadata"].get("namespace") for obj in bound] == [NAMESPACE]
+
+
 def test_an_inventory_space_lets_nobody_read_workloads():
-    *ours, names_of_space, properties = rules(role="inventory")
+    *_, reading, statuses, names_of_space, properties = rules(role="inventory")
+    ours = (reading, statuses)
     assert {*ours[0]["apiGroups"], *ours[1]["apiGroups"]} == {"edge.kubestellar.io"}
     assert names_of_space["resourceNames"] == ["kube-system"]
     assert properties == {"apiGroups": [""], "resources": ["configmaps"], "verbs": READING}
     bound = [obj for obj in objects(role="inventory") if obj["kind"].endswith("Binding")]
     where = {obj["roleRef"]["name"]: obj["metadata"].get("namespace") for obj in bound}
-    assert where == {"leafcast-inventory": None, "leafcast-properties": PROPERTIES_NAMESPACE}
+    assert where == {
+        "leafcast-inventory": None,
+        "leafcast-leases": NAMESPACE,
+        "leafcast-properties": PROPERTIES_NAMESPACE,
+    }
     assert names("CustomResourceDefinition", role="inventory") == [
         "locations.edge.kubestellar.io",
         "synctargets.edge.kubestellar.io",
@@ -83,9 +105,11 @@ def test_a_centre_that_reads_few_kinds_may_look_whether_objects_come_to_life_the
     said = [(rule["resources"], rule["verbs"]) for rule in rules(**some)]
     for resource, verb in (("nodes", "list"), ("leases", "get"), ("serviceaccounts", "list")):
         assert ([resource], [verb]) in said
-    (bound,) = (obj for obj in objects(**some) if obj["kind"] == "RoleBinding")
-    assert bound["metadata"]["namespace"] == "kube-system"
-    assert names("RoleBinding", role="workloads") == []
+    bound = {
+        obj["metadata"]["namespace"] for obj in objects(**some) if obj["kind"] == "RoleBinding"
+    }
+    assert bound == {"kube-system", NAMESPACE}
+    assert names("RoleBinding", role="workloads") == ["leafcast-leases"]
 
 
 def test_an_edge_writes_in_the_namespaces_that_are_named_and_nowhere_else():

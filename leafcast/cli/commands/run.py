@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from leafcast.cli.options.health import health_options
+from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
@@ -39,9 +40,14 @@ NO_NODES_HERE = TreeShape(regions=0, sites=0)
     required=True,
     help="The node's file; what it keeps lies in the same folder.",
 )
+@take_over_option(
+    "Work on the hub, or the cluster, though another tree or edge that is gone still claims it."
+)
 @log_format_option
 @health_options
-def run(role: str, file: Path, log_format: str, health: HealthAddress | None) -> None:
+def run(
+    *, role: str, file: Path, take_over: bool, log_format: str, health: HealthAddress | None
+) -> None:
     """Run one node until it is told to end, on a nats-server that you run.
 
     `leafcast layout` writes the files of a whole tree, for the nodes and for their servers. The
@@ -58,21 +64,24 @@ def run(role: str, file: Path, log_format: str, health: HealthAddress | None) ->
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":
-            _run_centre(config, folder, asked)
+            _run_centre(config, folder, asked, take_over=take_over)
         else:
-            run_until_signal(run_node(config, folder, asked))
+            run_until_signal(run_node(config, folder, asked, take_over=take_over))
     except Ended:
         # To be told to end is how such a program ends.
         return
 
 
-def _run_centre(config: RunConfig, folder: Path, health: HealthAddress | None) -> None:
+def _run_centre(
+    config: RunConfig, folder: Path, health: HealthAddress | None, *, take_over: bool
+) -> None:
     place = DataDir(folder.parent)
     with place.locked():
         place.write_spaces(config.centre_spaces(folder))
         if place.tree() is None:
             place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
-        daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder), health)
+        server = config.server_place(folder)
+        daemon = Daemon(place, NO_NODES_HERE, server, health, take_over=take_over)
         run_until_signal(_looking(daemon, place.spaces()))
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.status import Status
 
 from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.cli.options.listen import listen_options
 from leafcast.cli.options.spaces import spaces_options
 from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
@@ -82,6 +83,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     help="Use a Kubernetes API server for the centre; --kube=all: one for each site, too.",
 )
 @spaces_options
+@take_over_option("Work on the API server though another tree has it as its hub, and is silent.")
 @listen_options
 @store_key_option
 @data_dir_option
@@ -101,6 +103,7 @@ def up(  # noqa: PLR0913 - its options
     depth: int | None,
     kube: str | None,
     spaces: CentreSpaces | None,
+    take_over: bool,
     listens: ListenSettings | None,
     store_key: StoreKeyFile | None,
     data_dir: Path | None,
@@ -125,7 +128,7 @@ def up(  # noqa: PLR0913 - its options
     the file has to be there at each start.
 
     With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
-    install`; the next `up` goes on with it.
+    install`; the next `up` goes on with it. It is the hub of one centre: a second one is refused.
     """
     place = DataDir.at(data_dir)
     kept = place.tree() if place.folder.is_dir() else None
@@ -135,7 +138,7 @@ def up(  # noqa: PLR0913 - its options
     if kube and not running:
         binaries_for(kube)
     if spaces is not None:
-        _check_spaces(place, kube, spaces, running=running)
+        _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
         _check_running(place, listens, store_key)
     if not running:
@@ -148,7 +151,7 @@ def up(  # noqa: PLR0913 - its options
         return
     clock = SystemClock()
     began = clock.now().seconds
-    start = None if running else partial(start_daemon, place, shape, kube)
+    start = None if running else partial(start_daemon, place, shape, kube, take_over=take_over)
     _wait(place, shape, clock, timeout_seconds, start)
     said = "The tree is up again, with its data" if kept else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
@@ -295,7 +298,14 @@ def _check_listening(place: DataDir) -> None:
         check_files(said, SystemClock().now().wall_ms)
 
 
-def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, running: bool) -> None:
+def _check_spaces(
+    place: DataDir,
+    kube: str | None,
+    spaces: CentreSpaces,
+    *,
+    running: bool,
+    take_over: bool,
+) -> None:
     """Refuse spaces with which the tree cannot work, before anything is started."""
     if kube is not None:
         said = "--kube brings an API server of its own; leave it out, or name no other"
@@ -304,7 +314,9 @@ def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, run
         said = f"the tree in {place.folder} runs with other spaces; run `leafcast down` first"
         raise click.ClickException(said)
     try:
-        run_until_signal(check_spaces(spaces, SystemClock(), SystemDice()))
+        # Whether one is a tree's that there is already is for that tree to say.
+        new = place.tree() is None and not take_over
+        run_until_signal(check_spaces(spaces, SystemClock(), SystemDice(), free=new))
     except SpacesUnusable as error:
         raise click.ClickException(str(error)) from error
 

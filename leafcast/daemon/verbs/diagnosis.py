@@ -68,6 +68,7 @@ class Diagnosis:
             "expiries": [asdict(it) for it in self._all_expiries(forms, answers)],
             "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
+            "hubs": self._tree.hub_troubles(),
         }
 
     def _all_expiries(

@@ -1,0 +1,77 @@
+"""One hub has one centre: a second one is refused by name, and writes nothing there."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.kube.program import Program
+
+pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
+LEASES = ("-n", "leafcast-system", "get", "leases", "-o", "json")
+SMALL = ("--regions", "1", "--sites", "1")
+EVERYTHING = "edgeplacements,locations,synctargets,namespaces,configmaps,secrets,serviceaccounts"
+
+
+@pytest.fixture
+def programs(tmp_path, api_server):
+    """Two trees, and one hub that is made ready."""
+    made = [Program(tmp_path / name) for name in ("one", "other")]
+    install = made[0].run("install", "--kubeconfig", str(api_server.kubeconfig))
+    api_server.kubectl("apply", "-f", "-", stdin=install.stdout)
+    api_server.await_definitions()
+    yield made
+    for program in made:
+        program.run("down")
+
+
+def on(server):
+    file = str(server.kubeconfig)
+    return (*SMALL, "--workloads-kubeconfig", file, "--inventory-kubeconfig", file)
+
+
+def holders(server):
+    return {
+        it["metadata"]["name"]: it["metadata"]["annotations"]["leafcast.io/claimed-by-tree"]
+        for it in json.loads(server.kubectl(*LEASES))["items"]
+    }
+
+
+def written(server):
+    """What lies in the hub beside the leases, and in which version."""
+    found = json.loads(server.kubectl("get", EVERYTHING, "-A", "-o", "json"))["items"]
+    return {(it["kind"], it["metadata"]["name"]): it["metadata"]["resourceVersion"] for it in found}
+
+
+def test_one_hub_has_one_centre_until_a_person_gives_it_to_another(api_server, programs):
+    one, other = programs
+    one.up(*on(api_server))
+    held = holders(api_server)
+    assert held.keys() == {"leafcast-inventory", "leafcast-workloads"}
+    (tree,) = set(held.values())
+
+    before = written(api_server)
+    refused = other.run("up", *on(api_server))
+    assert refused.returncode == 1
+    assert tree[:8] in refused.stderr
+    assert "--take-over" in refused.stderr
+    assert not other.place.folder.exists()
+    waits = other.run("up", *on(api_server), "--take-over", "--timeout", "8")
+    assert "it is the hub of another centre" in waits.stderr
+    other.run("down")
+    assert (written(api_server), holders(api_server)) == (before, held)
+
+    # Its own next run need not wait, whatever became of the last one.
+    os.kill(one.place.daemon()["pid"], signal.SIGKILL)
+    one.up()
+    assert holders(api_server) == held
+    one.run("down")
+
+    again = other.run("up")
+    assert (again.returncode, tree[:8] in again.stderr) == (1, True)
+    other.up("--take-over")
+    assert set(holders(api_server).values()).isdisjoint(held.values())
+    late = one.run("up")
+    assert (late.returncode, "it is the hub of another centre" in late.stderr) == (1, True)
