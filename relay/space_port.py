@@ -47,7 +47,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What to follow of one kind: all of it, or one namespace, or what a label selector takes."""
+    """What to follow of one kind: all, a namespace, a name, or what a label selector takes."""
 
     group: str
     resource: str
@@ -55,6 +55,8 @@ class Interest:
     # Objects may come as PartialObjectMetadata; a space may send them whole.
     metadata_only: bool = False
     namespace: str = ""
+    # Only the object of this name.
+    name: str = ""
 
     @property
     def group_resource(self) -> tuple[str, str]:

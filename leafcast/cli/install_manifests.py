@@ -13,6 +13,7 @@ from typing import Any
 from controllers.core.workloads.selection import STAYS_LABEL
 from leafcast.doctor.live_cluster import LEASE
 from relay.claims.centre_lease import INVENTORY_LEASE, WORKLOADS_LEASE
+from relay.claims.leases import EDGE_LEASE
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE
@@ -54,7 +55,7 @@ class Wish:
     kinds: tuple[tuple[str, str], ...] = ()
     # Of which kinds a singleton's status may be written.
     statuses: str = "built-in"
-    # All that an edge may write in; none for the whole cluster.
+    # All that an edge may read and write in; none for the whole cluster.
     namespaces: tuple[str, ...] = ()
 
     @property
@@ -76,7 +77,15 @@ REPORT_NAMESPACE = "kubestellar-report"
 
 def manifests(wish: Wish) -> list[Manifest]:
     """All objects of a role, in an order in which they can be applied."""
-    return [*_definitions(wish), _namespace(), *_centre(wish), *_edge(wish)]
+    return [*_definitions(wish), _namespace(), *_edge_spaces(wish), *_centre(wish), *_edge(wish)]
+
+
+def _edge_spaces(wish: Wish) -> Iterator[Manifest]:
+    """Before any right in them: what is there already stays as it is."""
+    for namespace in wish.namespaces if wish.edge else ():
+        if namespace != NAMESPACE:
+            form: Form = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            yield Manifest("What the edge works in; one that is there stays as it is.", form)
 
 
 def _definitions(wish: Wish) -> Iterator[Manifest]:
@@ -211,12 +220,19 @@ def _edge(wish: Wish) -> Iterator[Manifest]:
     if not wish.namespaces:
         why = (
             "Everything, as cluster-admin has it: an edge applies whatever the centre selects, "
-            "roles included. With --namespace it writes there only."
+            "roles included. With --namespace it reads and writes there only."
         )
         yield from _bound(EDGE, why, everything, EDGE)
         return
-    why = "Reads everything: what lies here already is to be seen before anything is applied."
-    yield from _bound(f"{EDGE}-reader", why, [_rule(["*"], ["*"], _READ)], EDGE)
+    why = "Tells the cluster from others by the UID of kube-system, and looks at its namespaces."
+    rules = [
+        {**_rule([""], ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
+        {**_rule([""], ["namespaces"], _READ), "resourceNames": list(wish.namespaces)},
+    ]
+    yield from _bound(f"{EDGE}-reader", why, rules, EDGE)
+    why = "Holds, where it is bound, the Lease by which one edge works on this cluster."
+    claim = _lease_rules([EDGE_LEASE], "delete")
+    yield from _bound_in(NAMESPACE, f"{EDGE}-claim", why, claim, EDGE)
     why = "Everything in the namespaces that are named; objects elsewhere are refused, and said."
     yield Manifest(why, _role(EDGE, everything))
     for namespace in wish.namespaces:

@@ -119,11 +119,16 @@ class Mirror:
         self._look(key)
 
     def listed(
-        self, group: str, resource: str, versions: Mapping[ObjectKey, str], now: float
+        self,
+        group: str,
+        resource: str,
+        namespace: str,
+        versions: Mapping[ObjectKey, str],
+        now: float,
     ) -> None:
-        """These objects of a kind are there, and no others."""
+        """These objects of a kind are there, in a namespace or ("") in all, and no others."""
         for key in [key for key in self._seen if key.group_resource == (group, resource)]:
-            if key not in versions:
+            if key not in versions and namespace in ("", key.namespace):
                 self.remove(key, now)
         for key, version in versions.items():
             self.put(key, version, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from relay.ports import Kind, Object, Space, SpaceError
 from relay.syncer.wish import is_adopted, is_ours, ours, removal_said
@@ -53,21 +53,27 @@ async def each_kind(
         yield {_of_kind(kind, obj): obj for obj in listing.objects}
 
 
-async def find_ours(space: Space, tree: str) -> list[Done]:
+async def find_ours(space: Space, tree: str, namespaces: Sequence[str] = ()) -> list[Done]:
     """A record of all that bears the marks of this tree, for a syncer that lost its own.
 
-    What was there before it was applied says so itself. What may not be listed cannot be ours to
-    look after. Raises SpaceError.
+    What was there before it was applied says so itself. Of a kind that may not be listed as a whole
+    it is looked for in these namespaces; where that may not be, nothing can be ours to look after.
+    Raises SpaceError.
     """
-    found = []
-    async for objects in each_kind(space, [], selector=ours(tree)):
-        for key, obj in objects.items():
-            if is_ours(obj, key, tree):
-                order = apply_order(key.group, key.resource)
-                uid, made = str(obj["metadata"].get("uid", "")), not is_adopted(obj)
-                said = removal_said(obj)
-                found.append(Done(key, uid, "", (), made, order, on_removal=said))
-    return found
+    found: dict[ObjectKey, Object] = {}
+    hidden: list[tuple[str, str]] = []
+    async for objects in each_kind(space, hidden, selector=ours(tree)):
+        found |= objects
+    for namespace in namespaces if hidden else ():
+        async for objects in each_kind(space, [], namespace=namespace, selector=ours(tree)):
+            found |= objects
+    return [_record(key, obj) for key, obj in found.items() if is_ours(obj, key, tree)]
+
+
+def _record(key: ObjectKey, obj: Object) -> Done:
+    uid, made = str(obj["metadata"].get("uid", "")), not is_adopted(obj)
+    order = apply_order(key.group, key.resource)
+    return Done(key, uid, "", (), made, order, on_removal=removal_said(obj))
 
 
 def _of_kind(kind: Kind, obj: Object) -> ObjectKey:

@@ -49,7 +49,7 @@ from relay.syncer.plan import (
 from relay.syncer.prune import NotEmpty, holders, kept_reason, take_back
 from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.stalled import StalledObjects
-from relay.syncer.watched_kinds import KindName, WatchedKinds
+from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import is_ours, tree_of
 from schemas.missing_rights import reported
@@ -378,7 +378,8 @@ class Syncer:
         """Without any record, take what bears our marks for what we applied."""
         while not self._done:
             try:
-                for done in await find_ours(self._space, self._tree):
+                spaces = {key.namespace for key in self._wanted} - {""}
+                for done in await find_ours(self._space, self._tree, sorted(spaces)):
                     self._record.put(done)
             except SpaceError as error:
                 for key in self._wanted:
@@ -404,16 +405,17 @@ class Syncer:
             case Change(how, key, obj):
                 await self._changed(how, key, obj)
             case Listed(interest, objects) if interest is not None:
-                await self._take_in(interest.group_resource, objects)
+                await self._take_in(scope_of(interest), objects)
             case Unserved():
-                for key in self._known({self._watched.unserved(event, self._now_text())}):
+                for key in self._within({self._watched.unserved(event, self._now_text())}):
                     self._reconsider(key)
                     await self._tell(key)
             case Served():
-                for key in self._known(self._watched.serves(event)):
+                kinds = self._watched.serves(event)
+                for key in [key for key in self._looked_after() if key.group_resource in kinds]:
                     self._retry(key)
             case Synced():
-                for key in self._known(self._watched.told_all(event)):
+                for key in self._within(self._watched.told_all(event)):
                     self._reconsider(key)
                 self._wake.set()
             case _:
@@ -425,12 +427,12 @@ class Syncer:
         elif not self._observed.is_older(key, obj):
             await self._saw(key, obj)
 
-    async def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
-        back = self._watched.listed(kind)
-        self._others -= {key for key in self._others if key.group_resource == kind}
+    async def _take_in(self, scope: Scope, objects: Mapping[ObjectKey, Object]) -> None:
+        back = self._watched.listed(scope)
+        self._others -= {key for key in self._others if self._watched.scope(key) == scope}
         for key in objects.keys() - self._wanted.keys() - self._done.keys():
             await self._saw(key, objects[key])
-        for key in self._known({kind}):
+        for key in self._within({scope}):
             if key in objects:
                 await self._saw(key, objects[key])
             elif self._is_there(key):
@@ -441,10 +443,14 @@ class Syncer:
                 self._retry(key)
                 await self._tell(key)
 
-    def _known(self, kinds: set[KindName]) -> list[ObjectKey]:
-        """The objects of these kinds that are looked after."""
-        keys = self._wanted.keys() | self._done.keys() if kinds else ()
-        return [key for key in keys if key.group_resource in kinds]
+    def _looked_after(self) -> set[ObjectKey]:
+        return self._wanted.keys() | self._done.keys()
+
+    def _within(self, scopes: set[Scope]) -> list[ObjectKey]:
+        """The objects that are looked after, and told of by one of these."""
+        if not scopes:
+            return []
+        return [key for key in self._looked_after() if self._watched.scope(key) in scopes]
 
     def _is_there(self, key: ObjectKey) -> bool:
         """Whether it is, as far as known."""

@@ -40,8 +40,8 @@ from relay.syncer.mirror import (
     Mirror,
     SendCopy,
 )
-from relay.syncer.watched_kinds import KindName
-from schemas.missing_rights import reported
+from relay.syncer.watched_kinds import KindName, Scope, scope_of
+from schemas.missing_rights import FORBIDDEN, reported
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 from schemas.upsync import ANY, UpsyncClause, copy_key, encode_copy
@@ -97,8 +97,10 @@ class Upsyncer:
         self._sources = Sources(0, frozenset())
         self._interests = Interests(())
         self._served: dict[KindName, Kind] = {}
-        self._unserved: dict[KindName, str] = {}
-        self._listed: set[KindName] = set()
+        # The kinds that may not be followed as a whole.
+        self._narrowed: set[KindName] = set()
+        self._unserved: dict[Scope, str] = {}
+        self._listed: set[Scope] = set()
         self._told_of: frozenset[Interest] | None = None
         # Since when the space, or a kind of it that is served, tells nothing.
         self._deaf_since: float | None = None
@@ -173,11 +175,9 @@ class Upsyncer:
                 self._served = {kind.group_resource: kind for kind in kinds}
                 self._follow_kinds()
             case Listed(interest, objects) if interest is not None:
-                self._take_in(interest.group_resource, objects)
+                self._take_in(scope_of(interest), objects)
             case Unserved(interest, reason, message):
-                kind = interest.group_resource
-                self._unserved[kind] = reported(reason, message)
-                self._listed.discard(kind)
+                self._not_told(scope_of(interest), reason, message)
             case Change(how, key, obj) if self._is_meant(key):
                 if how == "deleted":
                     self._mirror.remove(key, now)
@@ -189,11 +189,21 @@ class Upsyncer:
                 return
         self._wake.set()
 
-    def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
-        self._unserved.pop(kind, None)
-        self._listed.add(kind)
+    def _take_in(self, scope: Scope, objects: Mapping[ObjectKey, Object]) -> None:
+        self._unserved.pop(scope, None)
+        self._listed.add(scope)
         versions = {k: version_of(obj) for k, obj in objects.items() if self._is_meant(k)}
-        self._mirror.listed(*kind, versions, self._now())
+        self._mirror.listed(*scope, versions, self._now())
+
+    def _not_told(self, scope: Scope, reason: str, message: str) -> None:
+        """Note why nothing is told of it; where all of a kind is forbidden, follow its parts."""
+        *kind, part = scope
+        self._listed.discard(scope)
+        if reason == FORBIDDEN and not part and self._namespaces((kind[0], kind[1])):
+            self._narrowed.add((kind[0], kind[1]))
+            self._follow_kinds()
+        else:
+            self._unserved[scope] = reported(reason, message)
 
     def _follow_kinds(self) -> None:
         """Follow the kinds that the clauses name, `*` as far as they are served."""
@@ -206,18 +216,32 @@ class Upsyncer:
                     for name, kind in self._served.items()
                     if clause.admits_kind(*name) and _can_be_followed(kind)
                 }
-        for gone in self._listed - kinds:
-            self._listed.discard(gone)
-        self._interests.set(Interest(*kind, metadata_only=True) for kind in kinds)
+        scopes = {(*kind, part) for kind in kinds for part in self._parts(kind)}
+        self._listed &= scopes
+        self._unserved = {scope: why for scope, why in self._unserved.items() if scope in scopes}
+        self._interests.set(
+            Interest(group, resource, metadata_only=True, namespace=part)
+            for group, resource, part in scopes
+        )
+
+    def _parts(self, kind: KindName) -> Iterable[str]:
+        """The namespaces by which a kind is followed; "" is all of it."""
+        return (self._namespaces(kind) if kind in self._narrowed else ()) or ("",)
+
+    def _namespaces(self, kind: KindName) -> frozenset[str]:
+        """All that the clauses mean of a kind is in these; none if they do not say so."""
+        clauses = [clause for clause in self._clauses if clause.admits_kind(*kind)]
+        named = frozenset(name for clause in clauses for name in clause.namespaces)
+        served = self._served.get(kind)
+        return frozenset() if ANY in named or served is None or not served.namespaced else named
 
     def _is_meant(self, key: ObjectKey) -> bool:
         return any(clause.matches(key) for clause in self._clauses)
 
     def _deaf_to(self) -> list[KindName]:
         """The kinds that are served here, and of which nothing is told."""
-        wanted = self._interests.wanted or frozenset()
-        kinds = {item.group_resource for item in wanted}
-        return sorted(kind for kind in kinds - self._listed if kind in self._served)
+        scopes = set(map(scope_of, self._interests.wanted or ()))
+        return sorted({scope[:2] for scope in scopes - self._listed if scope[:2] in self._served})
 
     @property
     def _hears_all(self) -> bool:
@@ -353,11 +377,12 @@ class Upsyncer:
 
     def _unserved_kinds(self) -> Iterable[UnservedKind]:
         wanted = self._interests.wanted or frozenset()
+        told = {scope[:2]: why for scope, why in sorted(self._unserved.items(), reverse=True)}
         for kind in sorted({item.group_resource for item in wanted}):
             if self._served and kind not in self._served:
                 yield UnservedKind(*kind, NOT_SERVED)
-            elif kind in self._unserved:
-                yield UnservedKind(*kind, self._unserved[kind])
+            elif kind in told:
+                yield UnservedKind(*kind, told[kind])
 
     async def _woken(self) -> None:
         """Until something happens, or it is time for what was put off."""

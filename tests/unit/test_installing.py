@@ -112,14 +112,49 @@ def test_a_centre_that_reads_few_kinds_may_look_whether_objects_come_to_life_the
     assert names("RoleBinding", role="workloads") == ["leafcast-leases"]
 
 
-def test_an_edge_writes_in_the_namespaces_that_are_named_and_nowhere_else():
+def test_an_edge_reads_and_writes_in_the_namespaces_that_are_named_and_nowhere_else():
     listed = objects(role="edge", namespaces=("shop", "web"))
     (wide,) = (obj for obj in listed if obj["kind"] == "ClusterRoleBinding")
     roles = {obj["metadata"]["name"]: obj for obj in listed if obj["kind"] == "ClusterRole"}
     wide_rules = roles[wide["roleRef"]["name"]]["rules"]
-    assert [rule["verbs"] for rule in wide_rules] == [["get", "list", "watch"]]
-    bound = [obj["metadata"]["namespace"] for obj in listed if obj["kind"] == "RoleBinding"]
-    assert bound == ["shop", "web"]
+    assert [(rule["resources"], rule["verbs"], rule["resourceNames"]) for rule in wide_rules] == [
+        (["namespaces"], ["get"], ["kube-system"]),
+        (["namespaces"], ["get", "list", "watch"], ["shop", "web"]),
+    ]
+    bound = [
+        (obj["roleRef"]["name"], obj["metadata"]["namespace"])
+        for obj in listed
+        if obj["kind"] == "RoleBinding"
+    ]
+    assert bound == [
+        ("leafcast-edge-claim", NAMESPACE),
+        ("leafcast-edge", "shop"),
+        ("leafcast-edge", "web"),
+    ]
+    claim = roles["leafcast-edge-claim"]["rules"]
+    assert claim[0]["resourceNames"] == ["leafcast-edge"]
+    assert all(rule["resources"] == ["leases"] for rule in claim)
+
+
+def test_the_namespaces_of_an_edge_are_made_before_any_right_and_bear_no_label_of_ours():
+    listed = objects(role="edge", namespaces=("shop", "web"))
+    first = [obj["kind"] for obj in listed].index("ServiceAccount")
+    made = [obj for obj in listed[:first] if obj["kind"] == "Namespace"]
+    assert [obj["metadata"]["name"] for obj in made] == [NAMESPACE, "shop", "web"]
+    assert "labels" not in made[1]["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--role", "edge", "--namespace", "Shop_1"), "no name of a namespace"),
+        (("--role", "edge", "--namespace", ""), "no name of a namespace"),
+        (("--namespace", "shop"), "say --role edge"),
+    ],
+)
+def test_a_namespace_that_is_none_or_is_no_edges_is_refused(words, said):
+    result = CliRunner().invoke(install, words)
+    assert (result.exit_code, said in result.output) == (2, True)
 
 
 def test_every_binding_names_a_role_and_an_account_that_are_printed():

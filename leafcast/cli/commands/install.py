@@ -18,6 +18,7 @@ from leafcast.spaces import open_kubernetes
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.yaml_writing import write_yaml
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _KIND = re.compile(r"[a-z0-9-]+(\.[a-z0-9.-]+)?\Z")
 
 
@@ -57,7 +58,7 @@ _KIND = re.compile(r"[a-z0-9-]+(\.[a-z0-9.-]+)?\Z")
     "namespaces",
     metavar="NAME",
     multiple=True,
-    help="Let an edge write only there; repeat it.  [default: the whole cluster]",
+    help="Let an edge read and write only there; repeat it.  [default: the whole cluster]",
 )
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml")
 def install(  # noqa: PLR0913 - one argument for each option
@@ -78,7 +79,7 @@ def install(  # noqa: PLR0913 - one argument for each option
     --kubeconfig that server is looked at first: one that runs workloads is refused, as objects of a
     workload description space are to be inert.
     """
-    wish = Wish(role, tuple(map(_kind, kinds)), statuses, namespaces)
+    wish = Wish(role, tuple(map(_kind, kinds)), statuses, _spaces_of_edge(role, namespaces))
     if (kubeconfig or context) and wish.workloads and not allow_live_cluster:
         _look(SpaceSetting("kubeconfig", kubeconfig or "", context or ""))
     listed = manifests(wish)
@@ -97,6 +98,18 @@ def _look(setting: SpaceSetting) -> None:
             await check_inert(space, setting.title, clock.now().wall_ms)
 
     run_until_signal(look())
+
+
+def _spaces_of_edge(role: str, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+    """The namespaces that were named, each once; refuses what names none."""
+    if namespaces and role != "edge":
+        raise click.UsageError("--namespace is for an edge: say --role edge, too")
+    for name in namespaces:
+        if not _NAME.match(name):
+            remedy = "write lower-case letters, digits and dashes, at most 63, as in shop-1"
+            said = f'"{name}" is no name of a namespace; {remedy}'
+            raise click.BadParameter(said, param_hint="--namespace")
+    return tuple(dict.fromkeys(namespaces))
 
 
 def _kind(text: str) -> tuple[str, str]:

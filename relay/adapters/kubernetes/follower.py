@@ -89,13 +89,13 @@ class Follower:
         self._marks.append((number_of(revision), self._clock.now().seconds))
         self._marked.set()
 
-    def kinds_followed(self) -> Iterator[Kind]:
-        """Those of which something is told now."""
+    def followed(self) -> Iterator[tuple[Kind, Interest]]:
+        """The kinds of which something is told now, and what of them."""
         for informer, _ in self._informers.values():
             interest = informer.interest
             kind = self._discovery.resource(interest.group, interest.resource)
             if kind is not None and informer.served and informer.settled:
-                yield kind
+                yield kind, interest
 
     async def _tell(self, event: SpaceEvent) -> None:
         async with self._telling:
@@ -248,6 +248,9 @@ def _kind_of(interest: Interest) -> tuple[str, str]:
 
 
 def _takes(interest: Interest, obj: Object) -> bool:
-    if interest.namespace and obj["metadata"].get("namespace") != interest.namespace:
+    metadata = obj["metadata"]
+    if interest.namespace and metadata.get("namespace") != interest.namespace:
+        return False
+    if interest.name and metadata["name"] != interest.name:
         return False
     return interest.selector is None or interest.selector.matches(labels_of(obj))

@@ -120,8 +120,9 @@ class Informer:
         async with self._context.lists:
             accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
             selector = self._selector()
+            place = self.interest.namespace, self.interest.name
             objects, self._revision = await list_pages(
-                self._context.api, kind, selector, accept, self.interest.namespace
+                self._context.api, kind, selector, accept, *place
             )
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))
@@ -139,6 +140,7 @@ class Informer:
             ("resourceVersion", self._revision),
             ("timeoutSeconds", str(int(seconds))),
             ("labelSelector", self._selector()),
+            ("fieldSelector", named(self.interest.name)),
         )
         accept = paths.METADATA if self.interest.metadata_only else paths.JSON
         path = paths.collection_path(kind, self.interest.namespace)
@@ -232,9 +234,14 @@ class Informer:
 
 
 async def list_pages(
-    api: ApiClient, kind: Kind, selector: str = "", accept: str = paths.JSON, namespace: str = ""
+    api: ApiClient,
+    kind: Kind,
+    selector: str = "",
+    accept: str = paths.JSON,
+    namespace: str = "",
+    name: str = "",
 ) -> tuple[list[Object], str]:
-    """All objects of a kind at one revision, and that revision."""
+    """All objects of a kind at one revision, or the one of this name, and that revision."""
     limit = PAGE_OBJECTS_MAX
     while True:
         objects: list[Object] = []
@@ -245,6 +252,7 @@ async def list_pages(
                     ("limit", str(limit) if limit else ""),
                     ("continue", more),
                     ("labelSelector", selector),
+                    ("fieldSelector", named(name)),
                 )
                 path = paths.collection_path(kind, namespace)
                 answer = await api.request("GET", path, query, accept=accept)
@@ -258,6 +266,11 @@ async def list_pages(
                 raise
             # The pages took so long that their revision is forgotten: all at once, then.
             limit = 0
+
+
+def named(name: str) -> str:
+    """The query for one object by its name: who may list no others may list that."""
+    return f"metadata.name={name}" if name else ""
 
 
 def _plural(interest: Interest) -> str:

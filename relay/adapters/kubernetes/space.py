@@ -14,7 +14,7 @@ from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient, Pairs
 from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.follower import Follower
-from relay.adapters.kubernetes.informer import InformerContext, list_pages
+from relay.adapters.kubernetes.informer import InformerContext, list_pages, named
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.kubernetes.leases import KubernetesLeases
 from relay.adapters.spaces.refusals import as_space_errors
@@ -303,13 +303,14 @@ class KubernetesSpace:
             if error.reason != refusals.FORBIDDEN:
                 raise
             for follower in self._followers:
-                for kind in follower.kinds_followed():
-                    return await self._revision_of(kind)
+                for kind, interest in follower.followed():
+                    return await self._revision_of(kind, interest.namespace, interest.name)
             raise
 
-    async def _revision_of(self, kind: Kind) -> str:
-        path = paths.collection_path(kind)
-        page = await self._api.request("GET", path, [("limit", "1")], accept=paths.METADATA_LIST)
+    async def _revision_of(self, kind: Kind, namespace: str = "", name: str = "") -> str:
+        path = paths.collection_path(kind, namespace)
+        query = [("limit", "1"), ("fieldSelector", named(name))]
+        page = await self._api.request("GET", path, query, accept=paths.METADATA_LIST)
         return answers.revision_of(page)
 
     async def _kind_of(self, obj: Object) -> Kind:

@@ -215,7 +215,7 @@ def _key_in(interest: Interest, obj: Object) -> ObjectKey:
 
 
 def _is_of(interest: Interest, key: ObjectKey) -> bool:
-    if interest.namespace not in ("", key.namespace):
+    if interest.namespace not in ("", key.namespace) or interest.name not in ("", key.name):
         return False
     return interest.resource == key.resource and interest.group == key.group
 
