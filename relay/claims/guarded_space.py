@@ -104,6 +104,10 @@ class ClaimedSpace:
         self._check()
         await self._space.disown(key, uid, managers, marks)
 
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        self._check()
+        return await self._space.set_labels(key, labels, manager)
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         self._check()
         return await self._space.delete(key, uid)
