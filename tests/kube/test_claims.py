@@ -1,4 +1,7 @@
-"""One cluster is one edge: a second one is refused, and deletes nothing of the first one's."""
+"""One cluster is one edge: a second one is refused, and deletes nothing of the first one's.
+
+And of a cluster that an edge may use in part it sees and uses that part.
+"""
 
 import json
 
@@ -23,6 +26,29 @@ spec:
   locationSelectors: [{matchLabels: {of: stores}}]
   downsync:
   - {apiGroup: "", resources: [configmaps], namespaces: [default]}
+"""
+TENANT = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: tenant}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: tenant}
+data: {colour: green}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: tenant}
+stringData: {key: hunter22}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: tenant}
+spec:
+  locationSelectors: [{matchLabels: {of: tenants}}]
+  downsync:
+  - {apiGroup: "", resources: [configmaps, secrets], namespaces: [tenant]}
 """
 
 
@@ -134,6 +160,44 @@ def test_an_edge_that_is_started_with_another_cluster_does_nothing_there(
     served(module_server)
     tree.run("node", "remove", "/region-1/fourth")
     assert (claim(module_server), uids(module_server)) == (None, {})
+
+
+def account_of(server, folder, name):
+    """A kubeconfig of a service account in our namespace."""
+    token = server.kubectl("create", "token", name, "-n", "leafcast-system").strip()
+    config = json.loads(server.kubectl("config", "view", "--flatten", "--minify", "-o", "json"))
+    config["users"][0]["user"] = {"token": token}
+    file = folder / f"{name}.kubeconfig"
+    file.write_text(json.dumps(config))
+    return file
+
+
+def test_an_edge_with_rights_in_one_namespace_works_there_and_asks_for_no_more(tree, new_server):
+    server = new_server(workloads=False)
+    rights = tree.run("install", "--role", "edge", "--namespace", "tenant")
+    server.kubectl("apply", "-f", "-", stdin=rights)
+    tree.run("apply", "-f", "-", stdin=TENANT)
+    file = account_of(server, tree.folder, "leafcast-edge")
+    bundle = tree.add("/region-1/tenant", "--labels", "of=tenants")
+    site = Site(bundle, tree.folder / "tenant", "--kubeconfig", str(file))
+    tree.sites.append(site)
+
+    def colour():
+        where = ("-n", "tenant", "get", "configmap", "settings", "--ignore-not-found")
+        return server.kubectl(*where, "-o", "jsonpath={.data.colour}")
+
+    until(lambda: colour() == "green", lambda: site.said)
+    tree.run("wait", "tenant", "--for", "synced")
+    assert claim(server)["spec"]["holderIdentity"] == "/region-1/tenant"
+    # It hears of what others change, and takes it back.
+    patch = ("patch", "configmap", "settings", "-n", "tenant", "-p", '{"data":{"colour":"red"}}')
+    server.kubectl(*patch)
+    until(lambda: colour() == "green", lambda: site.said)
+    tree.run("apply", "-f", "-", stdin=TENANT.replace("green", "blue"))
+    until(lambda: colour() == "blue", lambda: site.said)
+    tree.run("node", "remove", "/region-1/tenant")
+    assert (colour(), claim(server)) == ("", None)
+    assert "tenant" in server.kubectl("get", "ns", "tenant", "-o", "name")
 
 
 def annotate(server, notes):

@@ -49,7 +49,6 @@ def hub(module_server):
     code, manifests, said = leafcast("install", "--kubeconfig", str(module_server.kubeconfig))
     assert code == 0, said
     _, more, _ = leafcast("install", "--role", "edge", "--namespace", "shop")
-    module_server.kubectl("create", "namespace", "shop")
     module_server.kubectl("apply", "-f", "-", stdin=manifests)
     module_server.kubectl("apply", "-f", "-", stdin=more)
     module_server.await_definitions()
@@ -142,12 +141,68 @@ def test_a_denatured_role_is_an_object_and_gives_nobody_a_right(hub):
         (CENTRE, "delete namespaces", False),
         (EDGE, "create deployments.apps -n shop", True),
         (EDGE, "create deployments.apps -n default", False),
-        (EDGE, "list configmaps -n default", True),
+        (EDGE, "list configmaps -n default", False),
+        (EDGE, "list secrets -n kube-system", False),
+        (EDGE, "list secrets -n shop", True),
+        (EDGE, "get namespaces/kube-system", True),
+        (EDGE, "list namespaces", False),
+        (EDGE, "delete namespaces/default", False),
+        (EDGE, "update leases.coordination.k8s.io/leafcast-edge -n leafcast-system", True),
+        (EDGE, "update leases.coordination.k8s.io/other -n leafcast-system", False),
+        (CENTRE, "update leases.coordination.k8s.io/leafcast-workloads -n leafcast-system", True),
+        (CENTRE, "update leases.coordination.k8s.io/leafcast-workloads -n kube-system", False),
     ],
 )
 def test_accounts_may_what_they_need_and_no_more(hub, who, words, may):
     _, answer, _ = hub.kubectl("auth", "can-i", *words.split(), "--as", who, check=False)
     assert answer.split() == ["yes" if may else "no"]
+
+
+def rights(server, who, namespace):
+    """What kubectl lists as granted there beside what everybody may: resources, names, verbs."""
+
+    def listed(account):
+        asked = ("auth", "can-i", "--list", "--no-headers", "--as", account, "-n", namespace)
+        return {" ".join(line.split()) for line in server.kubectl(*asked).splitlines()}
+
+    everybody = listed("system:serviceaccount:default:nobody")
+    # Paths that are no resources have none in front.
+    return sorted(line for line in listed(who) - everybody if not line.startswith("["))
+
+
+SEES = [
+    "namespaces [] [kube-system] [get]",
+    "namespaces [] [shop] [get list watch]",
+]
+CLAIMS = [
+    "leases.coordination.k8s.io [] [leafcast-edge] [get update delete]",
+    "leases.coordination.k8s.io [] [] [create]",
+]
+
+
+def test_an_edge_of_one_namespace_is_listed_with_that_and_with_what_it_has_to_see(hub):
+    assert rights(hub, EDGE, "default") == sorted(SEES)
+    assert rights(hub, EDGE, "kube-system") == sorted(SEES)
+    assert rights(hub, EDGE, "shop") == sorted(["*.* [] [] [*]", *SEES])
+    assert rights(hub, EDGE, "leafcast-system") == sorted([*CLAIMS, *SEES])
+
+
+def test_a_centre_writes_leases_and_its_own_kinds_alone_and_a_whole_edge_everything(hub):
+    listed = rights(hub, CENTRE, "leafcast-system")
+    writing = [line for line in listed if not line.endswith(("[get list watch]", "[patch]"))]
+    ours = ("kubestellar.io", ".leafcast.io")
+    assert [line for line in writing if not any(group in line for group in ours)] == [
+        "leases.coordination.k8s.io [] [] [create]",
+        "leases.coordination.k8s.io [] [leafcast-inventory] [get update]",
+        "leases.coordination.k8s.io [] [leafcast-workloads] [get update]",
+        "namespaces [] [kube-system] [get]",
+    ]
+    assert not [line for line in rights(hub, CENTRE, "default") if line.startswith("leases")]
+    whole = leafcast("install", "--role", "edge")[1]
+    other = whole.replace("name: leafcast-edge", "name: leafcast-whole")
+    hub.kubectl("apply", "-f", "-", stdin=other)
+    who = EDGE.replace("leafcast-edge", "leafcast-whole")
+    assert rights(hub, who, "default") == ["*.* [] [] [*]"]
 
 
 def lease(renewed):
