@@ -94,10 +94,6 @@ class ClaimedSpace:
         self._check()
         return await self._space.set_status(key, status)
 
-    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
-        self._check()
-        return await self._space.set_labels(key, labels, manager)
-
     async def disown(
         self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
     ) -> None:

@@ -11,7 +11,9 @@ A = ObjectKey(*MAPS, "shop", "a")
 B = ObjectKey(*MAPS, "web", "b")
 ROLE = ObjectKey(*ROLES, "", "reader")
 SHOP = ObjectKey(*SPACES, "", "shop")
-KINDS = tuple(Kind(*name, "Kind", "v1", namespaced=name == MAPS) for name in (MAPS, ROLES, SPACES))
+KINDS = tuple(
+    Kind(name[0], "v1", name[1], "Kind", namespaced=name == MAPS) for name in (MAPS, ROLES, SPACES)
+)
 
 
 def watching(*keys):
