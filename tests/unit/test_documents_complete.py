@@ -29,6 +29,10 @@ RUN_ELSEWHERE = {
     "make demo": "tests/e2e/test_demo.py",
     "make test": ".ci/run",
     "make kube": "tests/kube/test_build.py",
+    "kubectl --context hub -n leafcast-system get leases": "tests/kube/test_one_centre.py",
+    "leafcast install --role edge --namespace shop | kubectl --context store apply -f -": (
+        "tests/kube/test_install.py"
+    ),
     "leafcast up --kube=all": "tests/kube/test_up.py",
     "docker build -t leafcast -f deploy/Dockerfile .": "tests/docker/test_compose.py",
     'export COMPOSE_PROFILES=kubernetes LEAFCAST_SPACES="--workloads-kubeconfig '
