@@ -29,6 +29,9 @@ _INTERESTS = (
     Interest(*CONFIG_MAPS, namespace=PROPERTIES_NAMESPACE),
 )
 
+LATE_SECONDS, LOOK_SECONDS = 1.0, 600.0
+"""So long after the end of a maintenance it is looked at again, and so often meanwhile."""
+
 InventoryKey = ObjectKey | NodePath
 """A SyncTarget or Location; or a node that came or went."""
 
@@ -182,6 +185,9 @@ class MailboxController:
         held = dict(brake.held)
         work = self._registry.next(objects, now_ms)
         self._deferred = work.deferred
+        for key, seconds in self._registry.maintenance_ends(objects, now_ms).items():
+            # A clock may be set.
+            self._queue.add_later(key, min(seconds + LATE_SECONDS, LOOK_SECONDS))
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
         if self._weights is not None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from schemas.faults import Fault
 from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP, PATH_ANNOTATION
+from schemas.maintenance import MAINTENANCE, MAINTENANCE_REASON, time_fault
 from schemas.moves import MOVED_ANNOTATION
 from schemas.order import WAVE
 
@@ -102,6 +103,13 @@ REGISTRY: tuple[Annotation, ...] = (
     ),
     Annotation(ROLLOUT_REQUEST, _on(ROLLOUTS), "what is asked of it once"),
     Annotation(PATH_ANNOTATION, _on(SYNC_TARGETS), "where in the tree it hangs"),
+    Annotation(
+        MAINTENANCE,
+        _on(SYNC_TARGETS),
+        "until when a person works there: nothing new goes there",
+        fault=time_fault,
+    ),
+    Annotation(MAINTENANCE_REASON, _on(SYNC_TARGETS), "why a person works there"),
     *(
         Annotation(f"{PREFIX}/{name}", EVERYWHERE, "written by Leafcast", by_people=False)
         for name in (

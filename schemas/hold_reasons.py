@@ -11,9 +11,12 @@ ROLLOUT_PAUSED, WAVE_FAILED = "RolloutPaused", "WaveFailed"
 AWAITING_APPROVAL, ROLLOUT_ABORTED = "AwaitingApproval", "RolloutAborted"
 ROLLOUT_BLOCKED, ROLLOUT_PARTIAL, UNDONE = "RolloutBlocked", "RolloutPartial", "Undone"
 PINNED, PLACE_FROZEN, WINDOW = "Pinned", "PlaceFrozen", "WaitingForWindow"
+MAINTENANCE = "Maintenance"
 
-ENDS_BY_ITSELF = frozenset({MOVING, WAITING, ROLLOUT_BLOCKED, WINDOW})
+ENDS_BY_ITSELF = frozenset({MOVING, WAITING, ROLLOUT_BLOCKED, WINDOW, MAINTENANCE})
 """Those that go away without anyone's help."""
+NOT_AWAITED = frozenset({MAINTENANCE})
+"""Those that nobody waits for: a placement is delivered nevertheless."""
 
 REPORTED = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN})
 """Those that edges report: of a change that was made just now they say nothing yet."""

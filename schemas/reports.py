@@ -16,6 +16,8 @@ from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BadIdentity, RecordRefused
 from schemas.states import AT_WORK as AT_WORK
+from schemas.states import IN_MAINTENANCE as IN_MAINTENANCE
+from schemas.states import MAINTAINED as MAINTAINED
 from schemas.states import NEVER_JOINED as NEVER_JOINED
 from schemas.states import NOT_WORKING as NOT_WORKING
 from schemas.wire import Natural, WireRecord
@@ -31,9 +33,17 @@ TEXT_MAX_BYTES = 800
 COUNT_MAX = 10**9
 """No count is higher: sums stop there."""
 State = Literal[
-    "pending", "waiting", "synced", "failing", "frozen", "leaving", "unreachable", "never joined"
+    "pending",
+    "waiting",
+    "synced",
+    "failing",
+    "frozen",
+    "leaving",
+    "unreachable",
+    "never joined",
+    "maintenance",
 ]
-Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined"]
+Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined", "maintenance"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
 ARM_OTHER = "other"
@@ -113,6 +123,16 @@ class Summary(WireRecord, frozen=True):
     @property
     def never_joined(self) -> int:
         return self.states.get(NEVER_JOINED, 0)
+
+    @property
+    def maintained(self) -> int:
+        """Those at which a person works."""
+        return self.states.get(MAINTAINED, 0)
+
+    @property
+    def awaited(self) -> int:
+        """Those that whoever waits for the placement waits for."""
+        return self.joined - self.maintained
 
 
 class ObjectResult(WireRecord, frozen=True):

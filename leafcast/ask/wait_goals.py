@@ -12,8 +12,8 @@ from typing import Any
 
 from schemas.faults import Faulty
 from schemas.identity import NodePath
-from schemas.reports import NEVER_JOINED
 from schemas.shares import checked_share, share_of
+from schemas.states import MAINTAINED, NEVER_JOINED
 
 SYNCED, HEALTHY, READY, ROLLED_OUT, DELETE = "synced", "healthy", "ready", "rolled-out", "delete"
 CONDITIONS = (SYNCED, HEALTHY, READY, ROLLED_OUT, DELETE)
@@ -91,7 +91,7 @@ def without(
     """
     out, below = set(excepted), [NodePath.parse(path) for path in silent]
     rows = [*unmet]
-    joined = [row for row in rows if row["state"] != NEVER_JOINED]
+    joined = [row for row in rows if row["state"] not in (NEVER_JOINED, MAINTAINED)]
     never = {row["path"] for row in rows} - {row["path"] for row in joined}
     hidden = {path for path in out if any(node.holds(NodePath.parse(path)) for node in below)}
     left = [row for row in joined if row["path"] not in out]

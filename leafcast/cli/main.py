@@ -39,6 +39,7 @@ _COMMANDS = {
     "down": "leafcast.cli.commands.down:down",
     "install": "leafcast.cli.commands.install:install",
     "join": "leafcast.cli.commands.join:join",
+    "maintenance": "leafcast.cli.commands.maintenance:maintenance",
     "node": "leafcast.cli.commands.node:node",
     "events": "leafcast.cli.commands.events:events",
     "get": "leafcast.cli.commands.get:get",
@@ -64,7 +65,7 @@ _GROUPS = (
         ("demo", "up", "down", "apply", "delete", "label", "diff", "plan", "wait", "rollout"),
     ),
     ("Look", ("status", "get", "describe", "render", "tree", "events", "kubeconfig")),
-    ("Nodes", ("node", "join", "keys")),
+    ("Nodes", ("node", "join", "maintenance", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
     ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
 )

@@ -132,7 +132,8 @@ async def _is_met(session: Session, asked: Wait, state: State) -> bool:
     )
     reached = min(state["states"].get(SYNCED, 0), _healthy(state, condition))
     away, lacking = state["states"].get("unreachable", 0), state.get("lacking")
-    counts = Reached(state["destinations"], reached, away, lacking or 0)
+    whole = state["destinations"] - state.get("maintained", 0)
+    counts = Reached(whole, reached, away, lacking or 0)
     return not more and asked.goal.is_met(without(counts, unmet, excepted, silent))
 
 

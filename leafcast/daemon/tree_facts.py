@@ -23,6 +23,7 @@ from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
+from schemas.maintenance import NONE, maintenance_of
 from schemas.placements import placement_of as placement_named
 from schemas.placements import short_title, title
 from schemas.records import CENTRE, NodeRecord, Profile
@@ -55,7 +56,11 @@ def tree_form(
     targets = _targets(tree)
     for form in forms:
         path = NodePath.parse(form["path"])
-        form["sync_target"] = targets.get(path, "")
+        profile = targets.get(path)
+        said = maintenance_of(profile.annotations) if profile is not None else NONE
+        form["sync_target"] = profile.source.name if profile is not None else ""
+        form["maintenance_until_ms"] = said.until_ms
+        form["maintenance_reason"] = said.reason
         told = elsewhere.get(path) or {}
         form["is_edge"] = form["role"] == "edge" or told.get("role") == "edge"
         form["edges"] = edges[path]
@@ -226,6 +231,7 @@ def count_form(count: Count, path: NodePath = CENTRE) -> Form:
     return {
         "destinations": summary.joined,
         "never_joined": summary.never_joined,
+        "maintained": summary.maintained,
         "states": dict(summary.states),
         "health": dict(summary.health),
         "complete": count.exact,
@@ -422,10 +428,10 @@ def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Count]
     return {path: _together(counts) for path, counts in found.items()}
 
 
-def _targets(tree: LocalTree) -> dict[NodePath, str]:
+def _targets(tree: LocalTree) -> dict[NodePath, Profile]:
     """The SyncTargets in force, by where they hang."""
     records = tree.controllers.issuer.records.values() if tree.controllers is not None else ()
-    return {it.path: it.source.name for it in records if isinstance(it, Profile)}
+    return {it.path: it for it in records if isinstance(it, Profile)}
 
 
 def _together(counts: Iterable[Count]) -> Count:

@@ -68,6 +68,9 @@ class NodeFacts:
     contested: int = 0
     # How often its store was removed while it ran.
     removals: int = 0
+    # Until when a person works there, 0 if nobody does, and why.
+    maintenance_until_ms: int = 0
+    maintenance_reason: str = ""
     # Why an edge may not work on the cluster that it was given.
     unclaimed: str = ""
     # Whether it is an edge for which no SyncTarget is there.

@@ -12,6 +12,7 @@ from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     INVALID,
     KIND_UNREADABLE,
+    MAINTENANCE,
     OBJECTS_REFUSED,
     OVERRIDDEN,
 )
@@ -49,6 +50,8 @@ def _told(item: PlacementFacts) -> Iterator[str]:
         yield from (INVALID, OBJECTS_REFUSED)
     if item.lack:
         yield from (KIND_UNREADABLE, CUSTOMIZATION_FROZEN)
+    # Each place is told of by itself.
+    yield MAINTENANCE
     reasons = {stuck.reason.partition(":")[0] for stuck in item.stuck}
     if FROZEN in reasons:
         yield CUSTOMIZATION_FROZEN

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.findings import Check, Facts, NodeFacts
 from leafcast.show.durations import span_text
-from schemas.reports import NEVER_JOINED
+from schemas.maintenance import Maintenance
+from schemas.states import IN_MAINTENANCE, NEVER_JOINED
 from schemas.wording import many, some_of
 
 NAMED_MAX = 5
@@ -28,6 +29,8 @@ def link_checks(facts: Facts) -> Iterator[Check]:
             return _refused(node)
         if node.state in (*IN_SESSION, NEVER_JOINED) or behind(node.path, silent):
             return None
+        if node.since_ms is not None and node.maintenance_until_ms > facts.now_ms:
+            return None
         if node.since_ms is not None:
             return _silent(facts, node)
         # What is behind one that does not answer, nobody knows.
@@ -40,6 +43,27 @@ def link_checks(facts: Facts) -> Iterator[Check]:
         yield _unplaced(unplaced)
     if absent := [node.path for node in facts.nodes if node.state == NEVER_JOINED]:
         yield _absent(absent)
+    if worked_at := [node for node in facts.nodes if node.maintenance_until_ms > facts.now_ms]:
+        yield _maintained(worked_at)
+
+
+def _maintained(nodes: Sequence[NodeFacts]) -> Check:
+    """All of them in one: a region may be in maintenance as a whole."""
+    first = nodes[0]
+    said = f"{IN_MAINTENANCE} {Maintenance(first.maintenance_until_ms, first.maintenance_reason)}"
+    if len(nodes) == 1:
+        said = f"{first.path} is {said}"
+    else:
+        named = some_of([node.path for node in nodes], NAMED_MAX)
+        said = f"{many(len(nodes), 'node')} are in maintenance ({named}), the first {said}"
+    return Check(
+        "Links",
+        "warning",
+        said,
+        "nothing new goes there, and nothing is repaired there; nobody waits for it",
+        f"it ends by itself; sooner: leafcast maintenance off {first.path}",
+        first.path if len(nodes) == 1 else "",
+    )
 
 
 def _silent(facts: Facts, node: NodeFacts) -> Check:

@@ -16,6 +16,7 @@ from leafcast.doctor.findings import (
 from leafcast.doctor.hold_checks import hold_checks
 from leafcast.show.faults import Fault, Sample, faults
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
+from schemas.hold_reasons import NOT_AWAITED
 from schemas.placements import short_title, title
 from schemas.states import NOT_WORKING
 from schemas.wording import many
@@ -28,7 +29,8 @@ def placement_checks(facts: Facts) -> Iterator[Check]:
     fine = 0
     for item in facts.placements:
         found = [*_placement(item)]
-        fine += not (found or item.stuck or item.held)
+        held = [hold for hold in item.held if hold["reason"] not in NOT_AWAITED]
+        fine += not (found or item.stuck or held)
         yield from found
     yield from hold_checks(facts.placements)
     yield from map(_fault, faults(_samples(facts.placements)))

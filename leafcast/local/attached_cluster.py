@@ -74,7 +74,8 @@ class AttachedCluster:
         if self._claim is not None:
             self._claim.wake()
         if self._syncer is not None:
-            self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+            paused = node.in_maintenance
+            self._syncer.set_wants(node.wanted, may_prune=node.may_prune, paused=paused)
 
     def unready(self) -> dict[str, str]:
         """What keeps it from its work now, by name; "" if nothing does."""

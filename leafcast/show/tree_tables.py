@@ -16,7 +16,7 @@ from leafcast.show.faults import Fault, faults, samples_of
 from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
 from leafcast.show.layout import Group, Table, Text, View
 from leafcast.show.traces import trace_lines
-from schemas.states import AT_WORK, NEVER_JOINED
+from schemas.states import AT_WORK, IN_MAINTENANCE, NEVER_JOINED
 from schemas.wording import namespace_first, some_of
 
 Form = Mapping[str, Any]
@@ -226,7 +226,9 @@ def _headline(form: Form) -> str:
     synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
     said = f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
     said += f"; {going_out(form)}" if going_out(form) else ""
-    return f"{said}; {_never_joined(absent)}" if absent else said
+    said += f"; {_never_joined(absent)}" if absent else ""
+    worked_at = form.get("maintained", 0)
+    return f"{said}; {worked_at} {IN_MAINTENANCE}" if worked_at else said
 
 
 def _never_joined(count: int) -> str:
@@ -309,6 +311,8 @@ def _above(path: str) -> str:
 def _state(node: Form, now_ms: int) -> Text:
     state, since = str(node["state"]), node["silent_since_ms"]
     said = state if since is None else f"{state} {span_text((now_ms - since) / 1000)}"
+    if (left := node.get("maintenance_until_ms", 0) - now_ms) > 0:
+        said += f", maintenance {span_text(left / 1000)}"
     # What a placement says of its nodes tells nothing of bundles.
     said += ", bundle expired" if node.get("expired") else ""
     return Text(said, style=_STATE_STYLES.get(state, ""))
@@ -326,9 +330,16 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
         }
         for node in found
     ]
-    if named or any(node["state"] == NEVER_JOINED for node in nodes):
+    worked_at = [node for node in nodes if node.get("maintenance_until_ms", 0) > now_ms]
+    if named or worked_at or any(node["state"] == NEVER_JOINED for node in nodes):
         yield Text()
     yield from _silent_lines(named, now_ms)
+    for node in worked_at[:UNREACHABLE_LINES_MAX]:
+        why = f": {node['maintenance_reason']}" if node["maintenance_reason"] else ""
+        until = _since_text(node["maintenance_until_ms"], 2 * node["maintenance_until_ms"] - now_ms)
+        yield Text(f"  {node['path']} is {IN_MAINTENANCE} until {until}{why}", style="yellow")
+    if len(worked_at) > UNREACHABLE_LINES_MAX:
+        yield Text(f"  and {len(worked_at) - UNREACHABLE_LINES_MAX} more are", style="yellow")
     if absent := [node["path"] for node in nodes if node["state"] == NEVER_JOINED]:
         yield Text(f"  {_never_joined(len(absent))}: {some_of(absent, ABSENT_NAMED_MAX)}")
     if expired := [node["path"] for node in nodes if node["expired"]]:

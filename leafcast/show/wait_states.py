@@ -9,6 +9,7 @@ from leafcast.ask.wait_goals import DELETE, HEALTHY, READY, ROLLED_OUT, SYNCED
 from leafcast.show.durations import span_text
 from leafcast.show.holds import going_out, hold_text
 from schemas.placements import BINDING_POLICIES, kind_of, long_title, short_title
+from schemas.states import IN_MAINTENANCE
 from schemas.wording import all_but, many, namespace_first
 
 ERRORS_MAX = 5
@@ -41,7 +42,10 @@ def last_state(state: State, conditions: Sequence[str], seconds: float) -> Itera
 def met_text(state: State, conditions: Sequence[str]) -> str:
     """That a placement is as it should, and whom nobody waited for."""
     left = []
-    whole, counted = state["destinations"], {SYNCED, HEALTHY, READY} & set(conditions)
+    whole, counted = (
+        state["destinations"] - state.get("maintained", 0),
+        {SYNCED, HEALTHY, READY} & set(conditions),
+    )
     good = state["health" if HEALTHY in counted or READY in counted else "states"]
     reached = good.get(HEALTHY, 0) if good is state["health"] else good.get(SYNCED, 0)
     if counted and reached < whole:
@@ -52,6 +56,8 @@ def met_text(state: State, conditions: Sequence[str]) -> str:
         left.append(f"{len(state['excepted'])} excepted")
     if state["never_joined"]:
         left.append(f"{state['never_joined']} never joined")
+    if state.get("maintained"):
+        left.append(f"{state['maintained']} {IN_MAINTENANCE}")
     said = f"{long_title(placement_of(state))} condition met"
     return f"{said} ({', '.join(left)})" if left else said
 

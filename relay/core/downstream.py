@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from relay.core.audience import HERE
@@ -21,6 +21,7 @@ from relay.core.reports.intake import DIGEST_BYTES, RUN_MAX_BYTES, ReportIntake,
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
+from schemas.maintenance import maintenance_of
 from schemas.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
@@ -161,6 +162,7 @@ class Downstream:
             self._children.presence(child),
             edge,
             self._rollout(child, key, held, edge=edge),
+            lambda: sum(1 for _ in self._maintained(child, key)),
         )
 
     def _check_collected(self, report: Report | ReportPart) -> None:
@@ -232,6 +234,7 @@ class Downstream:
             self._content.refused_since(mail_owner(key)) is not None,
             lambda: self._waves(child, key, gates),
             edge and self._has_answered(child, key, held),
+            lambda: self._waves_of(self._maintained(child, key), gates),
         )
 
     def _has_answered(self, child: str, key: MailKey, held: Accepted) -> bool:
@@ -244,12 +247,21 @@ class Downstream:
 
     def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:
         """The waves of those for whom a placement is meant at and below a child."""
-        counts = Counter[str]()
-        for each in self._audience.profiles(key, child):
-            profile = self._book.by_key[each].record
-            if isinstance(profile, Profile):
-                counts[wave_of(gates, Candidate(profile, self._locations))] += 1
-        return counts
+        return self._waves_of(self._profiles(child, key), gates)
+
+    def _waves_of(self, profiles: Iterable[Profile], gates: Sequence[Gate]) -> Waves:
+        return Counter(wave_of(gates, Candidate(it, self._locations)) for it in profiles)
+
+    def _profiles(self, child: str, key: MailKey) -> Iterator[Profile]:
+        """Those for whom a placement is meant at and below a child."""
+        records = (self._book.by_key[each].record for each in self._audience.profiles(key, child))
+        return (record for record in records if isinstance(record, Profile))
+
+    def _maintained(self, child: str, key: MailKey) -> Iterator[Profile]:
+        """Those of them at which a person works."""
+        now_ms = self._clock().wall_ms
+        found = self._profiles(child, key)
+        return (it for it in found if maintenance_of(it.annotations).is_on(now_ms))
 
     def _locations(self, profile: Profile) -> Iterator[LocationRecord]:
         for key in self._audience.locations_of(profile.source.key):

@@ -270,7 +270,7 @@ class Node(NodeView):
         if note is not None:
             # Before what is taken is made so.
             self._out.append(StoreOwn(TAKEN_KEY, note))
-        if destination is not None and destination.is_stale:
+        if destination is not None and destination.look(self._now):
             if destination.upsync.is_news and upstream is not None:
                 upstream.hurry()
             touched, wants_changed = destination.resolve()

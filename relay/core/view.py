@@ -92,6 +92,11 @@ class NodeView:
         return self._destination.wanted if self._destination is not None else {}
 
     @property
+    def in_maintenance(self) -> bool:
+        """At an edge: whether a person works there, so that nothing is changed."""
+        return self._destination is not None and self._destination.maintenance.is_on
+
+    @property
     def upsync(self) -> frozenset[UpsyncClause]:
         """At an edge: what of its space comes up."""
         return self._destination.upsync.clauses if self._destination is not None else frozenset()

@@ -88,6 +88,7 @@ class Syncer:
         self._dice = dice
         self._observe = observe
         self._wanted: dict[ObjectKey, DesiredObject] = {}
+        self._paused = False
         self._may_prune: Callable[[ObjectKey], bool] = lambda _key: False
         self._done = self._record.held
         self._drift = Drift(self._applier, clock)
@@ -108,14 +109,19 @@ class Syncer:
         self._wake = asyncio.Event()
 
     def set_wants(
-        self, wanted: Mapping[ObjectKey, DesiredObject], *, may_prune: Callable[[ObjectKey], bool]
+        self,
+        wanted: Mapping[ObjectKey, DesiredObject],
+        *,
+        may_prune: Callable[[ObjectKey], bool],
+        paused: bool = False,
     ) -> None:
         """What the space shall hold from now on, instead of what was said before.
 
-        `may_prune` says of an object that is not wanted whether it is to go now; this is called
-        again when its answers change.
+        While it is `paused` nothing is changed there. `may_prune` says of an object that is not
+        wanted whether it is to go now; this is called again when its answers change.
         """
-        former = self._wanted
+        former, turned = self._wanted, paused != self._paused
+        self._paused = paused
         self._wanted = with_namespaces(wanted)
         self._may_prune = may_prune
         # What is being done now may yet come to be, and is to be taken back then.
@@ -126,7 +132,8 @@ class Syncer:
         concerned = dict.fromkeys(
             key
             for key in keys
-            if (want := self._wanted.get(key)) is None
+            if turned
+            or (want := self._wanted.get(key)) is None
             or (want is not (before := former.get(key)) and want != before)
         )
         for key in list(concerned):
@@ -202,6 +209,8 @@ class Syncer:
         drifted = key in self._drift.drifted
         may_prune = wanted is None and done is not None and self._may_prune(key)
         action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
+        if self._paused:
+            action = None
         if action is None and key in self._drift.doubted:
             action = InspectObject(key)
         # What is newly wanted waits for no one.

@@ -132,7 +132,7 @@ class Bench:
     def want(self, *objects, **how):
         self.want_keyed({}, *objects, **how)
 
-    def want_keyed(self, keyed, *objects, may_prune=True, flags=0, lost=()):
+    def want_keyed(self, keyed, *objects, may_prune=True, flags=0, lost=(), paused=False):
         """Want these objects; `keyed` are of kinds that not everyone knows."""
         self.wanted = {}
         for key, obj in {**{BUILT_IN_KINDS.key_of(obj): obj for obj in objects}, **keyed}.items():
@@ -143,7 +143,7 @@ class Bench:
             order = order_of(apply_order(key.group, key.resource), obj)
             reference = Reference(blobs.OBJECT, address, len(plain))
             self.wanted[key] = DesiredObject(key, reference, order, flags, ("p",))
-        self.syncer.set_wants(self.wanted, may_prune=lambda _key: may_prune)
+        self.syncer.set_wants(self.wanted, may_prune=lambda _key: may_prune, paused=paused)
 
     def address(self, key):
         """The content that is wanted of an object now."""

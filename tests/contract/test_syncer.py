@@ -212,6 +212,34 @@ async def test_drift_is_repaired(bench, space):
         await until_object(space, CONFIG, lambda live: live["data"] == {"a": "1", "b": "3"})
 
 
+async def test_while_it_is_paused_nothing_is_applied_repaired_or_removed_and_afterwards_all(
+    bench, space
+):
+    third = ObjectKey("", "configmaps", "shop", "third")
+    async with bench.running():
+        bench.want(config_map(a="1"), config_map("other"))
+        await bench.settled()
+        bench.want(config_map(a="1"), config_map("third"), paused=True)
+        await space.apply(config_map(a="3"), "they")
+        await bench.until(lambda: not bench.said[CONFIG].address)
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "3"}
+        assert bench.space.deleted == []
+        assert await space.get(third) is None
+        bench.want(config_map(a="2"), config_map("third"), paused=True)
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "3"}
+        bench.want(config_map(a="2"), config_map("third"))
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}
+        assert await space.get(third) is not None
+        assert bench.space.deleted == ["other"]
+    async with bench.running():
+        bench.want(config_map(a="4"), config_map("third"), paused=True)
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}, "it is paused from its start on"
+
+
 async def test_what_vanished_is_made_again(bench, space):
     async with bench.running():
         bench.want(config_map(a="1"))

@@ -290,6 +290,32 @@ def test_a_site_moves_with_the_folder_it_has(tree):
     site.end()
 
 
+def test_a_site_in_maintenance_keeps_what_it_has_is_not_waited_for_and_comes_along_in_the_end(tree):
+    path = "/region-1/new-8"
+    site = tree.join(tree.add(path, "--labels", "env=prod"), "new-8")
+    site.until("in session with its parent")
+    until(lambda: tree.settings_at(path) == ["green"])
+    assert "new disk" in tree.run("maintenance", "on", path, "--for", "90s", "--reason", "new disk")
+    until(lambda: "1 in maintenance" in tree.run("status", "shop"))
+    tree.run("apply", "-f", "-", stdin=WORKLOAD.replace("green", "blue"))
+    assert "(1 in maintenance)" in tree.run("wait", "shop", "--for", "synced")
+    assert tree.settings_at(path) == ["green"]
+    for said in (tree.run("tree"), tree.run("node", "list"), tree.run("doctor")):
+        assert "maintenance" in said
+    site.end()
+    until(lambda: tree.node(path)["state"] == "stopped")
+    assert "(1 in maintenance)" in tree.run("wait", "shop", "--for", "healthy")
+    site = tree.join(next(tree.folder.glob("region-1-new-8-*.json")), "new-8")
+    site.until("in session with its parent")
+    assert tree.settings_at(path) == ["green"], "a restart lets nothing new in"
+    tree.run("maintenance", "on", path, "--for", "3s")
+    until(lambda: tree.settings_at(path) == ["blue"])
+    assert "maintenance" not in tree.run("wait", "shop", "--for", "synced")
+    assert "no edge at or below" in tree.run("maintenance", "off", path, code=1)
+    tree.run("apply", "-f", "-", stdin=WORKLOAD)
+    tree.run("node", "remove", path)
+
+
 def test_a_site_goes_by_its_path_and_by_its_name(tree):
     tree.run("get", "ns", "--at", "region-1-site-1")
     assert (

@@ -13,6 +13,7 @@ from controllers.core.conditions import condition
 from controllers.core.ledger.drafts import Draft
 from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
 from schemas.identity import NodePath, destination_id
+from schemas.maintenance import in_force
 from schemas.records import (
     API_LOCATION,
     API_SYNC_TARGET,
@@ -20,6 +21,7 @@ from schemas.records import (
     Profile,
     Source,
 )
+from schemas.wire import replace
 
 REGISTERED = "Registered"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -39,10 +41,12 @@ def register(
     is_node: Callable[[NodePath], bool],
     properties: Callable[[str], Mapping[str, str]] = lambda _: {},
     boxes: Callable[[NodePath], tuple[bytes, bytes]] = lambda _: (b"", b""),
+    now_ms: int = 0,
 ) -> Registration:
     """Say which destinations there are, where they hang, and their properties, by name.
 
     In `boxes` are the fleet keys for who hangs at a path, and the public keys they are sealed to.
+    A maintenance that is over is not told of.
 
     One may be registered before its node is: it has its place, and is told what is missing.
     """
@@ -56,7 +60,8 @@ def register(
     for path, claimants in claims.items():
         first, *others = sorted(claimants, key=_age)
         profile = _profile(space, first, path, properties(first.name), boxes(path))
-        drafts.append(Draft("profile", profile))
+        said = in_force(profile.annotations, now_ms)
+        drafts.append(Draft("profile", replace(profile, annotations=said)))
         conditions[first.name] = _hanging(first, path) if is_node(path) else _no_node(first, path)
         for other in others:
             conditions[other.name] = _path_taken(other, first, path)

@@ -30,6 +30,7 @@ from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
 from schemas.faults import InvalidObject
 from schemas.identity import MailKey, NodePath, TreeId
+from schemas.maintenance import maintenance_of
 from schemas.objects import ObjectKey
 from schemas.records import (
     API_LOCATION,
@@ -206,6 +207,13 @@ class Registry:
         gone = (*left, *self._gone(looked_at, now_ms))
         return RegistryWork(tuple(drafts), gone, conditions, deferred | self._undecided)
 
+    def maintenance_ends(self, keys: Iterable[ObjectKey], now_ms: int) -> dict[ObjectKey, float]:
+        """In how many seconds the maintenance of these SyncTargets ends, where there is one."""
+        named = ((key, self._targets.get(key.name)) for key in keys if key.resource == _TARGETS)
+        said = {key: maintenance_of(it.metadata.annotations) for key, it in named if it is not None}
+        left = ((key, it.until_ms - now_ms) for key, it in said.items())
+        return {key: ms / 1000 for key, ms in left if ms > 0}
+
     def all_targets(self) -> Keys:
         """All SyncTargets of the space."""
         return frozenset(target_key(name) for name in self._targets)
@@ -225,6 +233,7 @@ class Registry:
             self._is_node,
             self._properties_of,
             self._boxes_for,
+            now_ms,
         )
         conditions = dict(registration.conditions)
         taken = {r.path: r for r in self._others_profiles()}

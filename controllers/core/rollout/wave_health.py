@@ -9,16 +9,16 @@ from decimal import Decimal
 from controllers.core.rollout.state import changed
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import WaveStatus
-from schemas.reports import CELL_OTHER, NEVER_JOINED, Cell
+from schemas.reports import CELL_OTHER, MAINTAINED, NEVER_JOINED, Cell
 from schemas.shares import share_of
 
 _FAILED_STATES = ("failing", "frozen")
-_NO_MEMBERS = (NEVER_JOINED, "leaving")
+_NO_MEMBERS = (NEVER_JOINED, "leaving", MAINTAINED)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What is counted of the members of a wave: who never joined is none."""
+    """What is counted of the members of a wave: who never joined, or is in maintenance, is none."""
 
     members: int = 0
     healthy: int = 0

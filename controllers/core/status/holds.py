@@ -18,6 +18,7 @@ from schemas.hold_reasons import (
     ENDS_BY_ITSELF,
     INVALID,
     KIND_UNREADABLE,
+    MAINTENANCE,
     MOVING,
     OBJECTS_REFUSED,
     OVERRIDDEN,
@@ -90,6 +91,13 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
             reason=SECRETS_UNOPENED,
             destinations=keyless,
             message=said,
+            remedy="leafcast node list",
+        )
+    if worked_at := count.summary.maintained:
+        yield Hold(
+            reason=MAINTENANCE,
+            destinations=worked_at if count.exact else None,
+            message="nothing new goes there, and nobody waits for it",
             remedy="leafcast node list",
         )
     if facts.keeping:

@@ -14,7 +14,14 @@ from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
 from schemas.api import Condition, Hold
 from schemas.hold_reasons import ENDS_BY_ITSELF
-from schemas.reports import NEVER_JOINED, NOT_WORKING, Count, ExceptionSample, Summary
+from schemas.reports import (
+    IN_MAINTENANCE,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    Summary,
+)
 from schemas.shares import at_most
 from schemas.wording import many, some_of
 
@@ -67,7 +74,7 @@ def _reached(
 ) -> tuple[Condition, ...]:
     """Whether all who can be reached have it, and enough can be."""
     whole, away = summary.joined, summary.states.get("unreachable", 0)
-    reachable = whole - away
+    reachable = summary.awaited - away
     if summary.states.get("synced", 0) < reachable:
         made = stalled if _is_refused(summary) else reconciling
         return made(synced.reason, synced.message)
@@ -75,6 +82,7 @@ def _reached(
         return reconciling(healthy.reason, healthy.message)
     good = f"{reachable} of {many(whole, 'destination')}"
     absent = f"; {summary.never_joined} {NEVER_JOINED}" if summary.never_joined else ""
+    absent += f"; {summary.maintained} {IN_MAINTENANCE}" if summary.maintained else ""
     if not away:
         return ready(AVAILABLE, f"{good} {_are(reachable)} synced and healthy{absent}")
     tolerated = at_most(facts.readiness.max_unavailable, whole)

@@ -20,10 +20,12 @@ from controllers.core.status.traces import traces
 from controllers.core.workloads.space import FROZEN
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
+from schemas.hold_reasons import NOT_AWAITED
 from schemas.objects import ObjectKey
 from schemas.placements import short_title, title
 from schemas.reports import (
     AT_WORK,
+    IN_MAINTENANCE,
     NEVER_JOINED,
     NOT_WORKING,
     Count,
@@ -89,6 +91,7 @@ def placement_status(
     states = known.states if counts else {**known.states, "synced": 0}
     former = before if isinstance(before, Mapping) else {}
     found = holds(facts, count)
+    awaited = [hold for hold in found if hold.reason not in NOT_AWAITED]
     return {
         **({} if facts.is_policy else older),
         "observedGeneration": generation,
@@ -107,7 +110,7 @@ def placement_status(
         "held": as_status(found, former.get("held"), now_ms),
         **traces(count, former),
         "conditions": merged(
-            former.get("conditions"), _conditions(facts, count, found), now_ms, _OWNED
+            former.get("conditions"), _conditions(facts, count, awaited), now_ms, _OWNED
         ),
     }
 
@@ -340,7 +343,7 @@ def _valid(facts: PlacementFacts) -> Condition:
 
 def _synced(count: Count) -> Condition:
     summary = count.summary
-    synced, whole = summary.states.get("synced", 0), summary.joined
+    synced, whole, awaited = summary.states.get("synced", 0), summary.joined, summary.awaited
     pending = summary.states.get("pending", 0)
     message = f"{synced} of {_destinations(whole)} synced"
     if not count.exact:
@@ -350,7 +353,7 @@ def _synced(count: Count) -> Condition:
         )
     if not whole:
         return condition(SYNCED, "False", *_nobody(summary))
-    if synced == whole:
+    if synced == awaited:
         return condition(SYNCED, "True", "Synced", message + _absent(summary))
     word = "Waiting" if summary.states.get("waiting") and not pending else "Pending"
     reason = _if_silent(summary, word)
@@ -365,13 +368,13 @@ def _synced(count: Count) -> Condition:
 
 def _healthy(count: Count) -> Condition:
     summary = count.summary
-    healthy, whole = summary.health.get("healthy", 0), summary.joined
+    healthy, whole, awaited = summary.health.get("healthy", 0), summary.joined, summary.awaited
     message = f"{healthy} of {_destinations(whole)} healthy"
     if not count.exact:
         return condition(HEALTHY, "Unknown", "Incomplete", f"at least {message}")
     if not whole:
         return condition(HEALTHY, "False", *_nobody(summary))
-    if healthy == whole:
+    if healthy == awaited:
         return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
     reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
     message += all_but(summary.health, "healthy")
@@ -393,12 +396,14 @@ def _nobody(summary: Summary) -> tuple[str, str]:
 
 
 def _absent(summary: Summary) -> str:
-    return f" ({summary.never_joined} {NEVER_JOINED})" if summary.never_joined else ""
+    absent = [(summary.never_joined, NEVER_JOINED), (summary.maintained, IN_MAINTENANCE)]
+    said = ", ".join(f"{count} {words}" for count, words in absent if count)
+    return f" ({said})" if said else ""
 
 
 def _if_silent(summary: Summary, word: str) -> str:
     """`Unreachable` where nothing is missing but from those that cannot be reached."""
     silent = summary.states.get("unreachable", 0)
-    missing = summary.joined - summary.states.get("synced", 0)
+    missing = summary.awaited - summary.states.get("synced", 0)
     working = summary.health.get("progressing", 0)
     return "Unreachable" if silent and silent == missing and not working else word

@@ -15,6 +15,8 @@ from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show
 from leafcast.show.layout import Table, Text, View
 from relay.adapters.clock import SystemClock
+from schemas.maintenance import Maintenance
+from schemas.states import IN_MAINTENANCE
 
 SECONDS = 90.0
 
@@ -80,6 +82,9 @@ def _state(node: Form) -> str:
     if node["sinceMs"]:
         since = dt.datetime.fromtimestamp(node["sinceMs"] // 1000, dt.UTC)
         state = f"{state} since {since.isoformat().replace('+00:00', 'Z')}"
+    said = Maintenance(node["maintenanceUntilMs"], node["maintenanceReason"])
+    if said.is_on(SystemClock().now().wall_ms):
+        state = f"{state}; {IN_MAINTENANCE} {said}"
     if not node["expired"]:
         return state
     return f"{state}; its bundle expired: leafcast node add {node['path']} --replace --bundle"

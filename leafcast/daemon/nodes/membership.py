@@ -191,6 +191,8 @@ class Membership:
                     "expired": form["expired"],
                     "reached": form["state"] in IN_SESSION,
                     "sinceMs": form["silent_since_ms"] or 0,
+                    "maintenanceUntilMs": form["maintenance_until_ms"],
+                    "maintenanceReason": form["maintenance_reason"],
                 }
                 for form in (await self._states.tree())["nodes"]
                 if form["path"] != "/"

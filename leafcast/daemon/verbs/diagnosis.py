@@ -149,6 +149,8 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
         refused=form["refused"],
         contested=form["contested"],
         disbelieved=answer.get("disbelieved", 0),
+        maintenance_until_ms=form["maintenance_until_ms"],
+        maintenance_reason=form["maintenance_reason"],
     )
 
 

@@ -42,6 +42,7 @@ from schemas.faults import Faulty
 from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     ENDS_BY_ITSELF,
+    NOT_AWAITED,
     OVERRIDDEN,
     PINNED,
     PLACE_FROZEN,
@@ -62,7 +63,7 @@ HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
 _NO_WAVES = frozenset({PINNED, PLACE_FROZEN})
 """What keeps content from places, and holds no rollout up."""
-_SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW})
+_SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW}) | NOT_AWAITED
 """What a destination says of itself: it does not count as synced anyway."""
 _KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
 
@@ -256,6 +257,9 @@ class _Waiting:
         if condition == ROLLED_OUT:
             return self._rollouts().is_rolled_out(placement)
         found = self._found(name, condition)
+        if found is not None and not found.whole and self._count(name).summary.maintained:
+            # Nobody is waited for.
+            return True
         excepted = len(self._excepted.get(name, ()))
         return found is not None and self._goal.may_be_met(found, excepted)
 
@@ -271,7 +275,7 @@ class _Waiting:
         reached = states.get(SYNCED, 0)
         if condition == HEALTHY:
             reached = min(reached, health.get(HEALTHY, 0))
-        return Reached(count.summary.joined, reached, states.get("unreachable", 0), lacking)
+        return Reached(count.summary.awaited, reached, states.get("unreachable", 0), lacking)
 
     def _lacking(self, name: str) -> int | None:
         """How many destinations something keeps from the newest content; None if unknown."""
@@ -370,7 +374,7 @@ class _Waiting:
         if not self._count(name).exact:
             passed |= REPORTED
         hold = next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
-        lacking, whole = self._lacking(name), self._count(name).summary.joined
+        lacking, whole = self._lacking(name), self._count(name).summary.awaited
         if hold is None or lacking is None or not set(self._conditions) <= set(COUNTED):
             return hold
         seen = [hold for hold in self._held(name) if hold["reason"] in _SEEN_IN_STATES - passed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from relay.core.destination.assignment import Assignment
 from relay.core.destination.object_outcome import not_delivered
 from relay.core.destination.tally import SAMPLES_MAX
 from relay.core.events import Instant
@@ -70,6 +71,14 @@ class Admissions:
         self._taken.pop(key, None)
         self._windowed.pop(key, None)
 
+    def counted(
+        self, key: MailKey, summary: Summary, profile: Profile | None, said: Assignment | None
+    ) -> Summary:
+        """The summary, counted in the wave of the gate that admits it, or for which it waits."""
+        if said is None or not summary.states or profile is None:
+            return summary
+        return in_wave(summary, self.of(key), profile, gated=said.gated)
+
     def deadline(self) -> float | None:
         """When a placement is to be looked at again, in monotonic seconds."""
         return min(self._due.values(), default=None)
@@ -97,7 +106,7 @@ def in_wave(
     if admission is None:
         # Its gates are withheld.
         return replace(summary, cells={CELL_FORMER: 1} if gated else {})
-    if admission.awaits:
+    if admission.awaits and not summary.maintained:
         [health] = summary.health
         health = not_delivered(health, "unknown")
         summary = replace(summary, states={"waiting": 1}, health={health: 1})

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
-from relay.core.destination.admissions import Admissions, in_wave
+from relay.core.destination.admissions import Admissions
 from relay.core.destination.assignment import Assignment, following, hints, owner_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
@@ -25,6 +25,7 @@ from relay.core.destination.customized_forms import (
     customizes_nothing,
 )
 from relay.core.destination.inputs import FormerRun, Inventory, OwnProfiles
+from relay.core.destination.maintenance import PlaceMaintenance
 from relay.core.destination.object_outcome import (
     WAITING,
     judge,
@@ -96,6 +97,7 @@ class Destination:
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
+        self.maintenance = PlaceMaintenance()
         self.admissions = Admissions(past.taken)
         # What people call these placements.
         self._titles: dict[MailKey, str] = {}
@@ -133,6 +135,7 @@ class Destination:
     def put_profile(self, key: MailKey, profile: Profile | None) -> bool:
         """Take a profile, None if it is in force no more; whether who hangs here is another."""
         before, self.profile = self.profile, self._profiles.put(key, profile)
+        self.maintenance.put(self.profile)
         if self.profile != before:
             self._destination_keys.put_profile(self.profile)
         return self.profile != before
@@ -258,6 +261,11 @@ class Destination:
         """Whether `resolve` is due."""
         return bool(self._changed) or self.upsync.is_news or self._order.is_stale
 
+    def look(self, now: Instant) -> bool:
+        """Look at the clock; whether `resolve` is due."""
+        self._changed |= dict.fromkeys(self._assigned if self.maintenance.look(now) else ())
+        return self.is_stale
+
     def resolve(self) -> Resolution:
         """Choose again what is wanted, until nobody waits for what is well."""
         resolution, news = self._choose(), self._order.take_released()
@@ -321,7 +329,7 @@ class Destination:
         self._forget_order(touched)
         # Whether what is left may go now can change though nothing else is wanted.
         left = any(self._history.left(key) for key in touched)
-        return Resolution(touched, delta.wants or news or left)
+        return Resolution(touched, delta.wants or news or left or self.maintenance.take_news())
 
     def _forget_order(self, placements: Iterable[MailKey]) -> None:
         for key in placements:
@@ -395,8 +403,9 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        withheld, opens = self._withheld.deadlines(), self.admissions.deadline()
-        return min(withheld if opens is None else (opens, *withheld), default=None)
+        opens, ends = self.admissions.deadline(), self.maintenance.deadline()
+        due = (opens, ends, *self._withheld.deadlines())
+        return min((at for at in due if at is not None), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
         """The placements whose content is withheld for long enough now to be told of."""
@@ -410,7 +419,8 @@ class Destination:
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
         said = self._said(key)
-        summary = Summary() if said is None else self._in_its_wave(key, said.summary(now.wall_ms))
+        summary = self.maintenance.shown(said, now.wall_ms, str(self.path))
+        summary = self.admissions.counted(key, summary, self.profile, self._assigned.get(key))
         is_here = self.profile is not None and self.profile.path == self.path
         return self.traces.told(key, self._ownership.of(key), summary) if is_here else summary
 
@@ -433,7 +443,8 @@ class Destination:
         if key in self._order.held:
             return self._kept("waiting", key, self._waiting_samples(key))
         if assignment.entries is None:
-            samples = self._content_sample(key)
+            refused = self._content.refused_since(owner_of(key)) is not None
+            samples = [self._sample(0, "", CONTENT_REFUSED)] if refused else []
             return PlacementOutcome("failing" if samples else "pending", "unknown", arm, samples)
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
@@ -458,8 +469,8 @@ class Destination:
         booked = sorted(self._ownership.booked.get(key, ()))
         seen = ((obj, self._observed.get(obj)) for obj in booked)
         said = [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
-        key_of_content = assignment.key
-        return said if key_of_content is None else [sealed_state(it, key_of_content) for it in said]
+        sealing = assignment.key
+        return said if sealing is None else [sealed_state(it, sealing) for it in said]
 
     def returned(self, key: MailKey, obj: ObjectKey) -> bytes | None:
         """The status that its copy of an object has, for a placement that lists it; b"" is none.
@@ -547,13 +558,6 @@ class Destination:
             self._changed[key] = None
         return admission.arm
 
-    def _in_its_wave(self, key: MailKey, summary: Summary) -> Summary:
-        """The same, counted in the wave of the gate that admits it, or for which it waits."""
-        assignment = self._assigned.get(key)
-        if assignment is None or not summary.states or self.profile is None:
-            return summary
-        return in_wave(summary, self.admissions.of(key), self.profile, gated=assignment.gated)
-
     def _tally(self, key: MailKey) -> Tally:
         """The placement's objects as they are now."""
         tally, claims = self._tallies[key], self._ownership.of(key)
@@ -566,9 +570,8 @@ class Destination:
         return judge(obj, self._observed.get(obj), self.wanted.get(obj), title, str(self.path))
 
     def _leaving(self, key: MailKey) -> PlacementOutcome | None:
-        if not self._history.left(key):
-            return None
-        return PlacementOutcome("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
+        said = PlacementOutcome("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
+        return said if self._history.left(key) else None
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
@@ -580,11 +583,6 @@ class Destination:
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
         for obj, why in self._customized_forms.clashes(assignment.forms):
             yield self._sample(2, str(obj), f"{CLASH}: {why}")
-
-    def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
-        if self._content.refused_since(owner_of(key)) is None:
-            return []
-        return [self._sample(0, "", CONTENT_REFUSED)]
 
     def _sample(self, severity: int, obj: str, reason: str) -> ExceptionSample:
         return sample(severity, obj, reason, str(self.path))

@@ -6,6 +6,7 @@ signed inventory expects there (link.md, section 3).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
@@ -28,6 +29,7 @@ from schemas.reports import (
     ARM_OLDER,
     CELL_FORMER,
     CELL_OTHER,
+    MAINTAINED,
     NEVER_JOINED,
     ObjectResult,
     Report,
@@ -50,7 +52,18 @@ def _tells_no_wave(summary: Summary) -> bool:
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+_MAINTAINED = Summary({MAINTAINED: 1}, {MAINTAINED: 1}, {ARM_OLDER: 1})
 _NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
+
+
+def _of_waves(one: Summary, count: int, waves: Waves) -> Summary:
+    """So many destinations that say the same, in their waves."""
+    if not count:
+        return reduce.EMPTY
+    [state], [health] = one.states, one.health
+    cells = {cell(wave, state, health): many for wave, many in waves.items() if wave}
+    return replace(reduce.repeated(one, count), cells=reduce.fit_cells(cells))
+
 
 UNSENT_MAX, UNSENT_BYTES_MAX = 1000, 2**20
 """So many reports are kept of one child on placements that it was not sent from here."""
@@ -69,6 +82,8 @@ class RolloutFacts(NamedTuple):
     expected: Callable[[], Waves]
     # Whether the child is an edge whose progress says that its report reflects the present step.
     answered: bool = False
+    # The waves of those of them at which a person works.
+    maintained: Callable[[], Waves] = Counter
 
 
 class Facts(NamedTuple):
@@ -85,6 +100,8 @@ class Facts(NamedTuple):
     edge: bool
     # None without a rollout.
     rollout: RolloutFacts | None = None
+    # At how many of these destinations a person works. Costs as much as there are.
+    maintained: Callable[[], int] = int
 
 
 class CollectedTaker(Protocol):
@@ -413,12 +430,16 @@ class ChildReports:
 
     def _expected(self, one: Summary, facts: Facts) -> Counted:
         """What counts without a report: each destination that the placement is meant for."""
-        many = reduce.repeated(one, facts.expected) if facts.expected else reduce.EMPTY
-        if facts.rollout is not None and facts.expected:
-            [state], [health] = one.states, one.health
-            waves = facts.rollout.expected().items()
-            cells = {cell(wave, state, health): count for wave, count in waves if wave}
-            many = replace(many, cells=reduce.fit_cells(cells))
+        if not facts.expected:
+            return Counted(reduce.EMPTY)
+        worked_at = 0 if one is _NEVER_JOINED else min(facts.maintained(), facts.expected)
+        waves, apart = Counter[str](), Counter[str]()
+        if facts.rollout is not None:
+            apart = Counter(facts.rollout.maintained()) if worked_at else apart
+            waves = Counter(facts.rollout.expected()) - apart
+        many = _of_waves(one, facts.expected - worked_at, waves)
+        if worked_at:
+            many = reduce.merge(many, _of_waves(_MAINTAINED, worked_at, apart))
         return Counted(self._shapes.shared(many))
 
     def _is_said(self, place: int, said: Reported | tuple[int, int, int]) -> bool:

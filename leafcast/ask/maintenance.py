@@ -1,0 +1,50 @@
+"""Maintenance of edges: read from their SyncTargets, and said there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from leafcast.ask.session import Session
+from schemas.groups import GROUP, PATH_ANNOTATION, VERSION
+from schemas.identity import NodePath
+from schemas.maintenance import MAINTENANCE, MAINTENANCE_REASON, Maintenance, maintenance_of
+from schemas.refusals import BadIdentity
+
+MANAGER = "leafcast-maintenance"
+
+
+class MaintainedSite(NamedTuple):
+    """An edge by its path and its SyncTarget, and what is said of its maintenance."""
+
+    path: str
+    name: str
+    maintenance: Maintenance
+
+
+async def sites_below(session: Session, path: str) -> list[MaintainedSite]:
+    """The edges at or below a path; raises SpaceError."""
+    place = NodePath.parse(path)
+    listing = await session.inventory.list(GROUP, "synctargets")
+    found = []
+    for obj in listing.objects:
+        annotations = obj["metadata"].get("annotations") or {}
+        try:
+            here = NodePath.parse(str(annotations.get(PATH_ANNOTATION, "")))
+        except BadIdentity:
+            continue
+        if place.holds(here):
+            said = maintenance_of(annotations)
+            found.append(MaintainedSite(str(here), obj["metadata"]["name"], said))
+    return sorted(found)
+
+
+async def set_maintenance(
+    session: Session, sites: Iterable[MaintainedSite], said: Maintenance
+) -> None:
+    """Say this of all of them; without an end it is over. Raises SpaceError."""
+    annotations = {MAINTENANCE: said.until, MAINTENANCE_REASON: said.reason}
+    for site in sites:
+        metadata = {"name": site.name, "annotations": annotations if said.until_ms else {}}
+        wish = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "SyncTarget", "metadata": metadata}
+        await session.inventory.apply(wish, MANAGER, force=True)
