@@ -44,6 +44,7 @@ PAGES = (
     ),
     ("docs/data.md",),
     ("docs/operations/sites.md",),
+    ("docs/operations/maintenance.md",),
     ("docs/operations/disasters.md",),
     ("docs/plan.md",),
     ("docs/rollouts.md",),
