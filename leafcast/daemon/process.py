@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from leafcast.data_dir import DataDir, DataDirUnusable, check_owner, make_private
 from leafcast.local.views import TreeShape
@@ -39,11 +39,11 @@ _OURS = frozenset(
 
 
 class DaemonEnded(Exception):
-    """The daemon ended before the tree was up; `lines` are the last it said."""
+    """The daemon ended though nobody told it to; `lines` are the last it said."""
 
-    def __init__(self, log: Path, lines: list[str]) -> None:
+    def __init__(self, log: Path, lines: list[str], what: str = "the tree did not start") -> None:
         said = lines or ["it said nothing"]
-        super().__init__("\n".join(["the tree did not start:", *said, f"all it said: {log}"]))
+        super().__init__("\n".join([f"{what}:", *said, f"all it said: {log}"]))
         self.lines = lines
 
 
@@ -141,6 +141,14 @@ async def until_ready(
         if clock.now().seconds > until and place.in_use():
             raise NotUpInTime(seconds, str(state.get("doing", "starting")))
         await clock.sleep(LOOK_SECONDS)
+
+
+async def until_ended(place: DataDir, clock: Clock) -> NoReturn:
+    """Watch a tree that is up; raises DaemonEnded once it is not any more."""
+    offset = place.log.stat().st_size if place.log.exists() else 0
+    while place.in_use():
+        await clock.sleep(LOOK_SECONDS)
+    raise DaemonEnded(place.log, _last_lines(place.log, offset), "the tree ended")
 
 
 async def stop_daemon(place: DataDir, clock: Clock) -> bool:

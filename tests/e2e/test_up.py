@@ -339,3 +339,24 @@ def _without_destinations(program, name):
     }
     file.write_text(json.dumps(placement))
     return file
+
+
+def test_a_tree_in_the_foreground_ends_when_it_is_told_to_and_fails_when_it_is_not(program):
+    def start():
+        started = program.start("up", "--foreground", "--regions", "1", "--sites", "1")
+        assert started.stdout.readline().startswith("The tree is up")
+        return started
+
+    told = start()
+    assert program.run("up", "--foreground").returncode == 1
+    told.send_signal(signal.SIGTERM)
+    assert told.wait(WAIT_SECONDS) == 0
+    assert "Stopped." in told.stdout.read()
+    assert servers_of(program.place.folder) == []
+
+    killed = start()
+    os.kill(program.place.daemon()["pid"], signal.SIGKILL)
+    assert killed.wait(WAIT_SECONDS) == 1
+    assert "the tree ended" in killed.stderr.read()
+    told.communicate()
+    killed.communicate()

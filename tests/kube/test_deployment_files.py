@@ -1,6 +1,7 @@
 """deploy/ and compose.yaml name what there is: options, kinds, and servers that start."""
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -39,6 +40,9 @@ def ours():
         command = service.get("command")
         if service.get("image") == "leafcast" and isinstance(command, str):
             yield name, command.replace("${LEAFCAST_SPACES:-}", "").split()
+    for unit in sorted((ROOT / "deploy" / "systemd").glob("*.service")):
+        (line,) = re.findall(r"^ExecStart=\S+/leafcast (.*)$", unit.read_text(), re.MULTILINE)
+        yield unit.name, line.split()
 
 
 def parsed(group, args):

@@ -24,7 +24,9 @@ from leafcast.daemon.process import (
     DaemonEnded,
     prepare_folder,
     start_daemon,
+    stop_daemon,
     stop_started,
+    until_ended,
     until_ready,
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
@@ -96,6 +98,11 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     type=click.FloatRange(0, TIMEOUT_SECONDS_MAX, min_open=True),
     help="How long to wait until every node is in session.",
 )
+@click.option(
+    "--foreground",
+    is_flag=True,
+    help="Stay until the tree ends, and stop it on SIGTERM or Ctrl-C: for a service.",
+)
 def up(  # noqa: PLR0913 - its options
     *,
     regions: int | None,
@@ -108,6 +115,7 @@ def up(  # noqa: PLR0913 - its options
     store_key: StoreKeyFile | None,
     data_dir: Path | None,
     timeout_seconds: float,
+    foreground: bool,
 ) -> None:
     """Start a tree on this machine, in the background.
 
@@ -129,6 +137,9 @@ def up(  # noqa: PLR0913 - its options
 
     With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
     install`; the next `up` goes on with it. It is the hub of one centre: a second one is refused.
+
+    With --foreground it stays, as a service manager wants it: it ends with the tree, with code 1
+    unless it was told to.
     """
     place = DataDir.at(data_dir)
     kept = place.tree() if place.folder.is_dir() else None
@@ -146,6 +157,9 @@ def up(  # noqa: PLR0913 - its options
         _keep(place, shape, spaces, listens, store_key)
         _check_listening(place)
     elif (place.daemon() or {}).get("ready"):
+        if foreground:
+            said = f"a tree runs on {place.folder} already; run `leafcast down` first"
+            raise click.ClickException(said)
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
         click.echo(_next_steps(place, shape, kube, data_dir))
         return
@@ -155,7 +169,19 @@ def up(  # noqa: PLR0913 - its options
     _wait(place, shape, clock, timeout_seconds, start)
     said = "The tree is up again, with its data" if kept else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
+    if foreground:
+        _stay(place, clock)
+        return
     click.echo(_next_steps(place, shape, kube, data_dir))
+
+
+def _stay(place: DataDir, clock: SystemClock) -> None:
+    """Stay as long as the tree does; a signal ends it. Raises DaemonEnded if it ends by itself."""
+    try:
+        run_until_signal(until_ended(place, clock))
+    except Ended:
+        run_until_signal(stop_daemon(place, clock))
+        click.echo(f"Stopped. The data is kept in {place.folder}.")
 
 
 def _wait(
