@@ -43,6 +43,7 @@ PAGES = (
         "docs/operations/failures.md",
     ),
     ("docs/data.md",),
+    ("docs/operations/rollback.md",),
     ("docs/operations/sites.md",),
     ("docs/operations/maintenance.md",),
     ("docs/operations/disasters.md",),
