@@ -152,31 +152,59 @@ def up(  # noqa: PLR0913 - its options
         _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
         _check_running(place, listens, store_key)
-    if not running:
-        prepare_folder(place)
-        _keep(place, shape, spaces, listens, store_key)
-        _check_listening(place)
-    elif (place.daemon() or {}).get("ready"):
-        if foreground:
-            said = f"a tree runs on {place.folder} already; run `leafcast down` first"
-            raise click.ClickException(said)
-        click.echo(f"The tree is already up: {_servers(place, shape)}.")
+    else:
+        _prepare(place, shape, spaces, listens, store_key)
+    if running and (place.daemon() or {}).get("ready"):
+        _already_up(place, shape, foreground=foreground)
         click.echo(_next_steps(place, shape, kube, data_dir))
         return
+    start = None if running else partial(start_daemon, place, shape, kube, take_over=take_over)
+    _bring_up(place, shape, timeout_seconds, start, known=bool(kept))
+    if foreground:
+        _stay(place)
+    else:
+        click.echo(_next_steps(place, shape, kube, data_dir))
+
+
+def _prepare(
+    place: DataDir,
+    shape: TreeShape,
+    spaces: CentreSpaces | None,
+    listens: ListenSettings | None,
+    store_key: StoreKeyFile | None,
+) -> None:
+    """Make the folder ready for a start, with what was said for it; raises what refuses it."""
+    prepare_folder(place)
+    _keep(place, shape, spaces, listens, store_key)
+    _check_listening(place)
+
+
+def _bring_up(
+    place: DataDir,
+    shape: TreeShape,
+    seconds: float,
+    start: Callable[[], Popen[bytes]] | None,
+    *,
+    known: bool,
+) -> None:
+    """Wait until the tree is up, and say how long that took."""
     clock = SystemClock()
     began = clock.now().seconds
-    start = None if running else partial(start_daemon, place, shape, kube, take_over=take_over)
-    _wait(place, shape, clock, timeout_seconds, start)
-    said = "The tree is up again, with its data" if kept else "The tree is up"
+    _wait(place, shape, clock, seconds, start)
+    said = "The tree is up again, with its data" if known else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
+
+
+def _already_up(place: DataDir, shape: TreeShape, *, foreground: bool) -> None:
     if foreground:
-        _stay(place, clock)
-        return
-    click.echo(_next_steps(place, shape, kube, data_dir))
+        said = f"a tree runs on {place.folder} already; run `leafcast down` first"
+        raise click.ClickException(said)
+    click.echo(f"The tree is already up: {_servers(place, shape)}.")
 
 
-def _stay(place: DataDir, clock: SystemClock) -> None:
+def _stay(place: DataDir) -> None:
     """Stay as long as the tree does; a signal ends it. Raises DaemonEnded if it ends by itself."""
+    clock = SystemClock()
     try:
         run_until_signal(until_ended(place, clock))
     except Ended:
