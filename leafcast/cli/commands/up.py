@@ -138,8 +138,7 @@ def up(  # noqa: PLR0913 - its options
     With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
     install`; the next `up` goes on with it. It is the hub of one centre: a second one is refused.
 
-    With --foreground it stays, as a service manager wants it: it ends with the tree, with code 1
-    unless it was told to.
+    With --foreground it stays until the tree ends: with code 1, unless it was told to.
     """
     place = DataDir.at(data_dir)
     kept = place.tree() if place.folder.is_dir() else None
