@@ -235,6 +235,15 @@ class Space(Protocol):
         """
         ...
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        """Make the object just what `obj` says, whoever said it before; its status stays.
+
+        It is held to the `metadata.resourceVersion` that `obj` names: raises Conflict if it is
+        another one now. What fields are left stay their managers'. With `dry_run` nothing is
+        written. Raises SpaceError (NotFound), and what the space refuses.
+        """
+        ...
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """Delete the object.
 

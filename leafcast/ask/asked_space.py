@@ -144,6 +144,14 @@ class AskedSpace:
             return await (await self._direct()).set_labels(key, labels, manager)
         return made
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        said = {"obj": obj, "manager": manager, "dry_run": dry_run}
+        try:
+            made: Object = await self._do("replace", **said)
+        except _BeyondDaemon:
+            return await (await self._direct()).replace(obj, manager, dry_run=dry_run)
+        return made
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         try:
             return bool(await self._do("delete", key=_named(key), uid=uid))

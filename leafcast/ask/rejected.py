@@ -6,21 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.ask.rollouts import MANAGER
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from relay.space_errors import Conflict, SpaceError
 from schemas.objects import ObjectKey
 from schemas.wording import namespace_first
 
 COUNTED_SECONDS, LOOK_SECONDS = 5.0, 0.1
-
-_SPACE_SAYS = (
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
 
 Form = Mapping[str, Any]
 
@@ -80,34 +72,18 @@ async def _put(session: Session, write: _Write, *, dry_run: bool) -> None:
             if not dry_run:
                 await session.workloads.delete(write.key, write.uid)
             return
-        after = await session.workloads.apply(dict(write.object), USER_MANAGER, dry_run=dry_run)
+        await _written(session, dict(write.object), dry_run=dry_run)
     except Conflict as error:
         said = f"{write.title}: somebody changed it meanwhile"
         raise CallFailed("rollout", "Conflict", said, "look at it, and try again") from error
     except SpaceError as error:
         said = f"{write.title}: {session.why(error)}"
         raise CallFailed("rollout", error.reason, said, "") from error
-    there = bool(write.object["metadata"].get("resourceVersion"))
-    if there and (field := _differing(_plain(write.object), _plain(after))):
-        said = f"{write.title}: others said {field}, so that it stays as it is"
-        remedy = "put that field back as you wrote it, then try again"
-        raise CallFailed("rollout", "FieldConflict", said, remedy)
 
 
-def _plain(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without what its space says of it."""
-    metadata = {k: v for k, v in obj["metadata"].items() if k not in _SPACE_SAYS}
-    return {**{k: v for k, v in obj.items() if k != "status"}, "metadata": metadata}
-
-
-def _differing(wanted: Any, after: Any, path: str = "") -> str:
-    """The first field that is not as wanted; "" if there is none."""
-    if not isinstance(wanted, Mapping) or not isinstance(after, Mapping):
-        return "" if wanted == after else path
-    for name in sorted({*wanted, *after}):
-        where = f"{path}.{name}" if path else str(name)
-        if name not in wanted or name not in after:
-            return where
-        if found := _differing(wanted[name], after[name], where):
-            return found
-    return ""
+async def _written(session: Session, obj: dict[str, Any], *, dry_run: bool) -> None:
+    """Write an object as a whole: of what there is that very version, whoever said its fields."""
+    if obj["metadata"].get("resourceVersion"):
+        await session.workloads.replace(obj, MANAGER, dry_run=dry_run)
+    else:
+        await session.workloads.apply(obj, USER_MANAGER, dry_run=dry_run)

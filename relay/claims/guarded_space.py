@@ -94,6 +94,10 @@ class ClaimedSpace:
         self._check()
         return await self._space.set_status(key, status)
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        self._check()
+        return await self._space.replace(obj, manager, dry_run=dry_run)
+
     async def disown(
         self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
     ) -> None:
@@ -198,6 +202,9 @@ class LeasedSpace:
 
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
         return await self._written(self._space.set_labels(key, labels, manager))
+
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        return await self._written(self._space.replace(obj, manager, dry_run=dry_run))
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         return await self._written(self._space.delete(key, uid))

@@ -202,6 +202,45 @@ def disowned(
     return StoredObject(changed, left, held.created_at or revision)
 
 
+def replaced(
+    key: ObjectKey,
+    held: StoredObject,
+    revision: int,
+    wish: Mapping[str, Any],
+    whole: Callable[[ObjectKey, Object], Object],
+) -> StoredObject:
+    """The object as it is wished whole, with its own status; `held` itself if it is that already.
+
+    Raises Refused (Conflict) if it is at another version than the wish names.
+    """
+    _check_version(key, wish, revision)
+    check_uid(key, held, wish["metadata"].get("uid", ""))
+    made = _named(wish_of(wish), key, held.object)
+    stamps = ("uid", "creationTimestamp", "generation")
+    own = held.object["metadata"]
+    made["metadata"] |= {name: own[name] for name in stamps if name in own}
+    if "status" in held.object:
+        made["status"] = held.object["status"]
+    made = _canonical(key, whole(key, made))
+    if same(made, held.object):
+        return held
+    if not same(_spec(made), _spec(held.object)):
+        made["metadata"]["generation"] = own.get("generation", 0) + 1
+    fields = {who: _still_there(said, made) for who, said in held.applied_fields.items()}
+    return StoredObject(made, fields, held.created_at or revision)
+
+
+def _still_there(said: Object, obj: Mapping[str, Any]) -> Object:
+    """What a manager said, less what the object has no more."""
+    left: dict[str, Any] = {}
+    for name, below in said.items():
+        if name not in obj:
+            continue
+        nested = isinstance(below, Mapping) and isinstance(obj[name], Mapping)
+        left[name] = _still_there(dict(below), obj[name]) if nested else below
+    return left
+
+
 def with_labels(
     key: ObjectKey,
     held: StoredObject,

@@ -107,6 +107,31 @@ async def test_labels_that_cannot_be_are_refused_and_so_are_those_of_nothing(spa
     assert "labels" not in (await space.get(SETTINGS))["metadata"]
 
 
+async def test_a_replaced_object_is_what_was_said_whoever_said_it_before(space):
+    await space.apply(config_map(a="1", b="1"), "me")
+    made = await space.apply(config_map(c="1"), "other")
+    wish = {**made, "data": {"a": "2", "c": "1"}}
+    seen = await space.replace(wish, "restore", dry_run=True)
+    assert seen["data"] == {"a": "2", "c": "1"}
+    assert (await space.get(SETTINGS))["data"] == made["data"]
+    done = await space.replace(wish, "restore")
+    assert done["data"] == {"a": "2", "c": "1"}
+    assert done["metadata"]["uid"] == made["metadata"]["uid"]
+    # What is left is still whose it was.
+    assert (await space.apply({**config_map(), "data": {}}, "other"))["data"] == {"a": "2"}
+
+
+async def test_an_object_that_changed_meanwhile_or_is_not_there_is_not_replaced(space):
+    first = await space.apply(config_map(a="1"), "me")
+    await space.apply(config_map(a="2"), "me")
+    with pytest.raises(Conflict):
+        await space.replace({**first, "data": {"a": "3"}}, "restore")
+    assert (await space.get(SETTINGS))["data"] == {"a": "2"}
+    await space.delete(SETTINGS)
+    with pytest.raises(SpaceError):
+        await space.replace(first, "restore")
+
+
 async def test_status_of_an_absent_object_is_refused(space):
     with pytest.raises(SpaceError) as refused:
         await space.set_status(WEB, {})

@@ -200,3 +200,51 @@ def test_who_is_pinned_is_named_and_a_wait_ends_when_it_comes_to_be_held(scene):
     _, said = waiting.communicate(timeout=60)
     assert waiting.returncode == 1
     assert "AwaitingApproval" in said
+
+
+OTHER = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: other, namespace: {name}}}
+data: {{a: "{value}"}}
+"""
+
+
+def test_what_was_aborted_stays_back_until_the_centre_agrees_again(scene, apply):
+    tree, name = scene.tree, scene.name
+    scene.until_held("AwaitingApproval")
+    done = did(tree, "rollout", "abort", name).stdout
+    assert f"  {name}/configmaps/settings" in done
+    assert f"leafcast rollout restore {name}" in done
+    scene.until_held("RolloutAborted")
+    until(lambda: [hold.get("destinations") for hold in scene.held()] == [2])
+    # Another object goes out, and nothing else.
+    file = tree.place.folder.parent / "other.yaml"
+    file.write_text(scene.say(OTHER, value=1))
+    done = tree.run("plan", "-f", str(file), "--all", "-o", "json")
+    rows = {(row["object"], row["action"]) for row in json.loads(done.stdout)["rows"]}
+    held = (f"{name}/configmaps/settings", "held")
+    assert rows == {(f"{name}/configmaps/other", "create"), held}
+    apply(scene.say(OTHER, value=1))
+    until(lambda: "3" in did(tree, "rollout", "status", name).stdout.split())
+    did(tree, "rollout", "promote", name, "--all")
+    until(lambda: tree.run("get", "cm", "other", "-n", name, "--at", THERE).returncode == 0)
+    assert (scene.value(HERE), scene.value(THERE)) == ("1", "1")
+    scene.until_held("RolloutAborted")
+    assert f"{name}/configmaps/settings restored" in did(tree, "rollout", "restore", name).stdout
+    scene.until_held()
+    did(tree, "wait", "--for", "synced", scene.title)
+    assert "nothing to restore" in did(tree, "rollout", "restore", scene.title).stdout
+    assert name in did(tree, "rollout", "list").stdout
+    assert "nothing is rejected" in did(tree, "rollout", "retry", scene.title, code=1).stderr
+
+
+def test_an_undo_may_write_the_former_content_at_the_centre(scene):
+    tree, name = scene.tree, scene.name
+    did(tree, "rollout", "promote", name, "--all")
+    did(tree, "wait", "--for", "synced", scene.title)
+    done = did(tree, "rollout", "undo", name, "--to", "1", "--now", "--restore").stdout
+    assert f"{name}/configmaps/settings restored" in done
+    did(tree, "wait", "--for", "synced", scene.title)
+    assert {scene.value(HERE), scene.value(THERE)} == {"1"}
+    assert 'a: "1"' in did(tree, "get", "cm", "settings", "-n", name, "-o", "yaml").stdout

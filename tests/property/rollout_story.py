@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from controllers.core.rollout import layers
 from controllers.core.rollout.decision import Run, begin_run, decide
+from controllers.core.rollout.rejection import Wanted, rejection_of, still_rejected
 from controllers.core.rollout.state import is_under_way
 from relay.core.events import Instant
 from schemas.records import BUCKETS
@@ -47,6 +48,8 @@ ACTIONS = (
     "promote",
     "abort",
     "undo",
+    "other",
+    "retry",
     "pin",
     "freeze",
 )
@@ -93,9 +96,14 @@ class Story(Fleet):
             failures={"maximum": f"{int(MAXIMUM * 100)}%"},
             offline={"maximum": "50%"},
         )
-        super().__init__(spec, SIZE, CANARIES, content("v0"))
+        # What the space wants of two objects; by address, of which each content is made.
+        self.wish = {"a": 0, "b": 0}
+        self.parts = {}
+        super().__init__(spec, SIZE, CANARIES, self.made(self.wish))
+        self.rejection = None
+        # What was aborted or undone, and is wanted still.
+        self.taken_back = {}
         self.mutant = mutant or Mutant()
-        self.number = 0
         self.lagging = set()
         self.may_go_back = False
         self.freezing = {}
@@ -114,9 +122,32 @@ class Story(Fleet):
         getattr(self, f"_{action.replace(' ', '_')}")(number)
         self.look()
 
+    def made(self, parts):
+        """The content of these objects."""
+        found = content(f"a{parts['a']} b{parts['b']}")
+        self.parts[found.address] = dict(parts)
+        return found
+
+    def write(self, name):
+        self.wish[name] += 1
+        self.taken_back.pop(name, None)
+        self.want(self.made(self.wish))
+
     def _want(self, _number):
-        self.number += 1
-        self.want(content(f"v{self.number}"))
+        self.write("a")
+
+    def _other(self, _number):
+        self.write("b")
+
+    def _retry(self, _number):
+        self.may_go_back = True
+        self.tell("retry")
+
+    def take_back(self, before):
+        """What the space wants of what was given up just now; what waits for room was not out."""
+        former = self.parts.get(self.state.target, {})
+        wish = {} if before.waiting_for else self.wish
+        self.taken_back = {name: wish[name] for name in wish if wish[name] != former.get(name)}
 
     def _pass(self, number):
         self.turn(1 + number % 15)
@@ -151,6 +182,7 @@ class Story(Fleet):
             raise LawBroken("something opened though nobody knows how far it was")
         self.tell("resume")
         self.facts = {}
+        self.taken_back = {}
         self.freezing, self.pinned = {}, {}
         self.may_go_back = True
 
@@ -216,6 +248,21 @@ class Story(Fleet):
         self.may_go_back = True
         self.tell("undo", revision=number % (self.state.revision + 1), now=number % 3 == 0)
 
+    def wanted(self):
+        """What is to go out of the two objects."""
+        over = rejection_of(self.state) if self.state is not None else None
+        if over is None:
+            return Wanted(self.target)
+        wish, former = self.parts[self.target.address], self.parts.get(over.target.address, {})
+        left = still_rejected(wish, self.parts[over.wish.address], former, lambda _: frozenset())
+        if not left:
+            return Wanted(self.target, over=over)
+        kept = {name: former[name] for name in left}
+        return Wanted(self.made({**wish, **kept}), self.target, (), over)
+
+    def known(self):
+        return replace(super().known(), rejection=self.rejection)
+
     def _pin(self, number):
         place = f"/emea/s{1 + 2 * (number % 20)}"
         revision = 1 + number % max(self.state.revision, 1)
@@ -253,7 +300,15 @@ class Story(Fleet):
         decision = decide(self.spec, facts, before, run, now)
         state = self.mutant.state(self, before, decision.state)
         self.judge_opening(before, state, truth)
+        self.judge_taken_back(before, state)
         self.state, self.run, self.wake = state, decision.run, decision.wake
+        self.rejection = rejection_of(state)
+        if before is not None and state.request != before.request:
+            asked = state.request
+            if asked.action in ("abort", "undo") and asked.outcome == "Done":
+                self.take_back(before)
+            elif asked.action == "retry" and asked.outcome == "Done":
+                self.taken_back = {}
 
     def issue(self):
         gates = self.mutant.gates(self, layers.gates_of(self.state))
@@ -326,6 +381,16 @@ class Story(Fleet):
         nobody = not self.members(before, facts)
         if ended and not nobody and self.seen.good < SOAK - 1:
             raise LawBroken(f"it soaked {self.seen.good} s only")
+
+    def judge_taken_back(self, before, state):
+        """What was aborted or undone begins by nobody's other change, and by no restart."""
+        asked = before is not None and state.request != before.request
+        if before is None or asked or state.revision <= before.revision:
+            return
+        begun = self.parts[state.layers[0].manifest]
+        again = [name for name, said in self.taken_back.items() if begun[name] == said]
+        if again and before.phase != "Held":
+            raise LawBroken(f"what was taken back of {again} goes out again")
 
     def members(self, state, facts):
         name = f"{state.revision}.{state.wave - 1}/"

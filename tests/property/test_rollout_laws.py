@@ -153,6 +153,13 @@ class RestartGoesBack(Mutant):
         return run
 
 
+class TakenBackForgotten(Mutant):
+    """What was aborted or undone is no more than what happened to go out last."""
+
+    def state(self, _story, _before, state):
+        return state.model_copy(update={"wish": "", "wish_size": 0, "rejected": None})
+
+
 class FirstGateForgotten(Mutant):
     """A step that closes what was open before it."""
 

@@ -39,7 +39,6 @@ def restoration(
     if live is None or sent is None:
         return Restoration(key, former)
     made = dict(_patched(live, sent, former))
-    made.pop("status", None)
     # With its resourceVersion and uid nobody's change of it meanwhile is written over.
     made["metadata"] = {k: v for k, v in made["metadata"].items() if k not in _SERVERS}
     return Restoration(key, made, uid)

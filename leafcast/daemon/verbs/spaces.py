@@ -20,7 +20,7 @@ def register_spaces(api: Api, spaces: Mapping[str, Space]) -> None:
     async def space(name: str, what: str, arguments: Json) -> Json:
         """`{value}`, or `{refused: {kind, reason, message, managers}}`.
 
-        `what` is identity, list, get, apply, set_labels or delete, with the arguments that
+        `what` is identity, list, get, apply, set_labels, replace or delete, with the arguments that
         relay.ports.Space has.
         """
         if name not in spaces:
@@ -48,6 +48,8 @@ async def _done(space: Space, what: str, arguments: Json) -> Any:
             return await space.apply(obj, manager, **_flags(how))
         case "set_labels", {"key": [*key], "labels": dict(labels), "manager": str(manager)}:
             return await space.set_labels(ObjectKey(*key), labels, manager)
+        case "replace", {"obj": dict(obj), "manager": str(manager), "dry_run": bool(dry_run)}:
+            return await space.replace(obj, manager, dry_run=dry_run)
         case "delete", {"key": [*key], "uid": str(uid)}:
             return await space.delete(ObjectKey(*key), uid)
         case _:

@@ -214,6 +214,24 @@ class KubernetesSpace:
         query = [("fieldManager", manager)]
         return await self._send("PATCH", path, query, patch, paths.MERGE_PATCH)
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        with as_space_errors():
+            admit(obj)
+        await self._same_space()
+        kind = await self._kind_of(obj)
+        namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
+        path = paths.object_path(kind, namespace, obj["metadata"]["name"])
+        query = [("fieldManager", manager), ("dryRun", "All" if dry_run else "")]
+        try:
+            return await self._send("PUT", path, query, obj, paths.JSON)
+        except CodecError as error:
+            said = f"{obj['kind']} {obj['metadata']['name']}: {error}"
+            raise SpaceError(refusals.INVALID, said) from error
+        except Conflict:
+            raise
+        except SpaceError as error:
+            raise refusals.without_secrets(error, obj) from error
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         await self._same_space()
         kind = await self._discovery.find(key.group, key.resource)

@@ -228,6 +228,22 @@ class EmbeddedSpace:
                 return kept
         raise self._contended(key)
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:  # noqa: ARG002 - the port's
+        key = await self._admitted(obj)
+        found = await self._find(key, fresh=True)
+        if found.stored is None:
+            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+        with as_space_errors():
+            wish, whole = self._serving.wished(obj), self._serving.made_whole
+            changed = rules.replaced(key, found.stored, found.revision, wish, whole)
+        if dry_run:
+            return self._previewed(key, found, changed)
+        kept = await self._keep(key, found, changed)
+        if kept is None:
+            # Somebody was faster: it is not the version that was named.
+            raise Conflict(rules.CONFLICT, f"{key}: it changed just now: read it again")
+        return kept
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         for _ in range(ATTEMPTS_MAX):
             found = await self._find(key)

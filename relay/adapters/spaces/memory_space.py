@@ -157,6 +157,20 @@ class MemorySpace:
             changed = rules.with_labels(key, entry.stored, entry.revision, labels, manager)
         return self._keep(key, entry, changed)
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:  # noqa: ARG002 - the port's
+        with as_space_errors():
+            rules.admit(obj)
+            key = self._serving.admitted(obj)
+            entry = self._present(key)
+            if entry is None:
+                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+            wish = self._serving.wished(obj)
+            whole = self._serving.made_whole
+            changed = rules.replaced(key, entry.stored, entry.revision, wish, whole)
+        if dry_run:
+            return rules.at_revision(changed, entry.revision)
+        return self._keep(key, entry, changed)
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         entry = self._present(key)
         if entry is None:

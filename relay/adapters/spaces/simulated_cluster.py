@@ -134,6 +134,9 @@ class SimulatedCluster:
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
         return await self._space.set_labels(key, labels, manager)
 
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        return await self._space.replace(obj, manager, dry_run=dry_run)
+
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""
         gone = await self._space.delete(key, uid)
