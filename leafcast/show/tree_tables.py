@@ -225,7 +225,9 @@ def _headline(form: Form) -> str:
     at_least = "" if form["complete"] else "at least "
     synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
     said = f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
-    said += f"; {going_out(form)}" if going_out(form) else ""
+    # What is held tells how many lack it.
+    going = "" if form.get("held") else going_out(form)
+    said += f"; {going}" if going else ""
     said += f"; {_never_joined(absent)}" if absent else ""
     worked_at = form.get("maintained", 0)
     return f"{said}; {worked_at} {IN_MAINTENANCE}" if worked_at else said
