@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.core.conditions import condition, merged, stalled
 from controllers.core.rollout import history, layers
+from controllers.core.rollout.culprits import members_at
 from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
 from controllers.core.rollout.facts import Facts
@@ -199,6 +200,7 @@ class RolloutController:
             label_values=lambda label: label_values(self._issuer.records.values(), label),
             blocked=lambda: self._blocked(name, placement),
             lacks=lambda arm: arm in lost,
+            in_wave=lambda gate, paths: members_at(self._issuer.records, gates or (), gate, paths),
             is_place=self._is_place,
         )
 

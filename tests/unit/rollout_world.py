@@ -74,6 +74,7 @@ class Fleet:
         self.taken = {}
         self.broken = set()
         self.exact = True
+        self.exceptions = ()
         self.facts = {}
         self.deltas = []
         self.request = ""
@@ -176,4 +177,4 @@ class Fleet:
             health = self.health.get(destination, "degraded" if bad else "healthy")
             key = cell(found.wave, state, health)
             cells[key] = cells.get(key, 0) + 1
-        return Count(Summary(cells=cells), exact=self.exact)
+        return Count(Summary(cells=cells, exceptions=self.exceptions), exact=self.exact)

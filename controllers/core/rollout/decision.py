@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from controllers.core.rollout import history, layers, recovery, wave_health, waves
+from controllers.core.rollout.culprits import culprits
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rejection import NOTHING, rejection_of, taken
 from controllers.core.rollout.requests import handle, ignored
@@ -281,10 +282,19 @@ class _Turn:
         return finished(state)
 
     def _failed(self, state: RolloutStatus, wave: WaveStatus, reason: str) -> RolloutStatus:
+        if found := self._culprits(state):
+            reason = f"{reason}: {found}"
         state = with_wave(state, changed(wave, phase="Failed", reason=reason, soaked=0))
         if self._spec.on_failure == "abort" and len(state.layers) > 1:
             return aborted(state, self._now.wall_ms, keep=False)
         return changed(state, phase="Paused")
+
+    def _culprits(self, state: RolloutStatus) -> str:
+        """Which objects of the present wave's members are not as they should be, where and why."""
+        assert self._facts.count is not None
+        gate = waves.gate_name(state.revision, state.wave - 1)
+        samples = self._facts.count.summary.exceptions
+        return culprits(samples, lambda paths: self._facts.in_wave(gate, paths))
 
     # Time.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controllers.core.rollout.rejection import Rejection, Wanted
@@ -19,6 +20,10 @@ def _nobody(_wave: Wave) -> int:
 
 def _no_values(_label: str) -> Sequence[str]:
     return ()
+
+
+def _none_of(_gate: str, _paths: AbstractSet[str]) -> AbstractSet[str]:
+    return frozenset()
 
 
 def _nothing() -> str:
@@ -52,6 +57,8 @@ class Facts:
     """Why no revision may begin or go on now, as another rollout has objects of it; "" if none."""
     lacks: Callable[[Reference], bool] = field(default=lambda _: False)
     """Whether some of a content is not kept at the centre any more."""
+    in_wave: Callable[[str, AbstractSet[str]], AbstractSet[str]] = _none_of
+    """Which of these paths are of destinations that count in the wave of the gate of a name."""
     is_place: Callable[[str], bool] = field(default=lambda _: True)
     """Whether a path is one of a node or a destination."""
 
