@@ -25,6 +25,14 @@ def namespace_first(object_key: str) -> str:
             return object_key
 
 
+def repair_text(what: str, field: str, manager: str) -> str:
+    """That a copy was put right: what was amiss, and by whom, as far as known."""
+    if not field:
+        return f"{what} was deleted there, and made again; by whom is not known"
+    who = manager or "someone who is not known"
+    return f"{what}: {field} was changed there by {who}, and put right"
+
+
 def all_but(counts: Mapping[str, int], well: str) -> str:
     """` (1 failing, 2 pending)`: what those are that are not `well`; "" if there are none."""
     said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]

@@ -15,6 +15,7 @@ from relay.ports import Change, Clock, Interest, Interests, Listed, Space, Space
 from schemas.identity import NodePath
 from schemas.placements import KINDS, kind_of, placement_at, title
 from schemas.reports import NEVER_JOINED
+from schemas.wording import repair_text
 
 EVENTS_MAX = 1_000
 NORMAL, WARNING = "Normal", "Warning"
@@ -172,6 +173,14 @@ class EventLog:
                 message=f"{path} {message}",
             )
 
+    def tells_of(self, reason: str, node: str, about: str, since: str) -> bool:
+        """Whether it has such an event of a node, from that moment on (in Kubernetes' form)."""
+        return any(
+            (held.reason, held.node, held.object) == (reason, node, about)
+            and timestamp(held.last_ms) >= since
+            for held in self._found.values()
+        )
+
     @property
     def through(self) -> int:
         """The sequence of the last event."""
@@ -205,6 +214,8 @@ class _Conditions:
         self._listed = set[Interest | None]()
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}
+        # When the last repair was that is told of, by placement.
+        self._repaired: dict[str, str] = {}
 
     async def tell(self, event: SpaceEvent) -> None:
         """Take in what a space tells of placements."""
@@ -230,6 +241,7 @@ class _Conditions:
         if self._known.pop(name, None) is not None:
             self._add(name, NORMAL, "Deleted", "deleted")
         self._stuck.pop(name, None)
+        self._repaired.pop(name, None)
 
     def _take(self, name: str | None, obj: Mapping[str, Any], *, listed: bool) -> None:
         if name is None:
@@ -252,6 +264,26 @@ class _Conditions:
         for error in sorted(errors.keys() - known.keys()):
             self._add(name, WARNING, "Failing", f"failing{errors[error]}: {error}")
         self._stuck[name] = errors
+        self._tell_repairs(name, obj.get("status") or {})
+
+    def _tell_repairs(self, name: str, status: Mapping[str, Any]) -> None:
+        """Tell what edges put right that run elsewhere; those that run here noted it."""
+        last = (status.get("repairs") or {}).get("last") or ()
+        known = self._repaired.get(name, self._since)
+        for repair in reversed(last):
+            moment, path = str(repair.get("time", "")), str(repair.get("path", ""))
+            if moment <= known or self._events.tells_of("Repaired", path, title(name), moment):
+                continue
+            texts = (str(repair.get(part, "")) for part in ("object", "field", "manager"))
+            self._events.add(
+                self._clock.now().wall_ms,
+                kind=WARNING,
+                reason="Repaired",
+                node=path,
+                about=title(name),
+                message=repair_text(*texts),
+            )
+        self._repaired[name] = max([known, *(str(repair.get("time", "")) for repair in last)])
 
     def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
         """Tell of a condition what a person would: its good end, or why it does not come to it."""

@@ -18,7 +18,9 @@ def trace_lines(form: Form, now_ms: int) -> Iterator[str]:
     at_least = "" if form.get("complete", True) else "at least "
     if form.get("kept"):
         yield f"kept:      {at_least}{many(form['kept'], 'copy', 'copies')} that nothing wants"
-        yield from map(_kept, form["kept_copies"][:NAMED_MAX])
+        copies = form["kept_copies"][:NAMED_MAX]
+        yield from (f"           {_kept(copy)}" for copy in copies)
+        yield from (f"  see: {_look(copy)}" for copy in copies[:1])
     if form.get("repaired"):
         times = many(form["repaired"], "time")
         yield f"repaired:  {at_least}{times}{_last(form['repairs'], now_ms)}"
@@ -44,7 +46,11 @@ def _kept(copy: Form) -> str:
     where = str(copy["path"])
     if copy["count"] > 1:
         where = f"{where} and {copy['count'] - 1} more"
+    return f"{namespace_first(copy['object'])} at {where}"
+
+
+def _look(copy: Form) -> str:
+    """The command that shows what is kept there."""
     kind, _, place = copy["object"].partition("/")
     namespace = f" -n {place.partition('/')[0]}" if "/" in place else ""
-    look = f"leafcast get {kind}{namespace} --kept --at {copy['path']}"
-    return f"           {namespace_first(copy['object'])} at {where} ({look})"
+    return f"leafcast get {kind}{namespace} --kept --at {copy['path']}"

@@ -371,8 +371,9 @@ class Node(NodeView):
     def _observed(self, event: ObjectObserved) -> None:
         if self._destination is None:
             return
-        self._out += noted(event, self._destination.traces)
+        former = self._destination.traces.of(event.key)
         claimers = self._destination.observe(event)
+        self._out += noted(event, former, claimers)
         self._collected.observed(event.key, claimers)
         for key in claimers:
             self._reports.touch(key)

@@ -271,6 +271,8 @@ class Applier:
             made, uid = mine and not unsure, ""
         address = done.address if done and live is not None else wanted.address
         fresh = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
+        if done is not None:
+            fresh = replace(fresh, repaired=done.repaired)
         if done is not None and uid:
             fresh = replace(fresh, held=done.held, fields=done.fields)
         return request.claimed(fresh)

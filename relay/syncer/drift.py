@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from relay.core.destination.claims import DesiredObject
-from relay.objects.merge import subsumes
+from relay.objects.customization import CustomizationFailed
+from relay.objects.differences import differing_fields
+from relay.objects.merge import merge_applied, subsumes, wish_of
 from relay.ports import Clock, Object
 from relay.syncer.applier import Applier, ContentMissing
-from relay.syncer.observed import ObservedState
+from relay.syncer.observed import ObservedState, shortened
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs
 from relay.syncer.wish import MANAGER
 from schemas.objects import ObjectKey
-from schemas.reports import Done
+from schemas.refusals import CodecError
+from schemas.reports import COUNT_MAX, Done, Repaired
+from schemas.wording import some_of
 
 NAMED_MAX = 3
+
+
+_UNKNOWN = "a field that is not known"
+
+
+class Amiss(NamedTuple):
+    """What differed in an object, empty if it was deleted, and who holds it, as far as known."""
+
+    field: str
+    manager: str
+
+
+def put_right(former: Repaired | None, amiss: Amiss, now_ms: int) -> Repaired:
+    """The repairs of an object, and one more."""
+    count = former.count if former is not None else 0
+    field, manager = shortened(amiss.field), shortened(amiss.manager)
+    return Repaired(min(count + 1, COUNT_MAX), now_ms, field, manager)
 
 
 class Drift:
@@ -24,6 +48,8 @@ class Drift:
         # Those that were not where they were looked for.
         self.doubted: set[ObjectKey] = set()
         self._holding: dict[ObjectKey, str] = {}
+        # What differed in those that drifted, and by whom, until they are put right.
+        self._amiss: dict[ObjectKey, Amiss] = {}
         self._repairs = Repairs()
         self._applier = applier
         self._clock = clock
@@ -32,19 +58,21 @@ class Drift:
         """Whether the object may be another than it was left."""
         return key in self.drifted or key in self.doubted
 
-    def applied(self, key: ObjectKey, sight: ObservedState) -> None:
-        """The object was made as wanted, and is this now."""
+    def applied(self, key: ObjectKey, sight: ObservedState) -> Amiss | None:
+        """The object was made as wanted, and is this now; what was amiss, if it was put right."""
         if key in self.drifted:
             self._repairs.made(key, self._clock.now().seconds)
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._holding[key] = sight.held
+        return self._amiss.pop(key, None)
 
     def forget(self, key: ObjectKey) -> None:
         """The object is not looked after any more."""
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._holding.pop(key, None)
+        self._amiss.pop(key, None)
         self._repairs.forget(key)
 
     def is_echo(self, key: ObjectKey, obj: Object, seen: ObservedState | None) -> bool:
@@ -60,13 +88,30 @@ class Drift:
         if not await self._differs(obj, sight, done, want):
             return ""
         self.drifted.add(done.key)
+        lost = taken(obj, MANAGER, done.fields) if obj else {}
+        self._amiss[done.key] = await self._looked_into(obj, done, want, lost)
         pause = self.due(done.key) - self._clock.now().seconds
         if pause <= 0:
             return ""
-        lost = taken(obj, MANAGER, done.fields) if obj else {}
         some = sorted(lost.items())[:NAMED_MAX]
         who = ", ".join(f"manager {name} over {path}" for path, name in some) or "another writer"
         return f"Contended: contended with {who}; it is repaired again in {pause:.0f} s"
+
+    async def _looked_into(
+        self, obj: Object | None, done: Done, want: DesiredObject, lost: Mapping[str, str]
+    ) -> Amiss:
+        """What of an object differs, and who holds that: as far as the object tells."""
+        if obj is None or obj["metadata"].get("uid") != done.uid:
+            return Amiss("", "")
+        if lost:
+            path = min(lost)
+            return Amiss(some_of(sorted(lost), 1), lost[path])
+        try:
+            wish = await self._applier.wish(want, done)
+        except (ContentMissing, CustomizationFailed, CodecError):
+            return Amiss(_UNKNOWN, "")
+        fields = differing_fields(wish_of(obj), wish_of(merge_applied(obj, {}, wish)))
+        return Amiss(some_of(fields, 1) or _UNKNOWN, "")
 
     def due(self, key: ObjectKey) -> float:
         """When the object may be repaired; 0 if it may be now."""

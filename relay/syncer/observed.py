@@ -14,7 +14,7 @@ from relay.syncer.ownership import Hold, hold_of
 from relay.syncer.wish import MANAGER, removal_said
 from schemas import codec
 from schemas.objects import ObjectKey
-from schemas.reports import Health
+from schemas.reports import Health, Repaired
 from schemas.values import Value
 from schemas.wire import replace
 
@@ -91,7 +91,13 @@ class Observations:
         return number_of(revision) < number_of(sight.revision)
 
     def news(
-        self, key: ObjectKey, address: str, error: str, reason: str, waits: str = ""
+        self,
+        key: ObjectKey,
+        address: str,
+        error: str,
+        reason: str,
+        waits: str = "",
+        repaired: Repaired | None = None,
     ) -> ObjectObserved | None:
         """The last word on the object, unless it was said already.
 
@@ -99,7 +105,7 @@ class Observations:
         """
         sight, error, waits = self._sights.get(key), shortened(error), shortened(waits)
         if sight is None:
-            said = replace(_absent(key, error=error), waits=waits)
+            said = replace(_absent(key, error=error), waits=waits, repaired=repaired)
         else:
             said = ObjectObserved(
                 key,
@@ -110,6 +116,7 @@ class Observations:
                 status=sight.status,
                 reason=shortened(reason),
                 waits=waits,
+                repaired=repaired,
             )
         return self._tell(key, said)
 

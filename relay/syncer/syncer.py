@@ -32,7 +32,7 @@ from relay.ports import (
     Unserved,
 )
 from relay.syncer.applier import Applier, ApplyRequest, ContentMissing, Loader
-from relay.syncer.drift import Drift
+from relay.syncer.drift import Drift, put_right
 from relay.syncer.observed import Observations, look_at
 from relay.syncer.owned_objects import find_ours
 from relay.syncer.ownership import AUTOSCALERS, scales
@@ -303,7 +303,10 @@ class Syncer:
         sight = await self._applier.apply(request, look=look)
         if sight is None:
             return
-        self._drift.applied(key, sight)
+        amiss = self._drift.applied(key, sight)
+        if amiss is not None and (done := self._done.get(key)) is not None:
+            repaired = put_right(done.repaired, amiss, self._clock.now().wall_ms)
+            self._record.put(replace(done, repaired=repaired))
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
         if key.group_resource == NAMESPACES:
@@ -533,8 +536,8 @@ class Syncer:
             error = self._errors.get(key) or self._watched.trouble(key)
             sight = self._observed.sight(key)
             reason = self._stalled.reason(key, sight) if sight else ""
-            waits = self._waits(key)
-            await self._say(self._observed.news(key, address, error, reason, waits))
+            waits, repaired = self._waits(key), done.repaired if done else None
+            await self._say(self._observed.news(key, address, error, reason, waits, repaired))
 
     def _waits(self, key: ObjectKey) -> str:
         """What the object waits for, and what is the matter there; "" if for nothing for long."""

@@ -97,6 +97,10 @@ async def test_what_a_person_changes_is_put_back_soon(bench, server, place):
         await kubectl(server, "-n", place, "set", "image", "deploy/web", "main=web:2")
         await eventually(lambda: _has_image(bench, key, "web:1"), "not repaired", every=0.05)
         assert asyncio.get_running_loop().time() - begun < REPAIR_SECONDS + 2
+        await bench.until(lambda: bench.said[key].repaired)
+        told = bench.said[key].repaired
+        image = 'spec.template.spec.containers[name="main"].image'
+        assert (told.count, told.field, told.manager) == (1, image, "kubectl-set")
         await kubectl(server, "-n", place, "scale", "deploy/web", "--replicas=7")
         await eventually(lambda: _has_replicas(bench, key, 2), "not scaled back")
         await kubectl(server, "-n", place, "label", "deploy/web", "leafcast.io/tree-")
@@ -105,6 +109,8 @@ async def test_what_a_person_changes_is_put_back_soon(bench, server, place):
         await eventually(lambda: bench.space.get(key), "not made again")
         await bench.settled()
         assert bench.done.of(key).made
+        await bench.until(lambda: bench.said[key].repaired.count == 4)
+        assert bench.said[key].repaired.field == ""
 
 
 async def _has_image(bench, key, image):

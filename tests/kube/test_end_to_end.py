@@ -9,6 +9,7 @@ import pytest
 from schemas.yaml_documents import read_documents
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
+from tests.kube.brought import STATEFUL, STORES
 from tests.kube.live_tree import (
     EVERYWHERE,
     PATHS,
@@ -283,7 +284,7 @@ data:
 
 
 def test_one_label_of_a_location_moves_an_app_and_touches_nothing_else(tree):
-    tree.apply(_STORES)
+    tree.apply(STORES)
     tree.synced("edge-placement-c")
     shown = ("-n", "commonstuff", "get", "deploy,cm", "-l", "leafcast.io/tree", "-o", "name")
     there = "deployment.apps/commond\nconfigmap/httpd-htdocs\n"
@@ -310,80 +311,6 @@ def test_one_label_of_a_location_moves_an_app_and_touches_nothing_else(tree):
         assert {key: after[key] for key in before if "commonstuff" not in key} == {
             key: known for key, known in before.items() if "commonstuff" not in key
         }
-
-
-_STORES = """
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: SyncTarget
-metadata: {name: store-9, labels: {id: store-9}}
-spec:
-  cells: {}
-  unschedulable: false
-  supportedAPIExports: [{export: kubernetes}]
----
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: Location
-metadata:
-  name: store-1
-  labels: {env: prod, stage: live}
-  annotations: {scheduling.kcp.io/labels: env=prod}
-spec:
-  resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}
-  description: the first store
-  availableSelectorLabels: [{key: env, values: [prod, test], description: what it is for}]
-  instanceSelector: {matchLabels: {id: region-1-site-1}}
----
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: Location
-metadata: {name: store-2, labels: {env: prod, stage: spare}}
-spec:
-  resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}
-  instanceSelector: {matchLabels: {id: region-1-site-2}}
----
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: EdgePlacement
-metadata: {name: edge-placement-c}
-spec:
-  locationSelectors:
-  - matchLabels: {env: prod}
-    matchExpressions: [{key: stage, operator: In, values: [live]}]
-  downsync:
-  - apiGroup: ""
-    resources: [configmaps]
-    namespaces: [commonstuff]
-    namespaceSelectors: [{matchLabels: {common: "si"}}]
-    objectNames: [httpd-htdocs]
-    labelSelectors: [{matchLabels: {app: httpd}}]
-  - apiGroup: apps
-    resources: [deployments]
-    namespaces: ["*"]
-    namespaceSelectors: [{matchLabels: {common: "si"}}]
-    objectNames: ["*"]
-  wantSingletonReportedState: true
-  upsync: []
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: commonstuff, labels: {common: "si"}}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: httpd-htdocs, namespace: commonstuff, labels: {app: httpd}}
-data: {index.html: hello}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: not-named, namespace: commonstuff, labels: {app: httpd}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: commond, namespace: commonstuff}
-spec:
-  selector: {matchLabels: {app: common}}
-  template:
-    metadata: {labels: {app: common}}
-    spec: {containers: [{name: httpd, image: "library/httpd:2.4"}]}
-"""
 
 
 def test_kubectl_and_leafcast_tell_the_same_of_a_placement(tree):
@@ -580,3 +507,47 @@ def test_a_tree_that_starts_again_with_all_in_step_writes_nothing(tree):
         tree.until_at(number, value_is("2"), *value_of("again", "two"))
         after = tree.versions(number)
         assert {key: after[key] for key in before[number]} == before[number]
+
+
+def test_who_patched_an_edge_is_told_and_a_claim_outlives_its_placement(tree):
+    tree.apply(namespace("stateful"))
+    tree.apply(STATEFUL)
+    tree.synced("stateful")
+    here = ("-n", "stateful")
+    tree.site(0, *here, "set", "image", "deploy/web", "main=evil:1")
+
+    def repairs(count):
+        found = tree.status("stateful").get("repairs") or {}
+        return found if found.get("count", 0) >= count else None
+
+    [last] = until(lambda: repairs(1), lambda: tree.status("stateful"))["last"]
+    image = 'spec.template.spec.containers[name="main"].image'
+    assert (last["field"], last["manager"], last["path"]) == (image, "kubectl-set", PATHS[0])
+    said = (
+        f"repaired:  1 time, last: {PATHS[0]} stateful/deployments.apps/web {image} by kubectl-set"
+    )
+    assert said in tree.leafcast("status", "stateful")
+    assert "was changed there by kubectl-set" in tree.leafcast("events", "--for", "stateful")
+    tree.site(1, *here, "delete", "deploy/web")
+    last = until(lambda: repairs(2), lambda: tree.status("stateful"))["last"][0]
+    assert "field" not in last or not last["field"]
+    assert last["path"] == PATHS[1]
+    tree.site(1, "delete", "ns", "stateful", WAIT)
+    until(lambda: repairs(5), lambda: tree.status("stateful"))
+    tree.synced("stateful")
+
+    named = ("get", "pvc,cm,deploy", *here, "-o", "name")
+    claim = tree.site(0, *here, "get", "pvc", "data", "-o", "jsonpath={.metadata.uid}")
+    tree.centre("delete", "epl", "stateful", WAIT)
+    tree.until_at(0, lambda shown: "deployment" not in shown and "data" in shown, *named)
+    tree.until_at(0, lambda shown: "leafcast" not in shown, *_owners("cm/loose"))
+    assert "data" in tree.leafcast("get", "pvc", *here, "--kept", "--at", PATHS[0])
+    tree.apply(namespace("stateful"))
+    tree.synced("stateful")
+    again = tree.site(0, *here, "get", "pvc", "data", "-o", "jsonpath={.metadata.uid}")
+    assert again == claim
+
+
+def _owners(title):
+    path = "jsonpath={.metadata.managedFields[*].manager} {.metadata.labels}"
+    return ("-n", "stateful", "get", title, "--show-managed-fields", "-o", path)

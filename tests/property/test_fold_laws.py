@@ -26,8 +26,10 @@ from schemas.reports import (
     COUNT_MAX,
     EXCEPTIONS_MAX,
     PART_MAX_BYTES,
+    REPAIRS_MAX,
     ExceptionSample,
     ObjectResult,
+    RepairSample,
     ReportPart,
     Summary,
     encode,
@@ -52,6 +54,15 @@ samples = st.builds(
 gates = st.sampled_from(["9.0", "9.1", "10.0", "8.19", "x", ""])
 words = st.sampled_from(["synced", "pending", "waiting"])
 cells = st.builds("{}/{}/{}".format, gates, words, st.integers(0, 99)) | st.just(CELL_OTHER)
+repairs = st.builds(
+    RepairSample,
+    few,
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(["/a", "/b"]),
+    few,
+    st.sampled_from(["", "x"]),
+    st.sampled_from(["", "they"]),
+)
 raw = st.builds(
     Summary,
     states,
@@ -61,6 +72,10 @@ raw = st.builds(
     few,
     st.dictionaries(cells, big, max_size=8)
     | st.just({f"{7 + at % 5}.{at}/synced/healthy": 1 for at in range(CELLS_MAX + 9)}),
+    big,
+    st.lists(samples, max_size=12).map(tuple),
+    big,
+    st.lists(repairs, max_size=12).map(tuple),
 )
 summaries = raw.map(lambda summary: merge_all([summary]))
 
@@ -102,6 +117,10 @@ def test_what_is_kept_is_exact_however_the_tree_is_built(leaves, chance):
         assert total.states.get(state, 0) == min(
             sum(leaf.states.get(state, 0) for leaf in leaves), COUNT_MAX
         )
+    assert total.kept == min(sum(leaf.kept for leaf in leaves), COUNT_MAX)
+    assert total.repaired == min(sum(leaf.repaired for leaf in leaves), COUNT_MAX)
+    newest = sorted((each for leaf in leaves for each in leaf.repairs), key=lambda it: it.rank)
+    assert list(total.repairs) == newest[:REPAIRS_MAX]
     whole = sum(sum(leaf.arms.values()) for leaf in leaves)
     assert sum(total.arms.values()) == whole or whole > COUNT_MAX
     assert len(total.arms) <= ARMS_MAX

@@ -21,11 +21,14 @@ from schemas.reports import (
     CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
+    KEPT_COPIES_MAX,
     NEVER_JOINED,
     PART_MAX_BYTES,
+    REPAIRS_MAX,
     TEXT_MAX_BYTES,
     ExceptionSample,
     ObjectResult,
+    RepairSample,
     Report,
     ReportPart,
     Summary,
@@ -138,7 +141,9 @@ def test_the_longest_report_of_all_is_taken():
     names = [f"{at:032}" for at in range(CELLS_MAX - 1)]
     cells = {f"{name}/unreachable/{NEVER_JOINED}": 10**6 for name in names}
     whole = Summary({"unreachable": COUNT_MAX}, {NEVER_JOINED: COUNT_MAX}, arms, tuple(samples))
-    said = bounded(replace(whole, oldest_ms=2**62, cells=cells))
+    repairs = [RepairSample(1, why, path, 1, why, why)] * REPAIRS_MAX
+    said = replace(whole, oldest_ms=2**62, cells=cells, repairs=tuple(repairs), repaired=9)
+    said = bounded(replace(said, kept=99, kept_copies=tuple(samples[:KEPT_COPIES_MAX])))
     assert len(encode(report(said))) <= PART_MAX_BYTES
     taken = read(report(said), names=GateNames(frozenset(ARMS), frozenset(names))).summary
     assert (taken.cells, len(taken.exceptions)) == (cells, len(said.exceptions))
@@ -151,6 +156,10 @@ def test_texts_are_cut_so_that_they_are_taken(obj, reason):
     cut = bounded(Summary(exceptions=(sample,)))
     assert read(report(cut)).summary == cut
     assert sample.object.startswith(cut.exceptions[0].object)
+
+
+def repair(**changes):
+    return replace(RepairSample(1, "a", "/r/c", 1), **changes)
 
 
 def wrong(**changes):
@@ -182,6 +191,14 @@ def wrong(**changes):
         report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0/synced": 1})),
         report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0": 1})),
         report(Summary(cells={f"7.{at}/synced/healthy": 0 for at in range(CELLS_MAX + 1)})),
+        report(Summary(kept=COUNT_MAX + 1)),
+        report(Summary(kept=1, kept_copies=wrong(count=2).exceptions)),
+        report(Summary(kept=9, kept_copies=wrong().exceptions * (KEPT_COPIES_MAX + 1))),
+        report(Summary(kept=1, kept_copies=wrong(path="/r/other").exceptions)),
+        report(Summary(repaired=COUNT_MAX + 1)),
+        report(Summary(repaired=9, repairs=(repair(),) * (REPAIRS_MAX + 1))),
+        report(Summary(repaired=1, repairs=(repair(path="/r/other"),))),
+        report(Summary(repaired=1, repairs=(repair(field="x" * (TEXT_MAX_BYTES + 1)),))),
         report(Summary(), generation=6),
         report(Summary(), parts=10_000),
         report(Summary(), run=""),

@@ -235,6 +235,32 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
     ]
 
 
+async def test_what_an_edge_elsewhere_put_right_is_told_once():
+    clock = SystemClock()
+    log = EventLog(began_ms=clock.now().wall_ms)
+    space = MemorySpace(clock, SystemDice())
+    key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+    kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+    now = timestamp(clock.now().wall_ms + 1000)
+    there = {"time": now, "object": "shop/deployments.apps/web", "path": "/e/s1", "count": 1}
+    here = {**there, "path": "/e/s2"}
+    noted = Noted("Repaired", "k", "it was put right")
+    log.noted(NodePath.parse("/e/s2"), noted, clock.now().wall_ms + 1000, lambda _: "shop")
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(60):
+            await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
+            for last in ([here, there], [here, there]):
+                await space.set_status(key, {"repairs": {"count": 2, "last": last}})
+                while len(log.since(0)) < 3:
+                    await clock.sleep(0.01)
+        following.cancel()
+    [told] = [item for item in log.since(0) if item["node"] == "/e/s1"]
+    assert told["message"].startswith("shop/deployments.apps/web was deleted there, and made again")
+    assert told["count"] == 1
+    assert [item["count"] for item in log.since(0) if item["node"] == "/e/s2"] == [1]
+
+
 async def test_a_placement_is_told_that_was_made_before_its_events_are_followed():
     """As the centre starts, commands are let in first."""
     clock = SystemClock()

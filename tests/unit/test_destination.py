@@ -24,7 +24,8 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.reports import AT_WORK, NOT_WORKING, Done
+from schemas.reports import AT_WORK, NOT_WORKING, Done, Repaired
+from schemas.wire import replace
 
 PATH = NodePath.parse("/r/e")
 MANY = 300
@@ -441,3 +442,68 @@ def test_at_its_old_place_it_keeps_what_moved_and_gives_back_what_was_only_hung_
     edge.put_profile(mail_key(0), mine(path=OLD))
     assert edge.put_profile(mail_key(0), mine(2, NEW))
     assert edge.profile is None
+
+
+def kept(entry, why="left in place: kept: it holds data"):
+    return ObjectObserved(entry.key, True, "", "", "unknown", None, reason=why, kept=True)
+
+
+def test_what_is_kept_is_told_of_under_its_placement_and_waits_for_nothing():
+    bench = Bench()
+    bench.put(0, names="xy")
+    for entry in (X, Y):
+        bench.see(entry)
+    bench.put(0, 2, names="y")
+    assert bench.state(0) == "pending"
+    key = mail_key(1)
+    assert bench.edge.observe(kept(X)) == [key]
+    assert bench.edge.observe(kept(X)) == []
+    summary = bench.edge.summary(key, NOW)
+    assert dict(summary.states) == {"synced": 1}
+    [copy] = summary.kept_copies
+    assert (summary.kept, copy.object, copy.path) == (1, str(X.key), str(PATH))
+    bench.unselected.add(key)
+    bench.evaluate(0, 3)
+    bench.resolve()
+    bench.edge.observe(kept(Y))
+    summary = bench.edge.summary(key, NOW)
+    assert (summary.kept, dict(summary.states)) == (2, {})
+    assert bench.edge.is_clean(key)
+    assert bench.edge.is_over(key, in_force=False)
+    assert not bench.edge.is_over(key, in_force=True)
+    bench.gone(X.key)
+    bench.gone(Y.key)
+    assert bench.edge.is_over(key, in_force=True)
+
+
+def test_what_is_kept_and_wanted_again_is_kept_no_more():
+    bench = Bench([replace(done("x", 0), kept=True)])
+    assert bench.edge.traces.is_kept(X.key)
+    assert bench.edge.is_clean(mail_key(1))
+    bench.put(0, names="x")
+    assert bench.edge.summary(mail_key(1), NOW).kept == 0
+    bench.see(X)
+    assert not bench.edge.traces.is_kept(X.key)
+    assert bench.state(0) == "synced"
+
+
+def test_repairs_are_a_level_of_what_a_placement_has_here():
+    def seen(entry, count):
+        repaired = Repaired(count, 1000 * count, "data.a", "they") if count else None
+        form = ObjectObserved(entry.key, True, entry.address, "", "healthy", None)
+        return bench.edge.observe(replace(form, repaired=repaired))
+
+    bench = Bench([replace(done("x", 0), repaired=Repaired(2, 5))])
+    bench.put(0, names="xy")
+    assert bench.edge.summary(mail_key(1), NOW).repaired == 2
+    assert seen(X, 3)
+    assert not seen(X, 3)
+    seen(Y, 4)
+    summary = bench.edge.summary(mail_key(1), NOW)
+    assert summary.repaired == 7
+    assert [(it.object, it.count, it.manager) for it in summary.repairs] == [
+        (str(Y.key), 4, "they"),
+        (str(X.key), 3, "they"),
+    ]
+    bench.put(0, 2, names="y")
+    assert bench.edge.summary(mail_key(1), NOW).repaired == 4

@@ -21,6 +21,7 @@ from schemas.reports import (
     Count,
     ExceptionSample,
     ObjectResult,
+    RepairSample,
     Summary,
 )
 
@@ -258,3 +259,27 @@ def test_of_what_is_frozen_and_lacks_a_customizer_it_is_said_that_it_is_frozen()
         facts = PlacementFacts(3, 2, lack=lack, uncustomized=missing)
         told = [item for item in status(None, facts)["conditions"] if item["type"] == "Customized"]
         assert [item["reason"] for item in told] == [said]
+
+
+def test_what_is_kept_and_what_was_put_right_is_told_and_is_nothing_wrong():
+    why = "left in place: kept: it holds data"
+    copy = ExceptionSample(0, "persistentvolumeclaims/shop/data", why, 2, "/e/s1")
+    repair = RepairSample(NOW_MS, str(WEB), "/e/s1", 3, "spec.replicas", "kubectl")
+    known = Summary(
+        {"synced": 1}, {"healthy": 1}, kept=2, kept_copies=(copy,), repaired=7, repairs=(repair,)
+    )
+    said = status(known)
+    assert said["errors"] == []
+    assert said["kept"]["count"] == 2
+    assert said["kept"]["copies"][0] == {
+        "object": "shop/persistentvolumeclaims/data",
+        "destinations": 2,
+        "path": "/e/s1",
+        "reason": "it holds data",
+    }
+    assert said["repairs"]["count"] == 7
+    assert said["repairs"]["last"][0]["manager"] == "kubectl"
+    assert "kept" not in status(Summary({"synced": 1}), before=said)
+    # Who has not answered yet takes nothing back.
+    early = status(at_least(Summary({"synced": 1}), "/e"), before=said)
+    assert (early["kept"], early["repairs"]) == (said["kept"], said["repairs"])

@@ -5,6 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
+from leafcast.show.traces import trace_lines
 from leafcast.show.tree_tables import placement_view, placements_view, tree_view, worst_first
 from schemas.reports import NEVER_JOINED
 
@@ -223,3 +224,21 @@ def test_what_selects_nothing_is_delivered_nowhere_and_comes_first():
     one = shown(placement_view(empty, NOW))
     assert one.startswith("z-empty  no object is selected\n")
     assert lack in one
+
+
+def test_what_is_kept_and_what_was_put_right_has_a_line_each():
+    copies = [{"object": "persistentvolumeclaims/shop/data", "count": 2, "path": "/e/s1"}]
+    repair = {"at_ms": NOW - 2 * MINUTE, "object": "deployments.apps/shop/web", "path": "/e/s1"}
+    repair |= {"count": 3, "field": "spec.replicas", "manager": "kubectl-edit"}
+    form = {"complete": True, "kept": 2, "kept_copies": copies, "repaired": 12, "repairs": [repair]}
+    lines = list(trace_lines(form, NOW))
+    last = "/e/s1 shop/deployments.apps/web spec.replicas by kubectl-edit 2m ago"
+    assert lines == [
+        "kept:      2 copies that nothing wants",
+        "           shop/persistentvolumeclaims/data at /e/s1 and 1 more",
+        "  see: leafcast get persistentvolumeclaims -n shop --kept --at /e/s1",
+        f"repaired:  12 times, last: {last}",
+    ]
+    [deleted] = trace_lines({**form, "kept": 0, "repairs": [{**repair, "field": ""}]}, NOW)
+    assert "which was deleted (by whom is not known)" in deleted
+    assert list(trace_lines({}, NOW)) == []

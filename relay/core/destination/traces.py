@@ -6,8 +6,9 @@ that claimed it, as long as it is there and that placement is in force.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from heapq import nsmallest
+from typing import NamedTuple
 
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.object_outcome import sample
@@ -25,6 +26,14 @@ from schemas.reports import (
     newest_repairs,
 )
 from schemas.wire import replace
+from schemas.wording import namespace_first, repair_text
+
+
+class FormerTrace(NamedTuple):
+    """Whether an object was kept, and how often it was put right."""
+
+    kept: bool
+    repairs: int
 
 
 class Traces:
@@ -59,10 +68,10 @@ class Traces:
             self._repaired.pop(key, None)
         return before != (self._kept.get(key), self._repaired.get(key))
 
-    def repairs_of(self, key: ObjectKey) -> int:
-        """How often an object was put right."""
+    def of(self, key: ObjectKey) -> FormerTrace:
+        """What is told of an object now."""
         found = self._repaired.get(key)
-        return found.count if found is not None else 0
+        return FormerTrace(self.is_kept(key), found.count if found is not None else 0)
 
     def is_kept(self, key: ObjectKey) -> bool:
         """Whether nothing wants the object, and it stays."""
@@ -95,20 +104,16 @@ class Traces:
         return replace(summary, repaired=count, repairs=newest_repairs(samples))
 
 
-def noted(event: ObjectObserved, former: Traces) -> Iterator[Noted]:
-    """What of an object's becoming is told to people at once; `former` is how it was before."""
-    key, was_kept = str(event.key), former.is_kept(event.key)
-    if event.reason.startswith(f"{LEFT_IN_PLACE}{KEPT}") and not (event.kept and was_kept):
+def noted(
+    event: ObjectObserved, former: FormerTrace, claimers: Sequence[MailKey]
+) -> Iterator[Noted]:
+    """What of an object's becoming is told to people at once: of who claims it, if anyone does."""
+    key, repaired = str(event.key), event.repaired
+    if event.reason.startswith(f"{LEFT_IN_PLACE}{KEPT}") and not (event.kept and former.kept):
         yield Noted("Kept", key, event.reason)
-    if was_kept and not event.present:
+    if former.kept and not event.present:
         yield Noted("KeptGone", key, KEPT_GONE)
-    if event.repaired is not None and event.repaired.count > former.repairs_of(event.key):
-        yield Noted("Repaired", key, repaired_text(event.repaired))
-
-
-def repaired_text(repaired: Repaired) -> str:
-    """What was amiss, and by whom, as far as known."""
-    if not repaired.field:
-        return "it was deleted there, by whom is not known, and was made again"
-    who = repaired.manager or "someone who is not known"
-    return f"{repaired.field} was changed there by {who}, and was put right"
+    if repaired is not None and repaired.count > former.repairs:
+        about = min(claimers, default=key)
+        said = repair_text(namespace_first(key), repaired.field, repaired.manager)
+        yield Noted("Repaired", about, said)
