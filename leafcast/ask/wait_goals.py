@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.faults import Faulty
 from schemas.identity import NodePath
@@ -28,8 +28,7 @@ UNMET = {
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(NamedTuple):
     """How many destinations there are, for how many of them it is so, and how many are silent.
 
     So many lack the newest content, whatever they say of what they have; nobody knows who.

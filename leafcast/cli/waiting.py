@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -26,10 +26,19 @@ FIRST_SECONDS = 1.0
 """So long the tree is asked at once, and so long where a line shows how far it is."""
 LISTED_MAX = 10_000
 """Of so many destinations for which it is not so it is looked whether they are excepted."""
+MET, NOT_YET, IN_VAIN = "met", "not yet", "in vain"
 _CLEAR = "\r\x1b[K"
 
 State = dict[str, Any]
-Answer = tuple[set[str], list[State]]
+
+
+class Answer(NamedTuple):
+    """Which placements are as they should, and how all stand."""
+
+    met: set[str]
+    states: list[State]
+    # Whether others cannot be so without a person, or not in time.
+    in_vain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +53,14 @@ class Wait:
 
 
 async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
-    """Ask until the placements meet the conditions or time is up: which do, and how all stand.
+    """Ask until the placements meet the conditions, or cannot, or time is up.
 
     A tree that does not answer the first question is not waited for.
     """
     clock = SystemClock()
     began = clock.now().seconds
     until = began + asked.seconds
-    line = _Line(began)
+    line = Line(began)
 
     async def look(session: Session) -> Answer | None:
         left = max(0.0, until - clock.now().seconds)
@@ -59,15 +68,13 @@ async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
         most = line.slice_seconds if clock.now().seconds - began > FIRST_SECONDS else FIRST_SECONDS
         answer = await _asked(session, asked, min(left, most))
         states = answer["placements"]
-        met = {
-            state["name"]
-            for state in states
-            if state["name"] in answer["met"] and await _is_met(session, asked, state)
-        }
+        may_be = [state for state in states if state["name"] in answer["met"]]
+        judged = {state["name"]: await _judged(session, asked, state) for state in may_be}
+        met = {name for name, verdict in judged.items() if verdict == MET}
         left = until - clock.now().seconds
-        done = len(met) == len(states)
-        if done or left <= 0 or _opens_too_late(states, met, left):
-            return met, states
+        in_vain = IN_VAIN in judged.values() or _opens_too_late(states, met, left)
+        if len(met) == len(states) or left <= 0 or in_vain:
+            return Answer(met, states, left > 0 and in_vain)
         line.show(states, met, clock.now().seconds)
         if len(met) < len(answer["met"]):
             # Only who is excepted could keep it from being so, and others do.
@@ -80,7 +87,7 @@ async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
         line.clear()
 
 
-class _Line:
+class Line:
     """A line at a terminal that says how far it is; nothing of it in a pipe."""
 
     def __init__(self, began: float) -> None:
@@ -119,12 +126,12 @@ async def _asked(session: Session, asked: Wait, seconds: float) -> Any:
     )
 
 
-async def _is_met(session: Session, asked: Wait, state: State) -> bool:
+async def _judged(session: Session, asked: Wait, state: State) -> str:
     """Whether those for which it is not so are the excepted ones, of one that may be met."""
     excepted = state.get("excepted", ())
     counted = [each for each in asked.conditions if each in COUNTED]
     if not excepted or not counted:
-        return True
+        return MET
     condition = HEALTHY if HEALTHY in counted else SYNCED
     found = await session.call("destinations", placement=state["name"], seconds=60)
     unmet, silent, more = await destinations_where(
@@ -134,7 +141,12 @@ async def _is_met(session: Session, asked: Wait, state: State) -> bool:
     away, lacking = state["states"].get("unreachable", 0), state.get("lacking")
     whole = state["destinations"] - state.get("maintained", 0)
     counts = Reached(whole, reached, away, lacking or 0)
-    return not more and asked.goal.is_met(without(counts, unmet, excepted, silent))
+    if not more and asked.goal.is_met(without(counts, unmet, excepted, silent)):
+        return MET
+    # Some are frozen until a person does something: is it enough if all others come?
+    frozen = [row for row in unmet if row["state"] == "frozen"]
+    best = counts._replace(reached=counts.whole - len(frozen))
+    return NOT_YET if asked.goal.is_met(without(best, frozen, excepted, [])) else IN_VAIN
 
 
 def _healthy(state: State, condition: str) -> int:

@@ -19,18 +19,25 @@ WORST_MIN = 12
 State = Mapping[str, Any]
 
 
-def last_state(state: State, conditions: Sequence[str], seconds: float) -> Iterator[str]:
-    """Where a placement stood when time was up, the worst of it, and what to do."""
+def last_state(state: State, conditions: Sequence[str], seconds: float | None) -> Iterator[str]:
+    """Where a placement stood when time was up, the worst of it, and what to do.
+
+    Without seconds: when it was seen that it does not come, or not in time.
+    """
     wanted = " and ".join("gone" if each == DELETE else each for each in conditions)
     waited = f"waiting for {long_title(placement_of(state))} to be {wanted}"
-    yield f"timed out after {seconds:g}s {waited}: {figures(state)}"
+    ended = (
+        f"timed out after {seconds:g}s {waited}" if seconds is not None else f"{waited} is in vain"
+    )
+    yield f"{ended}: {figures(state)}"
     if state.get("ready"):
         yield f"  {state['ready']}"
     if state.get("problem"):
         yield f"  {state['problem']}"
     for hold in state.get("held", ()):
         yield f"  held: {hold_text(hold)}"
-        yield f"  next: {hold['remedy']}"
+        if hold.get("remedy"):
+            yield f"  next: {hold['remedy']}"
     if ROLLED_OUT in conditions and state.get("rollout"):
         yield f"  {state['rollout']}"
     for one in _worst_first(state)[:ERRORS_MAX]:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from leafcast.ask.wait_goals import Goal, Reached, check_share, without
 from leafcast.cli.commands.wait import wait
+from leafcast.cli.waiting import Line
 from leafcast.show.wait_states import live_line, met_text
 
 
@@ -165,6 +166,19 @@ def test_a_line_at_a_terminal_says_how_far_it_is_and_what_is_worst():
 @given(st.integers(1, 200), st.integers(0, 10**6))
 def test_the_line_never_wraps(width, seconds):
     assert len(live_line([state(), state("other")], [], seconds, width)) <= width
+
+
+def test_the_line_is_drawn_at_a_terminal_and_in_a_pipe_there_is_none(monkeypatch, capsys):
+    for is_seen in (False, True):
+        monkeypatch.setattr("sys.stderr.isatty", lambda is_seen=is_seen: is_seen)
+        line = Line(0.0)
+        line.show([state()], set(), 12.0)
+        line.clear()
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert ("12s shop: 1200 of 2000 synced" in err) == is_seen
+        assert bool(err) == is_seen
+    assert err.endswith("\r\x1b[K")
 
 
 def test_whom_nobody_waited_for_is_told():

@@ -134,7 +134,7 @@ def wait(  # noqa: PLR0913 - click passes options by name
     try:
         goal = Goal(at_least or "", except_unreachable)
         asked = Wait(placements_named(placements), conditions, goal, excepted, timeout)
-        met, states = run_until_signal(wait_for(data_dir, asked))
+        met, states, in_vain = run_until_signal(wait_for(data_dir, asked))
     except Ended as end:
         raise click.exceptions.Exit(end.exit_code) from end
     except UnknownKind as error:
@@ -149,7 +149,8 @@ def wait(  # noqa: PLR0913 - click passes options by name
             click.echo(met_text(state, conditions))
     late = [state for state in states if state["name"] not in met]
     if late:
-        refuse([line for state in late for line in last_state(state, conditions, timeout)])
+        seconds = None if in_vain else timeout
+        refuse([line for state in late for line in last_state(state, conditions, seconds)])
 
 
 def _check_usage(placements: Sequence[str], conditions: Sequence[str], *, every: bool) -> None:
