@@ -1,12 +1,17 @@
 """Health and actions for Argo CD, run as it runs them, on its own form of test data; and Flux's."""
 
+import re
+from typing import get_args
+
 import cel
 import pytest
 import yaml
 
 from schemas.api import parse_kind
 from schemas.api.rollout_request import read_rollout_request
+from schemas.api.rollout_status import Phase
 from schemas.crds.definitions import custom_resource_definitions
+from schemas.hold_reasons import AWAITING_APPROVAL, ROLLOUT_PAUSED
 from tests.argocd import CUSTOMIZATIONS, FOLDER, health, read, run, settings
 
 KINDS = sorted(path.parent for path in CUSTOMIZATIONS.glob("*/*/health.lua"))
@@ -42,6 +47,16 @@ def test_an_object_is_as_healthy_as_it_says(folder, case):
     parse_kind(obj)
     told = case["healthStatus"]
     assert health(obj) == (told["status"], told["message"])
+
+
+def test_a_reason_that_a_person_may_take_their_time_over_is_one_that_there_is():
+    script = (ROLLOUT / "health.lua").read_text()
+    named = set(re.findall(r"(\w+) = true", script))
+    for each in FLUX["spec"]["healthCheckExprs"]:
+        [listed] = re.findall(r"c\.reason in \[(.*?)\]", each["inProgress"])
+        named |= {word.strip(" '") for word in listed.split(",")}
+    assert named == {ROLLOUT_PAUSED, AWAITING_APPROVAL, "Paused"}
+    assert named - {ROLLOUT_PAUSED} <= set(get_args(Phase))
 
 
 def test_an_object_without_any_status_is_not_taken_for_done():

@@ -103,3 +103,23 @@ async def test_a_singleton_at_another_number_of_places_than_one_is_named_in_the_
 
 def _count(obj):
     return obj["metadata"].get("labels", {}).get(EXECUTING_COUNT_LABEL)
+
+
+async def test_what_may_be_away_is_said_at_once_and_sends_nothing(centre):
+    async with centre.running():
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(holds("a"))
+        head = centre.relay.delta("shop")
+        away = Summary(states={"synced": 8, "unreachable": 2}, health={"healthy": 8, "unknown": 2})
+        centre.relay.away[head.source.key] = [("emea", 2)]
+        await centre.relay.report(head.source.key, away)
+        found = await centre.until_status(SHOP, says_ready("False"))
+        told = condition(found, "Ready")["message"]
+        assert "2 cannot be reached, and 1 may be away: /emea (2)" in told
+        await centre.apply(placement(readiness={"maxUnavailable": "20%"}))
+        await centre.until_status(SHOP, says_ready("True"))
+        assert centre.relay.delta("shop").generation == head.generation
+
+
+def says_ready(status):
+    return lambda obj: (condition(obj, "Ready") or {}).get("status") == status
