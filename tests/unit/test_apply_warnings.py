@@ -62,3 +62,22 @@ async def test_who_can_read_a_secret_is_said_of_a_tree_that_is_not_sealed_alone(
     assert said.startswith("Warning: secret/a: ")
     assert said.endswith("leafcast keys seal")
     assert await said_of("v1", "Secret", Tree(seals=True)) == []
+
+
+class Rejecting:
+    """Answers that what is applied is selected, and that a Rollout rejects it."""
+
+    async def call(self, verb, *, objects):
+        assert verb == "selection"
+        return {"carried": [["shop"]] * len(objects), "rejected": ["shop"] * len(objects)}
+
+
+@pytest.mark.parametrize("after", ["1", "2"])
+async def test_what_was_aborted_and_is_applied_as_it_was_is_said_to_stay_back(after):
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    known = ResourceKinds([obj]).of(obj)
+    wish = Wish(obj, known.key("", "a"), known, "a.yaml:1")
+    versions = [{**obj, "metadata": {"name": "a", "resourceVersion": it}} for it in ("1", after)]
+    found = await warnings(Rejecting(), [Change(wish, *versions)], dry=False)
+    said = "to let it out again: leafcast rollout retry shop"
+    assert [line.endswith(said) for line in found] == ([True] if after == "1" else [])

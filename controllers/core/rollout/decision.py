@@ -83,7 +83,7 @@ def decide(
         run = begin_run(state, now)
     if facts.is_gone and state.revision:
         state = emptied(state)
-    state = recovery.read_across(spec, facts, state)
+    state = recovery.read_across(spec, facts, recovery.given_up(state, now.wall_ms))
     passed = max(now.seconds - run.seen_at, 0.0)
     run = replace(
         run,

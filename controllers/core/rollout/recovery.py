@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controllers.core.rollout import history, layers, waves
 from controllers.core.rollout.facts import Facts
-from controllers.core.rollout.rejection import NOTHING, Rejection, accepting
+from controllers.core.rollout.rejection import NOTHING, Rejection, accepting, rejecting
 from controllers.core.rollout.revisions import begun
 from controllers.core.rollout.state import Change, arm_of, changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec, Wave
@@ -52,6 +52,16 @@ def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
         target_size=newest.size,
     )
     return _rejecting(history.ended(state, newest.revision, "Complete"), facts.rejection)
+
+
+def given_up(state: RolloutStatus, now_ms: int) -> RolloutStatus:
+    """What a former release aborted is rejected: it noted only what the space wanted."""
+    base = state.layers[-1] if state.layers else None
+    if state.phase != "Aborted" or state.wish or base is None or base.manifest == state.target:
+        return state
+    if len(state.layers) == 1 and base.revision == state.revision:
+        return state
+    return rejecting(state, arm_of(base), state.revision, now_ms, undone=False)
 
 
 def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:

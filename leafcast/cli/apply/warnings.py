@@ -17,7 +17,7 @@ from relay.objects.customization import (
 from relay.objects.merge import wish_of
 from schemas.annotations import meant_by
 from schemas.groups import CONTROL_GROUPS, GROUP
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey
 from schemas.placements import placement_at
 from schemas.wording import some_of
 
@@ -138,16 +138,41 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
 
 
 async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
-    """The one line that says that nothing of all this goes anywhere."""
-    keys = [
-        [key.group, key.resource, key.namespace, key.name]
-        for key in (change.wish.key for change in made)
-        if key.group not in CONTROL_GROUPS
+    """That nothing of all this goes anywhere, or what of it was aborted or undone, and stays."""
+    listed = [
+        change
+        for change in made
+        if (key := change.wish.key).group not in CONTROL_GROUPS
         and key.group_resource not in _OF_CONTROL
         and not is_properties(key)
     ]
-    for at in range(0, len(keys), SELECTION_OBJECTS_MAX):
-        answer = await session.call("selection", objects=keys[at : at + SELECTION_OBJECTS_MAX])
-        if any(answer["carried"]):
-            return []
-    return [UNSELECTED] if keys else []
+    told, carried = list[str](), False
+    for at in range(0, len(listed), SELECTION_OBJECTS_MAX):
+        part = listed[at : at + SELECTION_OBJECTS_MAX]
+        keys = [(it.wish.key.group, *_path(it.wish.key)) for it in part]
+        answer = await session.call("selection", objects=keys)
+        carried = carried or any(answer["carried"])
+        told += _rejected(part, answer["rejected"])
+    return told if carried or not listed else [UNSELECTED]
+
+
+def _path(key: ObjectKey) -> tuple[str, str, str]:
+    return key.resource, key.namespace, key.name
+
+
+def _rejected(made: Sequence[Change], rollouts: Sequence[str]) -> Iterator[str]:
+    """What was applied as it was when it was aborted or undone: it does not go out by that."""
+    for change, rollout in zip(made, rollouts, strict=True):
+        if (
+            rollout
+            and change.before is not None
+            and _version(change.before) == _version(change.after)
+        ):
+            yield (
+                f"Note: {change.wish.title} was aborted or undone as it is, so it stays back; "
+                f"to let it out again: leafcast rollout retry {rollout}"
+            )
+
+
+def _version(obj: Mapping[str, Any]) -> Any:
+    return obj["metadata"].get("resourceVersion")

@@ -29,7 +29,8 @@ def register_selection(api: Api, tree: LocalTree) -> None:
         """`placements` has a form for each that is named and there (see `selection_form`).
 
         `carried` has for each object (group, resource, namespace, name) the placements that select
-        it. Raises ApiError if the centre does not know its space yet.
+        it, `rejected` the Rollout, or "", by which it stays as it was. Raises ApiError if the
+        centre does not know its space yet.
         """
         if len(objects or ()) > SELECTION_OBJECTS_MAX:
             remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
@@ -45,9 +46,20 @@ def register_selection(api: Api, tree: LocalTree) -> None:
                 if name in there
             ],
             "carried": [resolver.selecting(ObjectKey(*key)) for key in objects or ()],
+            "rejected": [_rejecting(controllers, ObjectKey(*key)) for key in objects or ()],
         }
 
     api.register("selection", selection)
+
+
+def _rejecting(controllers: Controllers, key: ObjectKey) -> str:
+    """The Rollout that rejects what the centre says of an object; "" if none does."""
+    translator = controllers.translator
+    placements, workloads = translator.placements, translator.workloads
+    for name in workloads.resolver.selecting(key):
+        if key in placements.rejections.objects.get(name, ()):
+            return workloads.rollouts.of(name) or ""
+    return ""
 
 
 def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
