@@ -230,13 +230,10 @@ def _is_mover(record: Record) -> bool:
 
 def holds_for(head: DeltaHead, prefix: str) -> bool:
     """Whether a placement is meant for those, too, who hold it by such a label."""
-    return any(_is_hold_of(each, (prefix,)) for each in head.alternatives)
+    return any(is_hold(each, prefix) for each in head.alternatives)
 
 
-def is_hold(alternative: Alternative) -> bool:
+def is_hold(alternative: Alternative, *prefixes: str) -> bool:
     """Whether an alternative means who keeps a placement, and not for whom it is meant."""
-    return _is_hold_of(alternative, (MOVED, BRAKED))
-
-
-def _is_hold_of(alternative: Alternative, prefixes: tuple[str, ...]) -> bool:
+    prefixes = prefixes or (MOVED, BRAKED)
     return any(each.key.startswith(prefixes) for each in alternative.selector.requirements)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from controllers.core.inventory.make_before_break import is_hold
+from controllers.core.inventory.make_before_break import MOVED, is_hold
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import NOTHING_DELIVERED, Delivered, Loss, weigh
 from controllers.core.planning.states import Delivery, State
@@ -35,7 +35,7 @@ def losses(before: State, after: State) -> Mapping[str, Loss]:
             _delivered(were[key]),
             _delivered(are.get(key)),
             _others(after, key),
-            moves=any(map(is_hold, were[key].alternatives)),
+            moves=any(is_hold(each, MOVED) for each in were[key].alternatives),
         )
         if loss.copies:
             found[were[key].name] = replace(loss, kept=_kept(inventory, key, before, after))
@@ -79,5 +79,5 @@ def _kept(
 def _delivered(delivery: Delivery | None) -> Delivered:
     if delivery is None:
         return NOTHING_DELIVERED
-    meant = tuple(each for each in delivery.alternatives if not is_hold(each))
+    meant = tuple(each for each in delivery.alternatives if not is_hold(each, MOVED))
     return Delivered(meant, delivery.entries.keys())

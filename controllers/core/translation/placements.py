@@ -14,6 +14,7 @@ from types import MappingProxyType
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.inventory.make_before_break import (
+    MOVED,
     hold_alternatives,
     is_hold,
     kept_alternatives,
@@ -512,7 +513,10 @@ class Placements:
         """What an edit takes of a placement, and stays: objects, and whom it is meant for."""
         if before is None or before.entries is None:
             return frozenset(), ()
-        were = tuple(each for each in before.head.alternatives if not is_hold(each))
+        # Who keeps it for a move is let go in the end, and is no loss.
+        were = tuple(
+            each for each in before.head.alternatives if each in meant or not is_hold(each, MOVED)
+        )
         shown = self.workloads.resolver.objects
         # What is deleted is not shown: who deletes an object by its name means it.
         edited = frozenset(key for key in lost if key in shown or key in self._unfollowed)
