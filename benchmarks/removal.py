@@ -128,7 +128,8 @@ def unlabelled() -> float:
 
 def changes() -> tuple[float, float]:
     """A thousand changes of an object that take nothing: weighed, and with that left out."""
-    scene, spent = Scene(), ([], [])
+    scene = Scene()
+    spent: tuple[list[float], list[float]] = ([], [])
     weigh = scene.placements._weigh
     for turn in range(2 * TIMES):
         weighed = turn % 2 == 0
