@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,7 +19,7 @@ from controllers.placement_translator import Note
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
-from relay.ports import Clock, Dice, Space
+from relay.ports import Clock, Dice, Space, SpaceError
 from schemas.api import Condition
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
@@ -29,6 +30,8 @@ MASTERS_LOST = (
     "it is gone, and new keys are made: placements that nobody can read any more stay as they are "
     "everywhere until `leafcast accept` lets them go out anew; better restore it from a backup"
 )
+log = logging.getLogger("leafcast.controllers")
+
 SEEN_SECONDS_MAX = 5.0
 CONFIRMED_SECONDS = 60.0
 """So long a person's word lets removals go that come by what was written just now."""
@@ -60,6 +63,8 @@ class Controllers:
         self.issuer = issuer
         # The identities of the inventory spaces that are followed.
         spaces = self._inventory_spaces = set[str]()
+        # Applies that ended, and that still hold what goes out.
+        self._ended, self._some_ended = set[str](), asyncio.Event()
         self._queues: Sequence[WorkQueue[str] | WorkQueue[InventoryKey]] = [
             *(queues.translations for _, queues in wds),
             *(queue for _, queue in inventory),
@@ -236,21 +241,35 @@ class Controllers:
         for queue in self._queues:
             queue.hold(name)
 
-    async def release(self, name: str) -> None:
-        """Go on once all that the spaces hold now is known.
+    def release(self, name: str) -> None:
+        """Go on once all that the spaces hold now is known; nobody has to wait for that."""
+        self._ended.add(name)
+        self._some_ended.set()
 
-        Raises SpaceError or TimeoutError if that is not known: then it goes on, too.
-        """
-        try:
-            async with asyncio.timeout(SEEN_SECONDS_MAX):
-                for mailboxes in self.inventories:
-                    await mailboxes.seen()
-                for one in self.workload_spaces:
-                    await one.translator.seen()
-        finally:
-            self.issuer.release(name)
-            for queue in self._queues:
-                queue.release(name)
+    async def _release_ended(self) -> None:
+        """Let go on what was held, all of it that ended by now at once."""
+        while True:
+            await self._some_ended.wait()
+            self._some_ended.clear()
+            names, self._ended = self._ended, set()
+            try:
+                await self._seen()
+            except* (SpaceError, TimeoutError):
+                # What is not known in time goes on, too.
+                log.warning("what an apply wrote is not seen yet, and goes out as it is known")
+            for name in names:
+                self.issuer.release(name)
+                for queue in self._queues:
+                    queue.release(name)
+
+    async def _seen(self) -> None:
+        """Wait until what all spaces hold now is known; raises SpaceErrors in a group."""
+        # Each may take a second on a server that is quiet.
+        async with asyncio.timeout(SEEN_SECONDS_MAX), asyncio.TaskGroup() as group:
+            for mailboxes in self.inventories:
+                group.create_task(mailboxes.seen())
+            for one in self.workload_spaces:
+                group.create_task(one.translator.seen())
 
     @property
     def now_ms(self) -> int:
@@ -281,6 +300,7 @@ class Controllers:
             group.create_task(self.issuer.run(), name="issuer")
             group.create_task(self._follow_counts(), name="counts")
             group.create_task(self._moves.run(), name="moves")
+            group.create_task(self._release_ended(), name="ended applies")
             for mailboxes in self.inventories:
                 group.create_task(mailboxes.run(), name="mailbox controller")
             for one in self.workload_spaces:

@@ -20,6 +20,7 @@ from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements, Work
 from controllers.core.translation.reading import read_arm, read_issued
 from controllers.core.translation.translate import Issued
+from controllers.core.workloads.known import knows
 from controllers.core.workloads.own_statuses import concerned, of_served_kinds
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
@@ -262,6 +263,13 @@ class PlacementTranslator:
     async def seen(self) -> None:
         """Wait until what the space holds now is known; the ledger may not say it yet."""
         await self._queue.read(await self._space.revision())
+
+    def knows(self, written: Mapping[ObjectKey, str]) -> bool:
+        """Whether what was written is known at these revisions, and all that it may select."""
+        if self._informer is None or self._widen():
+            return False
+        followed = {item.group_resource for item in self._interests.wanted or ()}
+        return knows(self.workloads, followed, written)
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""

@@ -64,9 +64,13 @@ async def meant_objects(
 
     Raises what `read_arguments` does, CallFailed and SpaceError.
     """
-    found = await with_kinds(
-        session, lambda kinds: read_arguments(kinds, arguments, unknown=unknown)
-    )
+    try:
+        # Words of Kubernetes and of ours mean the same whatever is defined beside: nobody is asked.
+        found = read_arguments(ResourceKinds(), arguments)
+    except UnknownKind:
+        found = await with_kinds(
+            session, lambda kinds: read_arguments(kinds, arguments, unknown=unknown)
+        )
     paths = [name for one in found for name in one.names if name.startswith("/")]
     if not paths:
         return found

@@ -44,6 +44,22 @@ def test_a_centre_on_an_api_server_is_found_again_with_its_objects(program):
     assert "kept" in program.kubectl("get", "namespaces")
 
 
+HEAVY = ("aiohttp", "kubernetes", "nats.", "rich", "relay.adapters.kubernetes")
+
+
+@pytest.mark.parametrize("words", [("status",), ("get", "ns"), ("apply", "-f")])
+def test_a_command_at_an_api_server_loads_no_client_of_it(program, tmp_path, words):
+    program.up("--kube", *SMALL)
+    file = tmp_path / "one.json"
+    file.write_text('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}')
+    more = [str(file)] if words[0] == "apply" else []
+    done = program.run(*words, *more, PYTHONPROFILEIMPORTTIME="1")
+    assert done.returncode == 0, done.stderr
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "leafcast.ask.session" in loaded
+    assert {name for name in loaded if name.startswith(HEAVY)} == set()
+
+
 def test_what_ran_is_gone_with_a_killed_daemon_and_comes_back_with_the_next(program):
     program.up("--kube", *SMALL)
     program.kubectl("create", "namespace", "outlives")

@@ -67,8 +67,8 @@ async def test_who_can_read_a_secret_is_said_of_a_tree_that_is_not_sealed_alone(
 class Rejecting:
     """Answers that what is applied is selected, and that a Rollout rejects it."""
 
-    async def call(self, verb, *, objects):
-        assert verb == "selection"
+    async def call(self, verb, *, objects, written):
+        assert (verb, len(written)) == ("selection", len(objects))
         return {"carried": [["shop"]] * len(objects), "rejected": ["shop"] * len(objects)}
 
 

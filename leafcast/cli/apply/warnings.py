@@ -129,7 +129,8 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
     }
     if not titles:
         return []
-    answer = await session.call("selection", placements=list(titles))
+    written = [_written(change) for change in made if placement_at(change.wish.key) is not None]
+    answer = await session.call("selection", placements=list(titles), written=written)
     return [
         f"Warning: {titles[form['name']]}: {form['lack']}"
         for form in answer["placements"]
@@ -139,25 +140,28 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
 
 async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
     """That nothing of all this goes anywhere, or what of it was aborted or undone, and stays."""
-    listed = [
-        change
-        for change in made
-        if (key := change.wish.key).group not in CONTROL_GROUPS
-        and key.group_resource not in _OF_CONTROL
-        and not is_properties(key)
-    ]
+    listed = [change for change in made if _may_go_anywhere(change.wish.key)]
     told, carried = list[str](), False
     for at in range(0, len(listed), SELECTION_OBJECTS_MAX):
         part = listed[at : at + SELECTION_OBJECTS_MAX]
-        keys = [(it.wish.key.group, *_path(it.wish.key)) for it in part]
-        answer = await session.call("selection", objects=keys)
+        written = list(map(_written, part))
+        keys = [key for *key, _ in written]
+        answer = await session.call("selection", objects=keys, written=written)
         carried = carried or any(answer["carried"])
         told += _rejected(part, answer["rejected"])
     return told if carried or not listed else [UNSELECTED]
 
 
-def _path(key: ObjectKey) -> tuple[str, str, str]:
-    return key.resource, key.namespace, key.name
+def _may_go_anywhere(key: ObjectKey) -> bool:
+    """Whether it is an object that placements select, and says nothing of others."""
+    is_control = key.group in CONTROL_GROUPS or key.group_resource in _OF_CONTROL
+    return not is_control and not is_properties(key)
+
+
+def _written(change: Change) -> list[str]:
+    """What was written, and the version that it has now."""
+    key, version = change.wish.key, _version(change.after)
+    return [key.group, key.resource, key.namespace, key.name, str(version or "")]
 
 
 def _rejected(made: Sequence[Change], rollouts: Sequence[str]) -> Iterator[str]:

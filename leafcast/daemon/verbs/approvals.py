@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
-from relay.ports import SpaceError
 from schemas.placements import bare_name, kind_of, meant
 from schemas.records import Record
 from schemas.wording import many, some_of
@@ -86,8 +84,7 @@ class Approvals:
 
     async def end_apply(self, name: str) -> Json:
         """All of them came: they are issued as one, and what goes by them may go 2 s later."""
-        with suppress(SpaceError, TimeoutError):
-            await running(self._tree.controllers).release(name)
+        running(self._tree.controllers).release(name)
         return {}
 
 

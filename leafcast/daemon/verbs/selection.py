@@ -6,6 +6,7 @@ What the space holds when the question comes is taken into account first.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,29 +15,38 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken, Clock, SpaceError
 from schemas.objects import ObjectKey
 
 SEEN_SECONDS_MAX = 5.0
+KNOWN_SECONDS_MAX, LOOK_SECONDS = 0.5, 0.02
+"""How long what was written just now is waited for, and how often it is looked for."""
 
 
-def register_selection(api: Api, tree: LocalTree) -> None:
+def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
     """Answer the verb `selection` about this tree."""
 
     async def selection(
-        placements: list[str] | None = None, objects: list[list[str]] | None = None
+        placements: list[str] | None = None,
+        objects: list[list[str]] | None = None,
+        written: list[list[str]] | None = None,
     ) -> dict[str, Any]:
         """`placements` has a form for each that is named and there (see `selection_form`).
 
         `carried` has for each object (group, resource, namespace, name) the placements that select
-        it, `rejected` the Rollout, or "", by which it stays as it was. Raises ApiError if the
-        centre does not know its space yet.
+        it, `rejected` the Rollout, or "", by which it stays as it was. `written` are objects that
+        were written just now, each with its resourceVersion: then no more than these are waited
+        for, and briefly. Raises ApiError if the centre does not know its space yet.
         """
         if len(objects or ()) > SELECTION_OBJECTS_MAX:
             remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
             raise ApiError("TooLarge", f"{len(objects or ())} objects are asked for", remedy)
         controllers = running(tree.controllers)
-        await until_seen(controllers)
+        if written is None:
+            await until_seen(controllers)
+        else:
+            known = {ObjectKey(*key): revision for *key, revision in written}
+            await _until_known(controllers, known, clock)
         there = controllers.translator.workloads.objects
         resolver = controllers.translator.workloads.resolver
         return {
@@ -74,10 +84,25 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
     }
 
 
+async def _until_known(
+    controllers: Controllers, written: Mapping[ObjectKey, str], clock: Clock
+) -> None:
+    """Wait until these are known; raises ApiError."""
+    until = clock.now().seconds + KNOWN_SECONDS_MAX
+    while not controllers.translator.knows(written):
+        if clock.now().seconds >= until:
+            raise _not_read()
+        await clock.sleep(LOOK_SECONDS)
+
+
 async def until_seen(controllers: Controllers) -> None:
     """Wait until the controllers have seen what the space holds now; raises ApiError."""
     with suppress(TimeoutError, BusBroken, SpaceError):
         async with asyncio.timeout(SEEN_SECONDS_MAX):
             await controllers.translator.seen()
             return
-    raise ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")
+    raise _not_read()
+
+
+def _not_read() -> ApiError:
+    return ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")

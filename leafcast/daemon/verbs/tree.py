@@ -111,7 +111,7 @@ def register_tree_verbs(
     api.register("destinations", verbs.destinations)
     api.register("events", verbs.events)
     register_wait(api, tree, clock)
-    register_selection(api, tree)
+    register_selection(api, tree, clock)
     register_planning(api, tree)
     register_rendering(api, tree)
     register_rollout_ends(api, tree)
