@@ -213,10 +213,14 @@ class PlacementTranslator:
         )
 
     def release(self, name: str) -> None:
-        """Let a placement follow its space again whose Rollout was deleted."""
+        """Let a placement follow its space again whose Rollout was deleted.
+
+        Of one that does, what was aborted or undone goes out.
+        """
         if name in self._placements.gone:
             self.workloads.rollouts.let_go.add(name)
-        self._placements.rejections.release(name)
+        else:
+            self._placements.rejections.release(name)
         self._queue.add([name])
 
     def look_at(self, names: Iterable[str]) -> None:

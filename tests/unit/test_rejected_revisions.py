@@ -266,11 +266,17 @@ async def test_a_deleted_rollout_lets_no_aborted_object_out(tmp_path):
 async def test_a_person_lets_out_what_a_deleted_rollout_rejected(tmp_path):
     async with steered(tmp_path, config("a"), config("b")) as centre:
         await abort(centre, config("a", value=BAD))
+    async with centre.running() as controllers:
+        await controllers.caught_up()
         await centre.wds.delete(ROLLOUT)
+        await centre.relay.until(lambda relay: relay.delta("shop").steady == 0)
+        # Nor does it go out as its waves let go of it.
         released = placement()
         released["metadata"]["annotations"] = {"leafcast.io/release-rollout": "true"}
-        await centre.apply(released)
-        await until_newest(centre, a=BAD, b="1")
+        await centre.apply(released, config("b", value="2"))
+        await until_newest(centre, a=GOOD, b="2")
+        controllers.translator.release("shop")
+        await until_newest(centre, a=BAD, b="2")
         await centre.relay.until(lambda relay: not relay.rejections())
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from controllers.core.rollout.rejection import NOTHING, Rejection, Wanted, counted
-from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.stored_arms import RejectedArms, StoredArm
 from controllers.core.translation.translate import Translation
 from controllers.core.workloads.space import Workloads
@@ -51,8 +50,7 @@ class Rejections:
             return known
         if rollouts.of(name) is not None:
             return rollouts.rejection(name, known)
-        let_go = name in self._released or is_released(self._workloads.objects.get(name))
-        return None if let_go else known
+        return None if name in self._released else known
 
     def told(self, name: str) -> RejectedObjects | None:
         """What its status says of it; None if nothing is rejected."""

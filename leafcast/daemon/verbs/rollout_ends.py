@@ -56,9 +56,9 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         stranded, rejections = placements.gone.get(name), placements.rejections
         if stranded is None and rejections.of(name) is None:
             return {"placement": name, "released": False, "news": ""}
-        # What was aborted goes out, too: a person says so.
-        differing = stranded.differing if stranded is not None else frozenset()
-        news = objects_text(differing.union(rejections.objects.get(name, ())))
+        # What was aborted or undone goes out by a word of its own.
+        rejected = rejections.objects.get(name, ())
+        news = stranded.news if stranded is not None else objects_text(rejected)
         translator.release(name)
         await settle(controllers)
         return {"placement": name, "released": True, "news": news}

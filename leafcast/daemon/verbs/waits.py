@@ -47,6 +47,8 @@ from schemas.hold_reasons import (
     PINNED,
     PLACE_FROZEN,
     REPORTED,
+    ROLLOUT_ABORTED,
+    UNDONE,
     WAITING,
     WINDOW,
 )
@@ -61,8 +63,8 @@ SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
 HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
-_NO_WAVES = frozenset({PINNED, PLACE_FROZEN})
-"""What keeps content from places, and holds no rollout up."""
+_NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
+"""What keeps content from places, or objects of former revisions back, and holds no wave up."""
 _SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW}) | NOT_AWAITED
 """What a destination says of itself: it does not count as synced anyway."""
 _KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
