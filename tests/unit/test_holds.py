@@ -84,6 +84,10 @@ def test_who_cannot_be_customized_is_counted_where_the_count_is_exact():
     exact = holds(PlacementFacts(1, 1, name="shop"), Count(summary, exact=True))
     vague = holds(PlacementFacts(1, 1, name="shop"), Count(summary, exact=False))
     assert [hold.destinations for hold in exact] == [1]
+    sample = ExceptionSample(0, "configmaps/shop/a", 'Frozen: no property "till"', 1, "/s1")
+    told = Count(Summary({"frozen": 1}, {}, exceptions=(sample,)), exact=True)
+    [hold] = holds(PlacementFacts(1, 1, name="shop"), told)
+    assert 'shop/configmaps/a: Frozen: no property "till"' in hold.message
     assert [hold.destinations for hold in vague] == [None]
 
 

@@ -6,6 +6,7 @@ One hold for each reason, who needs a person first. `since` stays while the reas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from controllers.core.status.facts import PlacementFacts
@@ -28,7 +29,7 @@ from schemas.hold_reasons import (
     WAITING,
 )
 from schemas.placements import short_title, title
-from schemas.reports import Count
+from schemas.reports import Count, ExceptionSample
 from schemas.wording import many, namespace_first, some_of
 
 OTHERS_NAMED_MAX = 4
@@ -115,7 +116,9 @@ def _refused(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
         remedy = f"leafcast describe {name}"
         yield Hold(reason=CUSTOMIZATION_FROZEN, message=facts.lack.message, remedy=remedy)
     elif frozen:
+        why = (each for each in count.summary.exceptions if each.reason.startswith(f"{FROZEN}: "))
         said = f"some of it cannot be customized at {frozen}: all of it stays there as it was"
+        said = "; ".join([said, *(_about(each) for each in islice(why, 1))])
         yield Hold(
             reason=CUSTOMIZATION_FROZEN,
             destinations=frozen if count.exact else None,
@@ -140,11 +143,15 @@ def _among_placements(facts: PlacementFacts, count: Count, name: str) -> Iterato
         if not found:
             continue
         first = max(found, key=lambda sample: sample.count)
-        about = ": ".join(filter(None, (namespace_first(first.object), first.reason)))
         yield Hold(
             reason=reason,
             # Of several objects nobody knows whether they are at the same destinations.
             destinations=first.count if count.exact and len(found) == 1 else None,
-            message=about,
+            message=_about(first),
             remedy=f"leafcast status {name} --destinations",
         )
+
+
+def _about(sample: ExceptionSample) -> str:
+    """An object, if it is about one, and what an edge says of it."""
+    return ": ".join(filter(None, (namespace_first(sample.object), sample.reason)))
