@@ -14,6 +14,16 @@ from schemas.wording import namespace_first
 
 COUNTED_SECONDS, LOOK_SECONDS = 5.0, 0.1
 
+_LEFT = frozenset(
+    {
+        ("", "namespaces"),
+        ("", "persistentvolumeclaims"),
+        ("", "persistentvolumes"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+    }
+)
+"""What is not deleted though a revision added it: with it goes what nobody asked about."""
+
 Form = Mapping[str, Any]
 
 
@@ -28,6 +38,11 @@ class _Write:
     @property
     def title(self) -> str:
         return namespace_first(str(self.key))
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it is to be deleted, and is of a kind with which more would go."""
+        return self.object is None and self.key.group_resource in _LEFT
 
 
 async def rejected_of(session: Session, rollout: ObjectKey) -> Form | None:
@@ -51,6 +66,9 @@ async def restore(session: Session, placement: str, done: Callable[[str], None])
     for write in writes:
         await _put(session, write, dry_run=True)
     for number, write in enumerate(writes):
+        if write.is_left:
+            done(f"{write.title} was added, and is left: delete it yourself if nobody needs it")
+            continue
         try:
             await _put(session, write, dry_run=False)
         except CallFailed as failed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from leafcast.cli.commands.rollout_release import release
 from leafcast.cli.commands.rollout_restore import restore_command, tell_differences
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
+from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.options.rollouts import rollout_argument
 from leafcast.cli.printing import show, watch
 from leafcast.cli.session_calls import in_session
@@ -28,11 +29,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 _OF_A_NODE = frozenset({"pin", "freeze"})
-_output_option = click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), help="How to print it."
-)
-
-
 _restore_option = click.option(
     "--restore", "restores", is_flag=True, help="Also write the former content at the centre."
 )
@@ -64,32 +60,32 @@ def rollout() -> None:
 @rollout.command()
 @rollout_argument
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
-@_output_option
+@output_options
 @data_dir_option
-def status(name: str, *, stays: bool, output: str | None, data_dir: Path | None) -> None:
+def status(name: str, *, stays: bool, output: Output, data_dir: Path | None) -> None:
     """Show the waves of a rollout: who is in each, how they fare, and what it waits for.
 
     Counts are those of the wave's own members. A percentage goes by a hash of each destination, so
     that 10% of 100 may be 7 or 13.
     """
-    (watch if stays else show)(data_dir, _finder(name), rollout_view, output)
+    (watch if stays else show)(data_dir, _finder(name), rollout_view, output, _title)
 
 
 @rollout.command("list")
-@_output_option
+@output_options
 @data_dir_option
-def list_rollouts(*, output: str | None, data_dir: Path | None) -> None:
+def list_rollouts(*, output: Output, data_dir: Path | None) -> None:
     """List all Rollouts: of which placement, how far, and what each waits for."""
-    show(data_dir, rollouts, rollouts_view, output)
+    show(data_dir, rollouts, rollouts_view, output, lambda found: [_title(it)[0] for it in found])
 
 
 @rollout.command()
 @rollout_argument
-@_output_option
+@output_options
 @data_dir_option
-def history(name: str, *, output: str | None, data_dir: Path | None) -> None:
+def history(name: str, *, output: Output, data_dir: Path | None) -> None:
     """List the revisions that `undo` and `pin` can go back to."""
-    show(data_dir, _finder(name), history_view, output)
+    show(data_dir, _finder(name), history_view, output, _title)
 
 
 @rollout.command()
@@ -178,6 +174,11 @@ def _add_command_at(action: str, help_text: str) -> None:
 _add_command_at("unpin", "Let a pinned destination follow the waves again.")
 _add_command_at("freeze", "Let nothing new go to a node and all below it.")
 _add_command_at("unfreeze", "Let what is new go there again.")
+
+
+def _title(obj: Mapping[str, Any]) -> list[str]:
+    """A Rollout as `-o name` prints it."""
+    return [f"rollout.leafcast.io/{obj['metadata']['name']}"]
 
 
 def _finder(name: str) -> Callable[[Session], Any]:

@@ -29,8 +29,9 @@ Form = Mapping[str, Any]
 def restore_command(name: str, data_dir: Path | None) -> None:
     """Write at the centre what was there before a revision was aborted or undone.
 
-    Only what the placement sends is put back, object by object. Nothing is written if one of them
-    cannot be, or was changed meanwhile.
+    Only what the placement sends is put back, and what was added is deleted, but for Namespaces,
+    definitions, claims and volumes. Nothing is written if an object cannot be put back, or was
+    changed meanwhile.
     """
     in_session(data_dir, lambda session: write_back(session, name))
 
