@@ -83,7 +83,7 @@ class World:
 
     def relist(self, at=0):
         listed = {key(n): str(v) for n, v in self.space.items() if n in self.meant}
-        self.mirror.listed("", "configmaps", listed, self.now)
+        self.mirror.listed("", "configmaps", "", listed, self.now)
         self.told = []
 
     def choose(self, at):

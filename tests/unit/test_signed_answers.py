@@ -227,6 +227,7 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         authorities="",
         certificate_request=lambda: "",
         objects_applied=0,
+        claim_standing={},
         rekey=changed,
         take_certificate=changed,
         sign=sign,
