@@ -130,10 +130,8 @@ def remedy_of_rejected(steered: Steered) -> str:
 
 def _deleted(steered: Steered, number: int | None) -> Hold:
     """That its Rollout is gone; who is at a place of its own is counted as all others are."""
-    said = (
-        "its Rollout was deleted, or is another placement's, so each destination keeps what it has"
-    )
-    said += f"; let go, it would send {steered.news}" if steered.news else ""
+    news = f"let go, it would send {steered.news}" if steered.news else "nothing differs now"
+    said = f"its Rollout was deleted, or has another placement now: all keep what they have; {news}"
     return Hold(
         reason=ROLLOUT_DELETED,
         destinations=number,
