@@ -284,7 +284,7 @@ class KeepsWhatIsNotMeant(Mirror):
     def keep_only(self, is_meant, now):
         pass
 
-    def listed(self, group, resource, versions, now):
+    def listed(self, group, resource, namespace, versions, now):
         for at, version in versions.items():
             self.put(at, version, now)
 
