@@ -14,12 +14,15 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-try:
-    import click
+from leafcast.cli.loading import uncollected
 
-    from leafcast.cli.command_group import CommandGroup
-    from leafcast.cli.suggestions import command_hint, option_hint
-    from leafcast.errors import FROM_SERVER, said
+try:
+    with uncollected():
+        import click
+
+        from leafcast.cli.command_group import CommandGroup
+        from leafcast.cli.suggestions import command_hint, option_hint
+        from leafcast.errors import FROM_SERVER, said
 except KeyboardInterrupt:
     # Starting takes a moment, in which Ctrl-C is to be as silent as later on.
     raise SystemExit(130) from None
@@ -85,7 +88,8 @@ class _Commands(CommandGroup):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), name)
+        with uncollected():
+            command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
