@@ -9,7 +9,10 @@ ALIKE = 0.75
 """How like a word must be to one that there is to be taken for it: `aply`, but not `autoscale`."""
 
 _APPLY = "change your file, then leafcast apply -f FILE"
-_THERE = "Pods run at the edges: use kubectl there"
+_THERE = (
+    "Pods run at the edges: use kubectl there; from here, what is wrong with one: leafcast get "
+    "pods --at PATH, leafcast describe pod NAME --at PATH, leafcast get events --at PATH"
+)
 _INSTEAD = {
     **dict.fromkeys(
         ("annotate", "autoscale", "create", "edit", "expose", "patch", "replace"), _APPLY

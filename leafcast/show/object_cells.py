@@ -98,16 +98,54 @@ def containers(obj: Fields, field: str) -> str:
 
 
 def pod_status(obj: Fields) -> str:
-    """The phase, or why a container waits or ended."""
+    """Why a container waits or ended, init containers first; else what keeps the Pod, or its phase.
+
+    As kubectl says it; of one that no machine takes it says just that.
+    """
     if not is_reported(obj):
         return UNREPORTED
     if at(obj, "metadata", "deletionTimestamp"):
-        return "Terminating"
-    for one in listed(obj, "status", "containerStatuses"):
-        for state in ("waiting", "terminated"):
-            if reason := at(one, "state", state, "reason"):
-                return str(reason)
-    return text(at(obj, "status", "reason") or at(obj, "status", "phase"), UNKNOWN)
+        return "Unknown" if at(obj, "status", "reason") == "NodeLost" else "Terminating"
+    init = _init_trouble(obj)
+    if init:
+        return init
+    statuses = listed(obj, "status", "containerStatuses")
+    reason = next(filter(None, map(_container_reason, statuses)), "")
+    if reason == "Completed" and any(at(one, "state", "running") for one in statuses):
+        reason = "Running" if _condition_of(obj, "Ready") == "True" else "NotReady"
+    unscheduled = _condition_of(obj, "PodScheduled") == "False"
+    kept = _condition_of(obj, "PodScheduled", "reason") if unscheduled else ""
+    return reason or text(
+        at(obj, "status", "reason") or kept or at(obj, "status", "phase"), UNKNOWN
+    )
+
+
+def _init_trouble(obj: Fields) -> str:
+    """`Init:0/2`, `Init:CrashLoopBackOff`: at which init container it is; "" if all are done."""
+    statuses = listed(obj, "status", "initContainerStatuses")
+    for done, one in enumerate(statuses):
+        if at(one, "state", "terminated") and not at(one, "state", "terminated", "exitCode"):
+            continue
+        if at(one, "started") is True and at(one, "state", "running"):
+            # It runs beside the others.
+            continue
+        reason = _container_reason(one)
+        whole = len(listed(obj, "spec", "initContainers")) or len(statuses)
+        return f"Init:{reason}" if reason not in ("", "PodInitializing") else f"Init:{done}/{whole}"
+    return ""
+
+
+def _container_reason(one: Any) -> str:
+    """Why a container waits or ended; "" if it does neither."""
+    if reason := at(one, "state", "waiting", "reason"):
+        return str(reason)
+    ended = at(one, "state", "terminated")
+    if not ended:
+        return ""
+    if reason := at(ended, "reason"):
+        return str(reason)
+    signal = at(ended, "signal")
+    return f"Signal:{signal}" if signal else f"ExitCode:{at(ended, 'exitCode') or 0}"
 
 
 def pod_ready(obj: Fields) -> str:

@@ -21,11 +21,17 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.resource_arguments import ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
+from leafcast.show.object_events import events_about, events_text
 from leafcast.show.sanitize import sanitize
+from relay.adapters.clock import SystemClock
+from relay.space_errors import SpaceError
 from relay.space_port import Object
 from schemas.groups import CONTROL_GROUPS
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
 from schemas.selectors import LabelSelector
+
+WITH_EVENTS_MAX = 5
+_EVENTS = ResourceKind("", "events", "Event", namespaced=True)
 
 
 @click.command()
@@ -43,7 +49,10 @@ def describe(  # noqa: PLR0913 - click passes options by name
     at: str | None,
     data_dir: Path | None,
 ) -> None:
-    """Show objects in detail: the ones named, or all of a kind. The start of a name will do."""
+    """Show objects in detail: the ones named, or all of a kind. The start of a name will do.
+
+    With --at they end with what the events of that cluster say of them.
+    """
     if files and (objects or all_namespaces or selector is not None):
         raise click.UsageError("files say which objects are meant: leave out names, -l and -A")
     where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE
@@ -82,13 +91,36 @@ async def tell(
                 missing += 1
                 click.echo(str(error), err=True)
     carried = await carrying(session, found) if at is None else {}
-    told = (described(obj, carried.get(_key(kind, obj))) for kind, obj in found)
+    told = [described(obj, carried.get(_key(kind, obj))) for kind, obj in found]
+    if at is not None:
+        told = await _with_events(reader, [obj for _, obj in found], told)
     click.echo(sanitize("\n\n".join(told)), nl=False)
     if not found and not missing:
         within = {namespace for one, namespace in meant if one.kind.namespaced and namespace}
         where = "".join(f" in {namespace} namespace." for namespace in within)
         click.echo(f"No resources found{where}", err=True)
     return missing
+
+
+async def _with_events(reader: Reader, found: Sequence[Object], told: Sequence[str]) -> list[str]:
+    """The descriptions, each with what the cluster's events say of the object.
+
+    Of many objects they are not asked for.
+    """
+    if len(found) > WITH_EVENTS_MAX:
+        return [*told]
+    now_ms, by_namespace, said = SystemClock().now().wall_ms, dict[str, Sequence[Object]](), []
+    for obj, text in zip(found, told, strict=True):
+        # Those of what is in no namespace are in the default one.
+        namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
+        if namespace not in by_namespace:
+            try:
+                by_namespace[namespace] = await reader.all_of(_EVENTS, namespace, None)
+            except (CallFailed, SpaceError) as error:
+                click.echo(f"warning: its events cannot be read: {error}", err=True)
+                return [*told]
+        said.append(text + events_text(events_about(obj, by_namespace[namespace]), now_ms))
+    return said
 
 
 def _key(kind: ResourceKind, obj: Object) -> ObjectKey:
