@@ -6,6 +6,7 @@ What they brought up lies at their parents, which are asked instead: leafcast.as
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,9 +53,16 @@ async def edges_of_tree(session: Session) -> Edges:
         elif state in _REACHED and node["silent_since_ms"] is None:
             found.reached.append(path)
         else:
-            found.silent[path] = state
+            found.silent[path] = f"{state}{_since(node['silent_since_ms'])}"
     found.reached.sort()
     return found
+
+
+def _since(since_ms: int | None) -> str:
+    if since_ms is None:
+        return ""
+    moment = dt.datetime.fromtimestamp(since_ms // 1000, dt.UTC).isoformat()
+    return f" since {moment.replace('+00:00', 'Z')}"
 
 
 async def objects_of_edges(
@@ -71,7 +79,7 @@ async def objects_of_edges(
         for path, task in zip(paths, tasks, strict=True):
             match task.result():
                 case CallFailed() as failed:
-                    edges.silent[path] = failed.message
+                    edges.silent[path] = failed.message.removeprefix(f"{path} ")
                 case objects:
                     yield path, objects
 
