@@ -62,6 +62,10 @@ class Asked:
         return self.syncer.applied if self.syncer else 0
 
     @property
+    def objects_kept(self) -> int:
+        return self.syncer.kept if self.syncer else 0
+
+    @property
     def leaf_urls(self) -> tuple[str, ...]:
         return (f"memory:{self.path}",)
 

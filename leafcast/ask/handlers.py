@@ -48,6 +48,11 @@ class AskedNode(Protocol):
     def objects_applied(self) -> int: ...
 
     @property
+    def objects_kept(self) -> int:
+        """Of those that nothing wants any more."""
+        ...
+
+    @property
     def claim_standing(self) -> Mapping[str, str]:
         """Whether an edge claims its cluster, `claim`, and why not, `unclaimed`."""
         ...
@@ -112,6 +117,7 @@ def answerers(
             "authorities": runtime.authorities,
             "certificateRequest": runtime.certificate_request(),
             "objectsApplied": runtime.objects_applied,
+            "objectsKept": runtime.objects_kept,
             **runtime.claim_standing,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),

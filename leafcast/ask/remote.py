@@ -32,6 +32,7 @@ _OWN_FIGURES = (
     "disbelieved",
     "storeRemovals",
     "objectsApplied",
+    "objectsKept",
     "certificateSinceMs",
     "certificateUntilMs",
 )

@@ -69,6 +69,11 @@ class AttachedCluster:
         """How many objects the syncer has applied."""
         return self._syncer.applied if self._syncer else 0
 
+    @property
+    def kept(self) -> int:
+        """How many objects it keeps that nothing wants any more."""
+        return self._syncer.kept if self._syncer else 0
+
     def want(self, node: Node) -> None:
         """Have the cluster become what the node holds."""
         if self._claim is not None:

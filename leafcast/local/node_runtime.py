@@ -236,6 +236,10 @@ class NodeRuntime:
     def objects_applied(self) -> int:
         return self._attached.applied if self._attached else 0
 
+    @property
+    def objects_kept(self) -> int:
+        return self._attached.kept if self._attached else 0
+
     def _own_claim(self, *, take_over: bool) -> EdgeClaim | None:
         """The claim of an edge on a cluster that others reach, too; raises DataDirUnusable."""
         if not isinstance(self._target, SpaceSetting):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from relay.ports import Kind, Object, Space, SpaceError
-from relay.syncer.wish import is_adopted, is_ours, ours, removal_said
+from relay.syncer.wish import is_adopted, is_left_alone, is_ours, ours, removal_said
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.reports import Done
 from schemas.selectors import LabelSelector
@@ -73,7 +73,8 @@ async def find_ours(space: Space, tree: str, namespaces: Sequence[str] = ()) -> 
 def _record(key: ObjectKey, obj: Object) -> Done:
     uid, made = str(obj["metadata"].get("uid", "")), not is_adopted(obj)
     order = apply_order(key.group, key.resource)
-    return Done(key, uid, "", (), made, order, on_removal=removal_said(obj))
+    stay, said = is_left_alone(obj), removal_said(obj)
+    return Done(key, uid, "", (), made, order, stay=stay, on_removal=said)
 
 
 def _of_kind(kind: Kind, obj: Object) -> ObjectKey:

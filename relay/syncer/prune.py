@@ -63,11 +63,11 @@ async def take_back(
     """
     if done.left:
         return KeptObject("it was there before")
-    if done.stay:
+    words = (said, done.on_removal, done.asked)
+    if done.stay and not any(words):
         return KeptObject(f"{OVERWRITE} is false")
     if not done.uid:
         done = await _found_out(space, done, tree)
-    words = (said, done.on_removal, done.asked)
     if done.uid and (done.made or any(words)):
         word = on_removal(done.key, *words)
         if word != DELETE:

@@ -99,6 +99,8 @@ class Syncer:
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._barrier = WaveBarrier(clock, self._tell)
         self._busy: set[ObjectKey] = set()
+        # Namespaces and definitions that nothing wants, and that stay for what is in them.
+        self._holding: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
         self._others: set[ObjectKey] = set()
@@ -151,8 +153,13 @@ class Syncer:
 
     @property
     def applied(self) -> int:
-        """How many objects it applied and has not taken back."""
-        return sum(not done.kept for done in self._done.values())
+        """How many objects it applied and has not taken back, but for those that stay."""
+        return len(self._done) - self.kept - len(self._holding)
+
+    @property
+    def kept(self) -> int:
+        """How many objects are kept that nothing wants any more."""
+        return sum(done.kept for done in self._done.values())
 
     @property
     def loaded(self) -> bool:
@@ -303,6 +310,7 @@ class Syncer:
         sight = await self._applier.apply(request, look=look)
         if sight is None:
             return
+        self._holding.discard(key)
         amiss = self._drift.applied(key, sight)
         if amiss is not None and (done := self._done.get(key)) is not None:
             repaired = put_right(done.repaired, amiss, self._clock.now().wall_ms)
@@ -321,6 +329,7 @@ class Syncer:
         if left.kept is not None:
             self._keep(left.kept, said)
             return
+        (self._holding.add if left.is_temporary else self._holding.discard)(done.key)
         if left.is_temporary and not done.placements:
             raise NotEmpty(left.why)
         if left.is_temporary:

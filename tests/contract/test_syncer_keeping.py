@@ -198,3 +198,26 @@ async def test_a_kept_object_is_known_again_after_a_restart(bench, space):
     async with bench.running():
         bench.want()
         await bench.until(lambda: bench.done.of(CLAIM) is None)
+
+
+async def test_what_stays_is_not_counted_among_what_is_to_be_taken_back(bench, space):
+    await space.apply({**config_map("theirs", namespace="other"), "data": {}}, "they")
+    async with bench.running():
+        bench.want(claim("store"), config_map(namespace="other", a="1"))
+        await bench.settled()
+        assert (bench.syncer.applied, bench.syncer.kept) == (4, 0)
+        bench.want()
+        await bench.until(lambda: (bench.syncer.applied, bench.syncer.kept) == (0, 1))
+
+
+async def test_what_was_left_to_its_cluster_is_left_there_without_memory_too(bench, space):
+    obj = config_map(a="1")
+    said = {"edge.kubestellar.io/downsync-overwrite": "false"}
+    async with bench.running():
+        bench.want({**obj, "metadata": {**obj["metadata"], "annotations": said}})
+        await bench.settled()
+    bench.done = MemoryDone()
+    async with bench.running():
+        bench.want()
+        await bench.settled()
+    assert await space.get(CONFIG)

@@ -228,6 +228,7 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         certificate_request=lambda: "",
         objects_applied=0,
         claim_standing={},
+        objects_kept=0,
         rekey=changed,
         take_certificate=changed,
         sign=sign,

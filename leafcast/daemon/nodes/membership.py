@@ -33,6 +33,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.claims.edge_claim import HELD, REFUSED
 from relay.ports import Clock, Dice
+from schemas.annotations import ON_REMOVAL
 from schemas.asks import NODE, AskFault
 from schemas.groups import GROUP
 from schemas.identity import NodePath
@@ -290,4 +291,7 @@ def _left(path: NodePath, answer: Json | None) -> list[str]:
         return [f"{said}: {answer['unclaimed']}", folder]
     if holds := answer.get("objectsApplied"):
         return [f"{many(holds, 'object')} in the cluster of {path}: delete them there", folder]
+    if stays := answer.get("objectsKept"):
+        said = f"{many(stays, 'object')} in the cluster of {path}, kept as {ON_REMOVAL} has it"
+        return [f"{said}: delete there what nobody needs", folder]
     return [folder]
