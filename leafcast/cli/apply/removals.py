@@ -46,6 +46,11 @@ class Removals:
     def are_large(self) -> bool:
         return any(form["large"] for form in self.losses)
 
+    @property
+    def kept(self) -> int:
+        """How many of the copies stay where they are, though nothing wants them then."""
+        return sum(int(form.get("kept", 0)) for form in self.losses)
+
     def __str__(self) -> str:
         """`takes 80 copies at 5 destinations away: epl/shop`."""
         said = [

@@ -18,7 +18,12 @@ from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import held_together
 from leafcast.cli.apply.nodes import refuse_nodes_there
-from leafcast.cli.apply.removals import ask_for, confirm_removals_option, removals_of
+from leafcast.cli.apply.removals import (
+    Removals,
+    ask_for,
+    confirm_removals_option,
+    removals_of,
+)
 from leafcast.cli.apply.rollout_ends import Fate, fate_options, let_go, placements_left
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
@@ -38,10 +43,12 @@ from leafcast.cli.session_calls import in_session
 from relay.objects.serving import DEFINITIONS, NAMESPACES
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object, Space
+from schemas.annotations import DELETE, ON_REMOVAL
 from schemas.content.manifests import LoadedObject
 from schemas.groups import GROUP
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
 from schemas.selectors import LabelSelector
+from schemas.wording import some_of
 
 SYNC_TARGETS = (GROUP, "synctargets")
 AT_ONCE = 16
@@ -148,6 +155,7 @@ async def delete_all(session: Session, request: Request) -> int:
     elif found:
         removals = await removals_of(session, {target.key: None for target in found})
         ask_for(removals, confirmed=request.confirmed, undone="nothing was deleted", always=True)
+        _tell_what_stays(found, removals)
         async with held_together(session) as go_on:
             for _, alike in groupby(found, key=_late_first):
                 await _delete_at_once(session, list(alike), go_on)
@@ -156,6 +164,18 @@ async def delete_all(session: Session, request: Request) -> int:
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing
+
+
+def _tell_what_stays(found: Sequence[ObjectToDelete], removals: Removals) -> None:
+    """Say that Namespaces stay at edges around what is kept there, and how they would go."""
+    names = [each.key.name for each in found if each.key.group_resource == NAMESPACES]
+    if names and removals.kept:
+        click.echo(
+            f"Note: at edges that keep copies the Namespace {some_of(sorted(names), 1)} stays "
+            f"around them; if it shall go, annotate what is kept in it with "
+            f"{ON_REMOVAL}: {DELETE} first",
+            err=True,
+        )
 
 
 async def objects_to_delete(session: Session, request: Request) -> tuple[list[ObjectToDelete], int]:
