@@ -323,14 +323,16 @@ def test_kubectl_and_leafcast_tell_the_same_of_a_placement(tree):
     try:
         tree.apply(namespace("told") + config_map("told", "words", "1"))
         assert any(
-            line.split()[:6] == ["told", "2", "2", "2", "2", "Synced"] for line in watch.stdout
+            line.split()[:7] == ["told", "2", "2", "2", "2", "True", "Available"]
+            for line in watch.stdout
         )
     finally:
         watch.kill()
         watch.communicate()
     tree.synced("told")
     heads = tree.centre("get", "epl").splitlines()[0].split()
-    assert heads == ["NAME", "OBJECTS", "DESTINATIONS", "SYNCED", "HEALTHY", "STATUS", "AGE"]
+    counts = ["OBJECTS", "DESTINATIONS", "SYNCED", "HEALTHY"]
+    assert heads == ["NAME", *counts, "READY", "STATUS", "HOLD", "AGE"]
     assert "locationSelectors" in tree.centre("explain", "epl.spec")
 
     tree.leafcast("wait", "epl/told", "--for=condition=Synced", "--timeout=60s")
