@@ -366,6 +366,48 @@ def test_an_edge_whose_api_server_dies_holds_up_no_other_and_catches_up(tree):
     assert tree.site(0, *value_of("killed", "meanwhile-19")) == "2"
 
 
+def test_hands_at_a_place_in_maintenance_are_left_alone_until_it_ends(tree):
+    tree.apply(namespace("worked") + config_map("worked", "one", "1"))
+    tree.synced("worked")
+    tree.leafcast("maintenance", "on", PATHS[0], "--for", "5m", "--reason", "new disk")
+    until(lambda: tree.status("worked").get("held"))
+    tree.site(0, "-n", "worked", "patch", "configmap", "one", "-p", '{"data": {"value": "9"}}')
+    tree.apply(config_map("worked", "one", "2") + config_map("worked", "two", "2"))
+    tree.until_at(1, value_is("2"), *value_of("worked", "two"))
+    tree.synced("worked")
+    tree.centre("wait", "epl/worked", "--for=condition=Ready", WAIT)
+    assert "in maintenance" in tree.leafcast("status", "worked")
+    assert tree.site(0, *value_of("worked", "one")) == "9"
+    assert tree.try_site(0, *value_of("worked", "two")).returncode
+    tree.centre(
+        "annotate",
+        "synctarget",
+        PATHS[0].strip("/").replace("/", "-"),
+        "leafcast.io/maintenance-",
+        "--overwrite",
+    )
+    tree.until_at(0, value_is("2"), *value_of("worked", "one"))
+    tree.until_at(0, value_is("2"), *value_of("worked", "two"))
+    event = json.dumps(_EVENT)
+    tree.site(0, "create", "-f", "-", stdin=event)
+    told = tree.leafcast("describe", "cm", "one", "-n", "worked", "--at", PATHS[0])
+    assert "Warning  Tried" in told
+    assert "somebody tried" in told
+
+
+_EVENT = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "one.1", "namespace": "worked"},
+    "involvedObject": {"kind": "ConfigMap", "name": "one", "namespace": "worked"},
+    "type": "Warning",
+    "reason": "Tried",
+    "message": "somebody tried",
+    "firstTimestamp": "2026-01-01T00:00:00Z",
+    "lastTimestamp": "2026-01-01T00:00:00Z",
+}
+
+
 def test_an_edge_whose_api_server_is_down_is_not_synced_though_nothing_is_to_be_written(tree):
     tree.apply(namespace("idle") + config_map("idle", "one", "1"))
     tree.synced("idle")

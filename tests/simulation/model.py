@@ -19,6 +19,7 @@ from schemas.identity import (
     destination_id,
     random_id,
 )
+from schemas.maintenance import MAINTENANCE, Maintenance
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.records import (
@@ -69,6 +70,13 @@ class Target:
     path: NodePath
     labels: tuple[tuple[str, str], ...]
     moved_from: str = ""
+    # Until when a person works there, ms since 1970; 0 is no maintenance.
+    maintenance_ms: int = 0
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        until = {MAINTENANCE: Maintenance(self.maintenance_ms).until} if self.maintenance_ms else {}
+        return {**({MOVED_ANNOTATION: self.moved_from} if self.moved_from else {}), **until}
 
     @property
     def destination(self) -> DestinationId:
@@ -194,7 +202,7 @@ def target_draft(target: Target, model: Model) -> Draft:
         destination=target.destination,
         path=target.path,
         labels=dict(target.labels),
-        annotations={MOVED_ANNOTATION: target.moved_from} if target.moved_from else {},
+        annotations=target.annotations,
         properties={},
         public_key=public_key,
         fleet_key=fleet_key,

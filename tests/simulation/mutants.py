@@ -98,6 +98,7 @@ MUTANTS = (
     Mutant(planted_keys.LapsedLetIn, ("bundle_expired",)),
     Mutant(planted_keys.FirstSessionForgotten, ("bundle_expired",)),
     Mutant(planted_keys.NeverWelcomed, ("bundle_expired",)),
+    Mutant(planted.WorksOn, ("worked_at",)),
     Mutant(planted_sealing.FleetKeyInClear),
     Mutant(planted_sealing.KeyInClear),
     Mutant(planted_sealing.AnothersKey),

@@ -52,6 +52,14 @@ class PruneAtOnce(Ports):
         return True
 
 
+class WorksOn(Ports):
+    """The syncer goes on while a person works there."""
+
+    def pauses(self, _host: Host, *, honest: bool) -> bool:
+        del honest
+        return False
+
+
 class PruneNever(Ports):
     """Nothing is ever taken away."""
 

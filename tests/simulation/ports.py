@@ -37,6 +37,10 @@ class Ports:
         """Whether the syncer is told that an object may go."""
         return honest
 
+    def pauses(self, _host: Host, *, honest: bool) -> bool:
+        """Whether the syncer is told that a person works there."""
+        return honest
+
     def customize(self, _host: Host, honest: Customize) -> Customize:
         """How the node is told what objects become."""
         return honest

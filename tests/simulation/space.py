@@ -74,6 +74,9 @@ class EdgeSpace:
             return
         self._planned = False
         ports = self._world.ports
+        if ports.pauses(self._host, honest=node.in_maintenance):
+            # It is told when that ends.
+            return
         wanted = {
             key: DesiredObject(
                 key,
