@@ -1,7 +1,7 @@
 """A plan tells at each destination what something keeps back, and why, by what is there now."""
 
 from controllers.planning import make_plan
-from tests.unit.centre_world import SHOP, config, config_key, target
+from tests.unit.centre_world import SHOP, config, config_key, placement, target
 from tests.unit.test_rollout_controller import (
     ROLLOUT,
     WAVES,
@@ -170,3 +170,19 @@ async def test_who_waits_for_a_window_is_told_until_when(tmp_path):
         turn = [why for action, why in rows.values() if action == "none"]
         assert all("WaitingForWindow" in why for why in waits)
         assert all("by the waves" in why for why in turn)
+
+
+async def test_an_object_that_cannot_go_out_is_told_to_stay_as_it_is(tmp_path):
+    centre = await world(tmp_path)
+    bad = config("a", value="2")
+    bad["metadata"]["annotations"] = {"edge.kubestellar.io/downsync-overwrite": "maybe"}
+    async with centre.running() as controllers:
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        _, plan = await make_plan(controllers, {A: bad}, {}, [A])
+        planned = {(row.action, row.why.partition(":")[0]) for row in plan.rows()}
+        await centre.apply(bad)
+        await centre.until_status(SHOP, lambda obj: reasons(obj) == ["ObjectsRefused"])
+        rows = await told(controllers)
+        assert planned == {("held", "ObjectsRefused")}
+        assert {(it, why.partition(":")[0]) for it, why in rows.values()} == planned

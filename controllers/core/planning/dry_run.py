@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import Registry
 from controllers.core.planning.arms import NOTHING_HELD, Arms, Closed, Holding, KeptBack, differing
-from controllers.core.planning.holdings import of_deleted, of_rollout, steered_of, why_rejected
+from controllers.core.planning.holdings import (
+    of_deleted,
+    of_rollout,
+    steered_of,
+    why_refused,
+    why_rejected,
+)
 from controllers.core.planning.states import NOTHING, Delivery, RecordsOf, State
 from controllers.core.planning.window_holds import never_open, of_gates, of_spec
 from controllers.core.rollout.estimates import label_values, wave_members
@@ -130,7 +136,7 @@ def _standing(stage: CentreState, named: AbstractSet[ObjectKey]) -> set[str]:
     return {
         name
         for name, it in steered.items()
-        if it is not None and (name in now.gone or not it.is_everywhere)
+        if now.refused.get(name) or (it is not None and (name in now.gone or not it.is_everywhere))
     }
 
 
@@ -141,8 +147,11 @@ def _put_standing(
     now = stage.placements
     for name in names:
         key, steered = now.source(name).key, steered_of(now, name)
-        former = placements.get(key)
-        if former is None or steered is None:
+        former, refused = placements.get(key), why_refused(now.refused.get(name, {}))
+        if former is None:
+            continue
+        if steered is None:
+            placements[key] = replace(former, back=refused)
             continue
         wanted = now.wanted(name)
         if wanted is None:
@@ -151,7 +160,7 @@ def _put_standing(
         gone = name in now.gone
         holding = of_deleted(name) if gone else _of_old(steered, stage.now_ms)
         rejected = dict.fromkeys(now.rejections.objects.get(name, ()), why_rejected(steered))
-        made = replace(former, entries=wanted, arms=None, back=rejected)
+        made = replace(former, entries=wanted, arms=None, back={**rejected, **refused})
         placements[key] = replace(made, arms=KeptBack(made, former, holding))
 
 
@@ -286,14 +295,19 @@ class _Change:
             assert isinstance(head, DeltaHead)
             entries = work.translation.entries
             made = Delivery(self.name, self._key, head.alternatives, entries)
-            made = replace(made, back=self._rejected)
+            refused = why_refused(self._trial.refused.get(self.name, {}))
+            made = replace(made, back={**self._rejected, **refused})
             return self._holding(made)
         if self._faults:
             assert self._placement is not None
             meant = alternatives_of(self._placement.spec)
             stays = former or Delivery(self.name, self._key, meant, NOTHING)
             return replace(stays, faults=self._faults)
-        return self._holding(former) if former is not None else None
+        if former is None:
+            return None
+        if refused := why_refused(self._trial.refused.get(self.name, {})):
+            former = replace(former, back=refused)
+        return self._holding(former)
 
     def _holding(self, delivery: Delivery) -> Delivery:
         why = self._trial.held.get(self.name)

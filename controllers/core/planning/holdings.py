@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from controllers.core.planning.arms import Holding, Waiting
@@ -14,7 +15,9 @@ from controllers.core.status.rollout_holds import (
     why_waves_stand,
 )
 from controllers.core.translation.placements import Placements
+from schemas.faults import Fault
 from schemas.hold_reasons import (
+    OBJECTS_REFUSED,
     PINNED,
     ROLLOUT_ABORTED,
     ROLLOUT_DELETED,
@@ -24,6 +27,7 @@ from schemas.hold_reasons import (
     UNDONE,
 )
 from schemas.identity import NodePath
+from schemas.objects import ObjectKey
 from schemas.placements import short_title
 
 _STAY = frozenset({ROLLOUT_HELD, ROLLOUT_INVALID, ROLLOUT_PAUSED})
@@ -51,6 +55,11 @@ def steered_of(placements: Placements, name: str) -> Steered | None:
         invalid=rollouts.invalid.get(rollout or "", ""),
         news=stranded.news if stranded is not None else "",
     )
+
+
+def why_refused(refused: Mapping[ObjectKey, Fault]) -> dict[ObjectKey, str]:
+    """Why objects that cannot go out as they are stay as they went out last."""
+    return {key: f"{OBJECTS_REFUSED}: {fault}" for key, fault in refused.items()}
 
 
 def why_rejected(steered: Steered) -> str:

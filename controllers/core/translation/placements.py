@@ -121,6 +121,8 @@ class Placements:
         self.workloads = Workloads()
         # What cannot be sent, by name.
         self.faults: dict[str, tuple[Fault, ...]] = {}
+        # Which objects that is, by name.
+        self.refused: dict[str, Mapping[ObjectKey, Fault]] = {}
         # Why removals wait, by name.
         self.held: dict[str, str] = {}
         # What edits take, and waits: of placements and their objects, and of labels.
@@ -373,6 +375,7 @@ class Placements:
         translation = self._translated(name, placement, before, self._steering(name, before))
         faults = self.workloads.renatured.faults(self.workloads.resolver.selection(name))
         self.faults[name] = translation.faults + faults
+        self.refused[name] = translation.refused
         known = self.rejections.known.get(name)
         work = Work(name, self.source(name).key, translation, self.rejections.of(name), known)
         news = translation.unsent or not self._is_wanted(work)
@@ -429,7 +432,7 @@ class Placements:
         if name in rollouts.dismissed and before.knows_all and not found.differing:
             # Someone deleted it, and nothing differs: what comes next is for everyone.
             return False
-        self.faults[name] = stays.faults
+        self.faults[name], self.refused[name] = stays.faults, stays.refused
         self.gone[name] = found
         return True
 
@@ -557,6 +560,7 @@ class Placements:
     def _withdraw(self, name: str, before: Issued | None) -> Work | None:
         """Delete it, unless the placement is only invalid, or nobody said that it is gone."""
         self.faults.pop(name, None)
+        self.refused.pop(name, None)
         self.brake.let_go(self.source(name).key)
         if before is None or name in self.workloads.invalid:
             return None

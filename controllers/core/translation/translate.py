@@ -120,6 +120,8 @@ class Translation:
     upsync: tuple[UpsyncClause, ...] = ()
     # What the space wants in fact, if the target keeps something else, and where it does.
     wish: WishedArm | None = None
+    # Which objects the faults are of.
+    refused: Mapping[ObjectKey, Fault] = field(default_factory=dict)
 
     @property
     def arm(self) -> StoredArm:
@@ -198,14 +200,14 @@ def translate(
     `head` tells the source and who is meant; `held` names objects that stay as they were although
     they are no longer selected.
     """
-    faults, said = [], dict[ObjectKey, ManifestEntry]()
+    refused, said = dict[ObjectKey, Fault](), dict[ObjectKey, ManifestEntry]()
     for key in sorted(selected):
         try:
             casting = cleaned.casting(key, objects[key])
             flags = selected[key] | (_own_word(objects[key]) or rules.on_removal)
             said[key] = _entry(head.source, key, objects[key], flags, cleaned, casting)
-        except ObjectRefused as refused:
-            faults.append(refused.fault)
+        except ObjectRefused as error:
+            refused[key] = error.fault
     lost = before.lost if before else frozenset[ContentHash]()
     shown = _Shown(objects, cleaned, said, lost, rules.keys.marking)
     # What cannot be said stays as it was.
@@ -229,7 +231,7 @@ def translate(
         entries,
         gates,
         frozenset(blob.reference.address for blob in manifest),
-        tuple(faults),
+        tuple(refused.values()),
         None,
         before.lost if before else frozenset(),
         others=_others(gates, manifest[0].reference, before, rules.steering),
@@ -240,6 +242,7 @@ def translate(
         wrapped=rules.keys.wrapped,
         upsync=upsync,
         wish=wished.rejected,
+        refused=refused,
     )
     drafted = _drafted(head, target, manifest, shown, before, rules)
     return dataclasses.replace(drafted, unsent={**drafted.unsent, **wished.unsent})
