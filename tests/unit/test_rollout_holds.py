@@ -180,6 +180,12 @@ def test_a_pin_to_the_newest_revision_keeps_nothing_back():
     assert [hold.reason for hold in found(fleet)] == ["Pinned"]
 
 
+def test_a_place_where_nobody_is_keeps_nothing_from_anyone():
+    fleet = frozen()
+    places = dict.fromkeys(steered(fleet).places, 0)
+    assert found(fleet, places=places) == ()
+
+
 def test_whom_a_pin_keeps_the_waves_do_not_count_again():
     fleet = awaiting()
     fleet.ask("pin", path="/emea", revision=1)

@@ -208,7 +208,10 @@ def _of_places(steered: Steered, count: Count) -> Iterator[Hold]:
         return
     held, places = kept_back.places_kept(steered.gates, steered.newest), places_of(steered.state)
     for reason, verb in ((PINNED, "unpin"), (PLACE_FROZEN, "unfreeze")):
-        there = [path for path in held if places.get(path) == reason]
+        # A place where nobody is keeps nothing from anyone.
+        there = [
+            path for path in held if places.get(path) == reason and steered.places.get(path) != 0
+        ]
         if not there:
             continue
         numbers = [steered.places.get(path) for path in there]
