@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from leafcast.ask.session import USER_MANAGER, open_session
 from leafcast.local.node_runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
@@ -112,6 +113,57 @@ def test_what_a_centre_lost_stays_until_a_person_withdraws_it(program, tmp_path,
     until(lambda: held_at_site(program) == {}, "what was withdrawn stays")
     until(lambda: "No orphans" in program.run("orphans").stdout, "orphans are left")
     assert states(program) == {"up"}
+
+
+async def write(program, *objects):
+    """Write into the centre's spaces as kubectl, Helm or Git would: nobody is asked."""
+    async with open_session(program.place.folder) as session:
+        for obj in objects:
+            located = obj["kind"] == "Location"
+            space = session.inventory if located else session.workloads
+            await space.apply(obj, USER_MANAGER)
+
+
+def aimed(manifest, **labels):
+    """The placement of a manifest, selecting these labels of Locations."""
+    found = json.loads(manifest.read_text())["items"][-1]
+    return {**found, "spec": {**found["spec"], "locationSelectors": [{"matchLabels": labels}]}}
+
+
+def test_what_an_edit_takes_is_asked_for_or_held_and_nothing_is_touched_till_then(
+    program, tmp_path
+):
+    manifest = applied(program, tmp_path, NAMES)
+    before = held_at_site(program)
+    said = "15 copies at 1 destination"
+
+    wrong, right = tmp_path / "wrong.json", tmp_path / "right.json"
+    wrong.write_text(json.dumps(aimed(manifest, regoin="region-1")))
+    right.write_text(json.dumps(aimed(manifest, region="region-1")))
+    assert program.run("apply", "-f", str(right)).returncode == 0
+    for words in (
+        ("apply", "-f", str(wrong)),
+        ("label", "loc", "region-1-site-1", "region-"),
+        ("delete", "epl", "shop"),
+    ):
+        refused = program.run(*words)
+        assert refused.returncode == 1
+        assert said in refused.stderr
+        assert "--confirm-removals" in refused.stderr
+    asyncio.run(write(program, aimed(manifest, regoin="region-1")))
+    until(lambda: said in program.run("accept").stdout, "nothing is held")
+    assert program.run("down").returncode == 0
+    assert program.run("up").returncode == 0
+    until(lambda: said in program.run("accept").stdout, "nothing is held any more")
+    assert program.run("apply", "-f", str(right)).returncode == 0
+    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    assert program.run("accept").stdout == "No removal is held.\n"
+    assert held_at_site(program) == before
+
+    done = program.run("label", "loc", "region-1-site-1", "region-", "--confirm-removals")
+    assert done.returncode == 0, done.stderr
+    until(lambda: held_at_site(program) == {}, "what was confirmed did not go")
+    assert program.run("accept").stdout == "No removal is held.\n"
 
 
 def states(program):

@@ -79,7 +79,8 @@ class Brake:
         if total.is_large:
             return False
         if loss.copies:
-            self._went[placement] = total, now_ms
+            lately = {k: it for k, it in self._went.items() if now_ms < it[1] + GATHER_MS}
+            self._went = {**lately, placement: (total, now_ms)}
         return True
 
     def message(self, placement: MailKey, name: str) -> str:
