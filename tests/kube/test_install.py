@@ -99,7 +99,8 @@ def test_kubectl_waits_for_conditions_and_sees_counts(hub):
     hub.kubectl(*words)
     hub.kubectl("wait", "edgeplacement/shop", "--for=condition=Synced", "--timeout=10s")
     head, row = hub.kubectl("get", "epl").splitlines()
-    assert head.split()[:6] == ["NAME", "OBJECTS", "DESTINATIONS", "SYNCED", "HEALTHY", "STATUS"]
+    columns = "NAME OBJECTS DESTINATIONS SYNCED HEALTHY READY STATUS HOLD AGE"
+    assert head.split() == columns.split()
     assert row.split()[:4] == ["shop", "3", "2", "2"]
     changed = {**PLACEMENT, "spec": {"locationSelectors": []}}
     assert apply(hub, changed)[0] == 0
