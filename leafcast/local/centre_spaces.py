@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -30,7 +31,12 @@ from schemas.identity import random_id
 
 LOOK_SECONDS = 0.5
 
+HUB_LOST, HUB_HELD = "HubLost", "HubHeld"
+
 Embedded = Callable[[], Awaitable[Space]]
+Note = Callable[[str, str, str], None]
+
+log = logging.getLogger("leafcast")
 
 
 def centre_identity(tree: str, folder: Path, dice: Dice) -> CentreIdentity:
@@ -57,6 +63,7 @@ class HeldSpaces:
         clock: Clock,
         dice: Dice,
         say: Callable[[str], None],
+        note: Note,
         *,
         take_over: bool,
     ) -> None:
@@ -64,6 +71,7 @@ class HeldSpaces:
         self._clock = clock
         self._dice = dice
         self._say = say
+        self._note = note
         self._take_over = take_over
         self._leases: dict[tuple[str, SpaceSetting], CentreLease] = {}
         self._was_open = False
@@ -106,6 +114,7 @@ class HeldSpaces:
         try:
             async with asyncio.TaskGroup() as group:
                 keepers = [group.create_task(lease.keep(space)) for space, lease in held]
+                keepers += [group.create_task(self._tell(lease)) for _, lease in held]
                 await self._taken([lease for _, lease in held])
                 self._was_open = True
                 yield found
@@ -122,6 +131,19 @@ class HeldSpaces:
                 name, self._me, setting.title, self._clock, take_over=self._take_over
             )
         return self._leases[key]
+
+    async def _tell(self, lease: CentreLease) -> None:
+        """Note when the centre may not write to a hub any more, and when it may again."""
+        while True:
+            await lease.changed()
+            if not self._was_open:
+                continue
+            if lease.trouble:
+                log.warning("nothing is written to %s: %s", lease.title, lease.trouble)
+                self._note(HUB_LOST, lease.title, lease.trouble)
+            else:
+                log.info("%s is written to again", lease.title)
+                self._note(HUB_HELD, lease.title, "the centre writes to it again")
 
     async def _taken(self, leases: Sequence[CentreLease]) -> None:
         """Wait until each was looked at, and none is another's that may come to be ours."""

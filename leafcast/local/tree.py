@@ -126,7 +126,12 @@ class LocalTree:
             self._listening = self._listens(keys.tree)
             me = centre_identity(keys.tree, self._place.folder, self._dice)
             self._held = HeldSpaces(
-                me, self._clock, self._dice, self._progress, take_over=self._take_over
+                me,
+                self._clock,
+                self._dice,
+                self._progress,
+                lambda *said: self._note(NodePath(), Noted(*said)),
+                take_over=self._take_over,
             )
             async with asyncio.TaskGroup() as group:
                 if self._listening is not None:

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from tests.awaiting import until
 from tests.kube.program import Program
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -62,6 +63,17 @@ def test_one_hub_has_one_centre_until_a_person_gives_it_to_another(api_server, p
     assert "it is the hub of another centre" in waits.stderr
     other.run("down")
     assert (written(api_server), holders(api_server)) == (before, held)
+
+    # A person gives the hub to another centre by force, and takes that back.
+    lease = ("-n", "leafcast-system", "annotate", "--overwrite", "lease", "leafcast-workloads")
+    api_server.kubectl(*lease, f"leafcast.io/claimed-by-tree={'b' * 32}")
+    until(lambda: "HubLost" in one.run("events").stdout, one.place.log.read_text)
+    doctor = one.run("doctor")
+    assert (doctor.returncode, "of tree bbbbbbbb" in doctor.stdout) == (1, True)
+    lost = written(api_server)
+    api_server.kubectl("-n", "leafcast-system", "delete", "lease", "leafcast-workloads")
+    until(lambda: "HubHeld" in one.run("events").stdout, one.place.log.read_text)
+    assert (lost, holders(api_server)) == (before, held)
 
     # Its own next run need not wait, whatever became of the last one.
     os.kill(one.place.daemon()["pid"], signal.SIGKILL)

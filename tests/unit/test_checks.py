@@ -440,3 +440,14 @@ def test_what_another_finding_tells_at_more_length_is_not_told_as_a_hold_again()
     assert "no till" in check.said
     found = wrong(placements=[placement(held=[frozen], stuck=[stuck()])])
     assert [check.state for check in found] == ["failure", "warning"]
+
+
+def test_an_edge_on_anothers_cluster_and_a_centre_without_its_hub_are_failures_with_a_remedy():
+    taken = "it is already the edge /emea/s2; nothing is applied or deleted there: name another"
+    away = "hub.yaml: it is the hub of another centre; nothing is written there: stop that"
+    told = facts(node("/emea/s1", unclaimed=taken), hubs={"workloads": away})
+    hub, cluster = (check for check in checks(told) if check.group == "Clusters")
+    assert (hub.state, hub.about, hub.remedy) == ("failure", "/", "stop that")
+    assert (cluster.state, cluster.about, cluster.remedy) == ("failure", "/emea/s1", "name another")
+    assert "/emea/s2" in cluster.cause
+    assert not [check for check in checks(facts(node("/emea/s1"))) if check.group == "Clusters"]
