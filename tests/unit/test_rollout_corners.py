@@ -112,15 +112,16 @@ def test_after_an_abort_the_former_content_is_no_change():
     assert fleet.want(V3).revision == 3
 
 
-def test_after_an_abort_a_content_that_some_have_goes_on_by_waves():
+def test_an_abort_goes_back_to_what_proved_good_and_not_to_what_was_superseded_on_its_way():
     waves = ({"name": "a", "percent": 50}, {"name": "b", "percent": 100, "approval": "before"})
     fleet = Fleet(rollout(waves))
     fleet.turn()
     fleet.want(V2)
     fleet.want(V3)
     fleet.ask("abort")
-    assert 30 < len(fleet.having(V2)) < 70
+    assert fleet.having(V1) == set(fleet.labels)
     assert fleet.want(V2).phase == "AwaitingApproval"
+    assert 30 < len(fleet.having(V2)) < 70
     fleet.ask("approve")
     assert (fleet.state.phase, fleet.having(V2)) == ("Complete", set(fleet.labels))
 
@@ -221,3 +222,18 @@ def test_without_exact_counts_no_deadline_is_judged_and_nobody_looks_again_and_a
     fleet.states = dict.fromkeys(fleet.labels, "pending")
     fleet.turn()
     assert fleet.state.waves[0].reason == "it was not good within 1m"
+
+
+def test_an_abort_goes_back_to_a_complete_revision_for_whose_window_some_wait():
+    windows = [{"cron": "0 2 * * *", "duration": "1h", "zone": "destination"}]
+    fleet = Fleet(rollout([{"name": "all", "percent": 100, "windows": windows}]))
+    fleet.turn()
+    fleet.want(V2)
+    fleet.state = fleet.state.model_copy(update={"phase": "Complete"})
+    [*older, newest] = fleet.state.history
+    ended = newest.model_copy(update={"outcome": "Complete"})
+    fleet.state = fleet.state.model_copy(update={"history": (*older, ended)})
+    fleet.want(V3)
+    fleet.ask("abort")
+    assert [layer.manifest for layer in fleet.state.layers] == [V2.address, V1.address]
+    assert (fleet.state.wish, fleet.state.target) == (V3.address, V2.address)

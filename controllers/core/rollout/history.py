@@ -7,6 +7,9 @@ from relay.objects.stored_object import timestamp
 from schemas.api.rollout_status import Outcome, Revision, RolloutStatus
 from schemas.content.blobs import Reference
 
+GOOD = frozenset({"Complete", "Partial", "Promoted"})
+"""How a revision ended that went through its waves."""
+
 
 def revision(state: RolloutStatus, number: int) -> Revision | None:
     """The revision of this number, if it is remembered."""
@@ -51,7 +54,7 @@ def former(state: RolloutStatus) -> Revision | None:
     """What `undo` without a number goes back to: the last good revision of other content."""
     now = revision(state, state.revision)
     for item in reversed(state.history):
-        good = item.outcome in ("Complete", "Partial", "Promoted")
+        good = item.outcome in GOOD
         if item.number < state.revision and good and now and item.manifest != now.manifest:
             return item
     return None

@@ -56,12 +56,12 @@ def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
 
 def given_up(state: RolloutStatus, now_ms: int) -> RolloutStatus:
     """What a former release aborted is rejected: it noted only what the space wanted."""
-    base = state.layers[-1] if state.layers else None
-    if state.phase != "Aborted" or state.wish or base is None or base.manifest == state.target:
+    below = [layer for layer in state.layers if layer.revision != state.revision]
+    if state.phase != "Aborted" or state.wish or not below:
         return state
-    if len(state.layers) == 1 and base.revision == state.revision:
+    if state.target in {layer.manifest for layer in below}:
         return state
-    return rejecting(state, arm_of(base), state.revision, now_ms, undone=False)
+    return rejecting(state, arm_of(below[-1]), state.revision, now_ms, undone=False)
 
 
 def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:
@@ -103,8 +103,8 @@ def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
 
     If it is of what lies below, the newest revision was given up, and who has it keeps it.
     """
-    newest, oldest = (it.manifest or NOTHING.address for it in (state.layers[0], state.layers[-1]))
-    if known is None or known.target.address not in (newest, oldest):
+    newest, *older = (layer.manifest or NOTHING.address for layer in state.layers)
+    if known is None or known.target.address not in (newest, *older):
         return state
     if known.target.address != newest:
         state = changed(history.ended(state, state.revision, "Aborted"), phase="Aborted")

@@ -57,14 +57,24 @@ def finished(state: RolloutStatus) -> RolloutStatus:
 def aborted(state: RolloutStatus, now_ms: int, *, keep: bool) -> RolloutStatus:
     """The state in which the revision under way is given up; `keep`: not by who has it.
 
-    What everyone had before is what goes on: of what lies between nobody knows that it is good.
+    All go back to the last revision that proved good: of one that another one superseded on its
+    way nobody knows that it is.
     """
-    number, below = state.revision, state.layers[1:]
+    number = state.revision
+    below = _proven(state)
     state = history.ended(state, number, "Aborted")
     if below:
-        state = rejecting(state, arm_of(below[-1]), number, now_ms, undone=False)
+        state = rejecting(state, arm_of(below[0]), number, now_ms, undone=False)
     left = state.layers if keep else below
     return changed(state, phase="Aborted", paused=False, layers=left)
+
+
+def _proven(state: RolloutStatus) -> tuple[Layer, ...]:
+    """The layers below the newest one, from the last on that went through its waves."""
+    below = state.layers[1:]
+    known = {item.number: item.outcome for item in state.history}
+    good = (at for at, it in enumerate(below) if known.get(it.revision) in history.GOOD)
+    return below[next(good, len(below) - 1) :] if below else ()
 
 
 def at_once(state: RolloutStatus) -> RolloutStatus:
