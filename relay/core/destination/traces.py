@@ -79,7 +79,7 @@ class Traces:
 
     def keeps(self, placement: MailKey) -> bool:
         """Whether something is kept that the placement claimed."""
-        return bool(self._kept) and any(map(self.is_kept, self._history.objects(placement)))
+        return any(placement in self._history.placements(obj) for obj in self._kept)
 
     def told(self, key: MailKey, claims: Container[ObjectKey], summary: Summary) -> Summary:
         """The summary of a placement with the traces of it; `claims` is what it wants here."""
@@ -88,8 +88,11 @@ class Traces:
         return self._with_repaired(claims, summary) if self._repaired else summary
 
     def _with_kept(self, key: MailKey, claims: Container[ObjectKey], summary: Summary) -> Summary:
-        claimed = [obj for obj in self._history.objects(key) if obj not in claims]
-        kept = {obj: why for obj in claimed if (why := self._kept.get(obj)) is not None}
+        kept = {
+            obj: why
+            for obj, why in self._kept.items()
+            if obj not in claims and key in self._history.placements(obj)
+        }
         some = [sample(0, str(obj), why, self._path) for obj, why in kept.items()]
         least = nsmallest(KEPT_COPIES_MAX, some, key=lambda each: each.rank)
         return replace(summary, kept=len(kept), kept_copies=tuple(least))
