@@ -12,7 +12,18 @@ from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import eventually, until_object
-from tests.unit.centre_world import SHOP, Centre, condition, config, holds, lists_not, placement
+from tests.unit.centre_world import (
+    SHOP,
+    USER,
+    Centre,
+    condition,
+    config,
+    holds,
+    lists_not,
+    location,
+    placement,
+    target,
+)
 from tests.unit.test_health_endpoint import ask, get, running
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -237,3 +248,30 @@ async def test_a_definition_that_vanished_removes_nothing_until_someone_accepts(
         assert centre.relay.delta("shop").alternatives == before.alternatives
         await centre.kubectl("delete", "epl", "shop")
         await centre.relay.until(lambda relay: dropped(relay, before))
+
+
+async def test_what_an_edit_by_kubectl_takes_is_held_until_it_is_put_back_or_accepted(centre):
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    await centre.inventory.apply(location("place", at="here"), USER)
+    names = [f"c{at}" for at in range(12)]
+    right = placement(selectors=({"matchLabels": {"at": "here"}},))
+    wrong = placement(selectors=({"matchLabels": {"ta": "here"}},))
+    async with centre.running() as controllers:
+        await centre.apply_all(right, *map(config, names))
+        await centre.relay.until(holds(*names))
+        first = centre.relay.delta("shop")
+        await centre.apply_all(wrong)
+        obj = await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+        assert "12 copies at 1 destination" in condition(obj, "RemovalHeld")["message"]
+        assert {hold["reason"] for hold in obj["status"]["held"]} == {"RemovalHeld"}
+        assert first.alternatives[0] in centre.relay.delta("shop").alternatives
+        await centre.apply_all(right)
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld") is None)
+        assert centre.relay.delta("shop").alternatives == first.alternatives
+        await centre.kubectl("annotate", "epl", "shop", "leafcast.io/removal-grace=1s")
+        wrong["metadata"]["annotations"] = {"leafcast.io/removal-grace": "1s"}
+        await centre.apply_all(wrong)
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld") is None)
+        assert first.alternatives[0] not in centre.relay.delta("shop").alternatives
+        assert not controllers.translator.placements.braked

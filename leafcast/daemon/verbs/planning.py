@@ -14,6 +14,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.planning.dry_run import DryRun
+from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, Row
 from controllers.planning import make_plan, weigh_change
 from leafcast.ask.api import Api, ApiError
@@ -29,6 +30,7 @@ from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.placements import title
 
 PLANS_MAX = 3
 ROWS_MAX = 500
@@ -81,7 +83,9 @@ class PlanVerbs:
             planning.parts.clear()
             trial, made = await make_plan(controllers, workloads, inventory, named)
             planning.plan, planning.rows = made, made.rows()
-            return _summary(trial, made)
+            asked_for = await asyncio.to_thread(_asked_for, trial)
+            summary = _summary(trial, made)
+            return {**summary, "notes": [*summary["notes"], *asked_for]}
 
     async def weigh(self, plan: int) -> dict[str, Any]:
         """What the change would take of which placements: copies, at how many places.
@@ -184,6 +188,17 @@ def _summary(trial: DryRun, made: Plan) -> dict[str, Any]:
         },
         "rows": [_row_form(row) for row in made.sample],
     }
+
+
+def _asked_for(trial: DryRun) -> list[str]:
+    """What of a change is asked for before it is made."""
+    found = losses(trial.before, trial.after)
+    return [
+        f"{title(name)}: it takes away {loss}; apply and delete ask for that, or say "
+        "--confirm-removals"
+        for name, loss in sorted(found.items())
+        if loss.is_large
+    ]
 
 
 def _row_form(row: Row) -> dict[str, Any]:
