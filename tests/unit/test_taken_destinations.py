@@ -13,7 +13,7 @@ from leafcast.doctor.link_checks import link_checks
 from leafcast.show.layout import Table
 from relay.adapters.spaces.memory_space import MemorySpace
 from schemas.objects import ObjectKey
-from tests.unit.centre_world import USER, target
+from tests.unit.centre_world import USER, location, target
 from tests.unit.test_label_brakes import World, by_place
 from tests.unit.test_object_commands import CLOCK, DICE, session_with
 
@@ -77,10 +77,22 @@ def test_a_fifth_of_the_destinations_or_fewer_go_and_so_does_one_whose_node_is_r
     world = Taken(targets=5)
     world.delete("t0")
     assert world.meant() == 4
-    slot = world.registry._key(ObjectKey("edge.kubestellar.io", "synctargets", "", "t1"))
-    world.brakes.give_up([slot])
+    world.brakes.give_up("t1", until_ms=1)
     world.delete("t1")
     assert world.meant() == 3
+
+
+def test_what_a_move_of_a_node_takes_is_no_slip():
+    moved = location("place", {"matchLabels": {"region": "1"}}, at="here")
+    world = World(by_place(at="here"), targets=3, places=[moved])
+    assert world.meant() == 3
+    world.brakes.give_up("t0", until_ms=1)
+    world.label(target("t0", "/r/t0", region="2"))
+    assert world.meant() == 2
+    world.now_ms = 60_000
+    world.label(target("t1", "/r/t1", region="2"))
+    assert world.meant() == 2
+    assert world.placements.held
 
 
 def test_an_edge_without_a_destination_says_so_with_the_command_that_gives_it_one():

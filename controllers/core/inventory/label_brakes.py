@@ -64,7 +64,8 @@ class LabelBrakes:
         self._index = HoldIndex(records, BRAKED)
         # Placements that are to be meant for those who hold them, so that these can be.
         self._asked: set[MailKey] = set()
-        self._given_up: set[MailKey] = set()
+        # Of whom a person spoke by name, and until when, in ms since 1970.
+        self._given_up: dict[MailKey, int] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def __contains__(self, placement: MailKey) -> bool:
@@ -101,7 +102,12 @@ class LabelBrakes:
     def with_holds(self, drafts: Iterable[Draft], weights: Weights, now_ms: int) -> Braked:
         """The same drafts with what their records hold; those that wait are left out."""
         drafted = tuple(drafts)
-        touched = {draft.slot: draft for draft in drafted if self._is_relabelled(draft)}
+        self._given_up = {slot: at for slot, at in self._given_up.items() if now_ms < at}
+        touched = {
+            draft.slot: draft
+            for draft in drafted
+            if self._is_relabelled(draft) and not self._is_given_up(draft.slot, now_ms)
+        }
         if not touched:
             return Braked(drafted)
         after = {**self._records, **{slot: draft.record for slot, draft in touched.items()}}
@@ -132,17 +138,21 @@ class LabelBrakes:
             frozenset(deferred),
         )
 
-    def give_up(self, slots: Iterable[MailKey]) -> None:
-        """Take it that a person takes the nodes of these destinations out: they are not held."""
-        self._given_up.update(slots)
+    def give_up(self, name: str, until_ms: int) -> None:
+        """Take it that a person moves or removes the destination of this name: it is not held."""
+        for slot, record in self._records.items():
+            if isinstance(record, Profile | LocationRecord) and record.source.name == name:
+                self._given_up[slot] = until_ms
+
+    def _is_given_up(self, slot: MailKey, now_ms: int) -> bool:
+        return now_ms < self._given_up.get(slot, now_ms)
 
     def held_without(self, slots: AbstractSet[MailKey], weights: Weights, now_ms: int) -> str:
         """Why these destinations are not to go, as placements would lose much; "" if they are.
 
         Raises LookupError while nobody knows.
         """
-        slots = slots - self._given_up
-        self._given_up &= self._records.keys()
+        slots = {slot for slot in slots if not self._is_given_up(slot, now_ms)}
         if not slots:
             return ""
         heads = [it for it in self._records.values() if isinstance(it, DeltaHead)]

@@ -38,10 +38,11 @@ from schemas.asks import NODE, AskFault
 from schemas.groups import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import Profile
 from schemas.wording import many
 
 DRAIN_SECONDS_MAX = 60.0
+NAMED_SECONDS = 60
+"""So long what a person did to a node by name is not taken for what follows from an edit."""
 DRAIN_POLL_SECONDS = 0.2
 
 Json = dict[str, Any]
@@ -137,6 +138,7 @@ class Membership:
             entropy = self._dice.entropy(32)
             credentials = await add_node(issuer, new, entropy, new_user_nkey, until_ms)
             await self._enrolling.admitted({new: credentials.nkey})
+            self._give_up(str(objects[0]["metadata"]["name"]))
             space = self._tree.inventory_space()
             objects = [await space.apply(obj, NODE_MANAGER) for obj in objects]
             await self._left(old)
@@ -241,14 +243,14 @@ class Membership:
             return False
         return True
 
+    def _give_up(self, name: str) -> None:
+        """Let placements lose the destination of this name, however much that is: it is named."""
+        until_ms = self._clock.now().wall_ms + NAMED_SECONDS * 1000
+        self._tree.issuer().brakes.give_up(name, until_ms)
+
     async def _unregister(self, name: str) -> None:
         """Delete an edge's Location and SyncTarget, so that nothing is meant for it any more."""
-        issuer = self._tree.issuer()
-        issuer.brakes.give_up(
-            slot
-            for slot, record in issuer.records.items()
-            if isinstance(record, Profile) and record.source.name == name
-        )
+        self._give_up(name)
         for resource in ("locations", "synctargets") if name else ():
             await self._tree.inventory_space().delete(ObjectKey(GROUP, resource, "", name))
 
