@@ -105,7 +105,7 @@ def test_what_is_planned_on_an_api_server_is_what_is_done(program):
     assert same.returncode == 0, same.stdout
     gone = json.loads(program.run("plan", "--delete", "-f", str(SHOP), "-o", "json").stdout)
     assert (gone["counts"]["delete"], gone["counts"]["update"]) == (len(rows), 0)
-    assert program.run("delete", "-f", str(SHOP)).returncode == 0
+    assert program.run("delete", "-f", str(SHOP), "--confirm-removals").returncode == 0
 
 
 def _said(program, *arguments):
