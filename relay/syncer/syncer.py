@@ -329,9 +329,10 @@ class Syncer:
         if left.kept is not None:
             self._keep(left.kept, said)
             return
-        (self._holding.add if left.is_temporary else self._holding.discard)(done.key)
         if left.is_temporary and not done.placements:
+            await self._hold(done.key, left.why)
             raise NotEmpty(left.why)
+        (self._holding.add if left.is_temporary else self._holding.discard)(done.key)
         if left.is_temporary:
             # It is tried again, as one that no placement asks for: nobody waits for it to go.
             self._record.put(replace(done, placements=()))
@@ -348,6 +349,12 @@ class Syncer:
         if done.key not in self._wanted and done.placements:
             reason = f"{LEFT_IN_PLACE}{left.why}" if left.why else ""
             await self._say(self._observed.forget_object(done.key, reason))
+
+    async def _hold(self, key: ObjectKey, why: str) -> None:
+        """A Namespace that no placement brought stays for what is in it: that is said once."""
+        if key not in self._holding:
+            self._holding.add(key)
+            await self._say(self._observed.forget_object(key, f"{LEFT_IN_PLACE}{why}"))
 
     def _keep(self, done: Done, said: str) -> None:
         """From now on it is only seen whether it is still there."""

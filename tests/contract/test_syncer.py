@@ -118,7 +118,9 @@ async def test_a_namespace_that_holds_others_things_goes_once_it_is_empty(bench,
         await bench.settled()
         assert await space.get(SHOP) is None
         assert bench.done.held == {}
-        assert len(bench.history) == said
+        # Once in each run it is said why it stays.
+        assert {told.key for told in bench.history[said:]} <= {SHOP}
+        assert len(bench.history) <= said + 3
 
 
 async def test_a_namespace_that_somebody_takes_over_stays(bench, space):

@@ -150,7 +150,8 @@ async def test_a_namespace_stays_around_what_is_kept_and_goes_after_it(bench, sp
         bench.want()
         inside = ObjectKey("", "persistentvolumeclaims", "store", "data")
         await bench.until(lambda: bench.said.get(inside) and bench.said[inside].kept)
-        await bench.until(lambda: not bench.done.of(STORE).placements)
+        await bench.until(lambda: bench.said.get(STORE) and bench.said[STORE].reason)
+        assert "persistentvolumeclaims/store/data, which is kept" in bench.said[STORE].reason
         assert await space.get(STORE) is not None
         assert await space.get(ObjectKey("", "configmaps", "store", "settings")) is None
         await space.delete(inside)
