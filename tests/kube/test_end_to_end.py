@@ -9,7 +9,7 @@ import pytest
 from schemas.yaml_documents import read_documents
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
-from tests.kube.brought import STATEFUL, STORES
+from tests.kube.brought import DEFINITION, STATEFUL, STORES
 from tests.kube.live_tree import (
     EVERYWHERE,
     PATHS,
@@ -420,7 +420,7 @@ def test_an_edge_whose_api_server_is_down_is_not_synced_though_nothing_is_to_be_
 
 
 def test_a_wait_right_after_a_definition_waits_until_it_is_served(tree):
-    made = _DEFINITION.replace("widgets", "gadgets").replace("Widget", "Gadget")
+    made = DEFINITION.replace("widgets", "gadgets").replace("Widget", "Gadget")
     made = made.replace("singular: widget", "singular: gadget")
     tree.apply(made)
     tree.apply(namespace("fresh", "{apiGroup: example.org, resources: [gadgets]}"))
@@ -479,7 +479,7 @@ def test_credentials_that_are_refused_or_lack_rights_are_said_and_renewed_by_the
 
 
 def test_a_definition_that_is_deleted_under_its_objects_comes_back_with_them(tree):
-    tree.apply(_DEFINITION)
+    tree.apply(DEFINITION)
     tree.established("widgets.example.org")
     tree.apply(namespace("defined") + config_map("defined", "other", "1") + _WIDGET)
     tree.synced("defined")
@@ -493,20 +493,6 @@ def test_a_definition_that_is_deleted_under_its_objects_comes_back_with_them(tre
     tree.synced("defined")
 
 
-_DEFINITION = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.org}
-spec:
-  group: example.org
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
 _WIDGET = """
 apiVersion: example.org/v1
 kind: Widget
@@ -579,6 +565,15 @@ def test_who_patched_an_edge_is_told_and_a_claim_outlives_its_placement(tree):
     tree.site(1, "delete", "ns", "stateful", WAIT)
     until(lambda: repairs(5), lambda: tree.status("stateful"))
     tree.synced("stateful")
+
+    # What is misspelt and comes by kubectl is said of the placement, and changes nothing.
+    misspelt = ("annotate", "pvc/data", "leafcast.io/on-remove=delete")
+    tree.centre(*here, *misspelt)
+    tree.centre("wait", "epl/stateful", "--for=condition=ObjectsRefused", WAIT)
+    found = json.loads(tree.centre("get", "epl", "stateful", "-o", "json"))["status"]["conditions"]
+    [refused] = [it["message"] for it in found if it["type"] == "ObjectsRefused"]
+    assert "did you mean leafcast.io/on-removal?" in refused
+    tree.centre(*here, "annotate", "pvc/data", "leafcast.io/on-remove-")
 
     named = ("get", "pvc,cm,deploy", *here, "-o", "name")
     claim = tree.site(0, *here, "get", "pvc", "data", "-o", "jsonpath={.metadata.uid}")
