@@ -66,6 +66,10 @@ class Asked:
         return self.syncer.kept if self.syncer else 0
 
     @property
+    def claim_standing(self) -> Mapping[str, str]:
+        return {}
+
+    @property
     def leaf_urls(self) -> tuple[str, ...]:
         return (f"memory:{self.path}",)
 
@@ -383,5 +387,5 @@ class Standings:
             word = standing.word if standing else "unknown"
             since = standing.silent_since_ms if standing else None
             form = {"path": str(record.path), "state": word, "silent_since_ms": since}
-            forms.append({**form, "expired": False})
+            forms.append({**form, "expired": False, "is_edge": record.path in self.spaces})
         return {"nodes": forms}
