@@ -15,6 +15,8 @@ MAINTENANCE = "Maintenance"
 
 ENDS_BY_ITSELF = frozenset({MOVING, WAITING, ROLLOUT_BLOCKED, WINDOW, MAINTENANCE})
 """Those that go away without anyone's help."""
+NEEDS_A_PERSON = frozenset({WAVE_FAILED, ROLLOUT_DELETED, ROLLOUT_INVALID, PLACEMENTS_DIFFER})
+"""Those in which something went wrong that nobody meant."""
 NOT_AWAITED = frozenset({MAINTENANCE})
 """Those that nobody waits for: a placement is delivered nevertheless."""
 

@@ -99,8 +99,10 @@ async def show_all_edges(
             style.as_of = copied
             printer = CopyPrinter(session, one.kind, style, output)
             show = _show_copies if copied else _show_held
-            whole &= await show(session, wanted, printer)
-            if not printer.printed and output.is_table:
+            answered = await show(session, wanted, printer)
+            whole &= answered
+            # Of those who did not answer nobody knows what they hold.
+            if answered and not printer.printed and output.is_table:
                 click.echo("No resources found", err=True)
     return whole
 

@@ -38,6 +38,7 @@ _INSTEAD = {
     "proxy": "there is no web server to reach",
     "start": "leafcast up",
     "stop": "leafcast down",
+    "version": "leafcast --version",
 }
 _OPTIONS = {
     "--prune": "delete what you took out of the files by name: leafcast delete -f OLD_FILE",

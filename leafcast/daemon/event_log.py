@@ -12,6 +12,7 @@ from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
 from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
+from schemas.hold_reasons import NEEDS_A_PERSON
 from schemas.identity import NodePath
 from schemas.placements import KINDS, kind_of, placement_at, title
 from schemas.reports import NEVER_JOINED
@@ -47,6 +48,8 @@ _STORY = {
 }
 """Of these conditions the good end is told, and why they cannot come to it: not each step."""
 _ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
+_OF_READY = frozenset({"Reconciling", "Stalled"})
+"""They say of Ready what kind of false it is, in its words."""
 _GOOD_NEWS = frozenset({"FreshView", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \((\d+) destinations?, e\.g\. ([^()]*)\)$")
 _TOLD_OTHERWISE = frozenset({"Unreachable", "Left", "Dropped"})
@@ -252,9 +255,9 @@ class _Conditions:
             self._add(name, NORMAL, "Created", "created")
         self._known[name] = now
         for type_, told in now.items():
-            if (before or {}).get(type_, ("", ""))[:2] == told[:2]:
-                continue
-            if told.reason in _LACKS and type_ != "ObjectsSelected":
+            if (before or {}).get(type_, ("", ""))[:2] == told[:2] or _is_told_by_another(
+                type_, now
+            ):
                 continue
             # What the first list shows was so before the tree started, unless it changed since.
             if listed or told.changed >= self._since:
@@ -287,7 +290,7 @@ class _Conditions:
 
     def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
         """Tell of a condition what a person would: its good end, or why it does not come to it."""
-        kind = WARNING if told.reason in _WARNINGS else NORMAL
+        kind = WARNING if told.reason in _WARNINGS | NEEDS_A_PERSON else NORMAL
         if type_ in ("Valid", "Ready") and told.status == "True":
             return None
         if type_ not in _STORY:
@@ -311,6 +314,19 @@ class _Conditions:
             f"{name} {message}",
         )
         self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=said)
+
+
+def _is_told_by_another(type_: str, now: Mapping[str, Condition]) -> bool:
+    """Whether another condition tells the same, and better: one happening is one event."""
+    told = now[type_]
+    if told.reason in _LACKS:
+        return type_ != "ObjectsSelected"
+    if type_ in _OF_READY:
+        return True
+    ready = now.get("Ready")
+    if type_ == "Ready":
+        return told.reason in _ON_THE_WAY
+    return type_ in _STORY and ready is not None and ready[:2] == told[:2]
 
 
 def errors_of(obj: Mapping[str, Any]) -> dict[str, str]:

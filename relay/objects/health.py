@@ -74,7 +74,9 @@ def _conditions(status: _Fields) -> dict[str, _Fields]:
 
 def _why(condition: _Fields) -> str:
     reason, message = condition.get("reason", ""), condition.get("message", "")
-    return ": ".join(str(part) for part in (reason, message) if part) or "no reason given"
+    said = ": ".join(str(part) for part in (reason, message) if part)
+    # It becomes part of a sentence.
+    return said.removesuffix(".") or "no reason given"
 
 
 def _count(fields: _Fields, name: str, default: int = 0) -> int:

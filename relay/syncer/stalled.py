@@ -51,7 +51,7 @@ class StalledObjects:
 
     def see(self, key: ObjectKey, sight: ObservedState | None) -> None:
         """Take in how an object does; None if it is gone, or not looked after any more."""
-        if sight is None or sight.health != "progressing":
+        if sight is None or sight.health not in ("progressing", "degraded"):
             self._since.pop(key, None)
             self._looks.pop(key, None)
             self._pods.pop(key, None)
@@ -65,7 +65,8 @@ class StalledObjects:
         since = self._since.get(key)
         if since is None:
             return sight.reason
-        if self._clock.now().seconds - since < STALLED_SECONDS:
+        young = self._clock.now().seconds - since < STALLED_SECONDS
+        if young and sight.health == "progressing":
             return ""
         return ": ".join(filter(None, (sight.reason, self._pods.get(key, ""))))
 

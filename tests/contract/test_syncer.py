@@ -284,6 +284,12 @@ async def test_why_an_object_is_at_work_is_said_once_that_lasts_with_what_keeps_
         said = "0 of 2 replicas available: ImagePullBackOff: no such image"
         await bench.until(lambda: bench.said[WEB].reason == said)
         assert (bench.said[WEB].health, bench.said[WEB].error) == ("progressing", "")
+        late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+        given_up = {**pods, "conditions": [{**late, "message": "ReplicaSet has timed out."}]}
+        await space.set_status(WEB, given_up)
+        await bench.until(lambda: bench.said[WEB].health == "degraded")
+        said = "ProgressDeadlineExceeded: ReplicaSet has timed out: ImagePullBackOff: no such image"
+        assert bench.said[WEB].reason == said
         await space.set_status(WEB, {**pods, "availableReplicas": 2})
         await bench.until(lambda: bench.said[WEB].health == "healthy")
         assert not bench.said[WEB].reason

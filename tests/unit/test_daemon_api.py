@@ -235,6 +235,39 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
     ]
 
 
+async def test_what_several_conditions_say_alike_is_one_event():
+    clock = SystemClock()
+    log = EventLog()
+    space = MemorySpace(clock, SystemDice())
+    key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+    kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+
+    def all_say(reason, message, third):
+        return [
+            *(synced(reason, "False", message, type_=type_) for type_ in ("Synced", "Ready")),
+            synced(reason, "True", message, type_=third),
+        ]
+
+    on_its_way = all_say("Progressing", "0 of 6", "Reconciling")
+    failed = all_say("WaveFailed", "it failed", "Stalled")
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(60):
+            await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
+            for conditions in (on_its_way, failed):
+                await space.set_status(key, {"conditions": conditions})
+                await clock.sleep(0.01)
+            await space.delete(key)
+            while len(log.since(0)) < 3:
+                await clock.sleep(0.01)
+        following.cancel()
+    assert [(item["type"], item["message"]) for item in log.since(0)] == [
+        ("Normal", "shop created"),
+        ("Warning", "shop Ready is False: it failed"),
+        ("Normal", "shop deleted"),
+    ]
+
+
 async def test_what_an_edge_elsewhere_put_right_is_told_once():
     clock = SystemClock()
     log = EventLog(began_ms=clock.now().wall_ms)

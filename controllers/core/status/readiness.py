@@ -57,7 +57,8 @@ def readiness(
         return stalled(UNAVAILABLE if facts.is_policy else "Invalid", facts.invalid)
     if held:
         made = reconciling if held[0].reason in ENDS_BY_ITSELF else stalled
-        return made(held[0].reason, "; ".join(filter(None, (held[0].message, held[0].remedy))))
+        said = held[0].message.removesuffix(".") if held[0].remedy else held[0].message
+        return made(held[0].reason, "; ".join(filter(None, (said, held[0].remedy))))
     if allowed := _allowed_to_be_empty(facts, count):
         return ready(EMPTY, f"{allowed}, as spec.readiness.allowEmpty allows")
     if synced.status == "Unknown":
