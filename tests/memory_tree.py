@@ -387,5 +387,5 @@ class Standings:
             word = standing.word if standing else "unknown"
             since = standing.silent_since_ms if standing else None
             form = {"path": str(record.path), "state": word, "silent_since_ms": since}
-            forms.append({**form, "expired": False, "is_edge": record.path in self.spaces})
+            forms.append({**form, "expired": False, "is_edge": record.path in self._tree.spaces})
         return {"nodes": forms}

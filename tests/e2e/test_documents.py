@@ -121,6 +121,7 @@ class Shell:
         (self.folder / ".venv").symlink_to(sys.prefix)
         foreign = ("LEAFCAST_DATA_DIR", "XDG_STATE_HOME", "PYTHONPATH", "KUBECONFIG")
         environment = {name: it for name, it in os.environ.items() if name not in foreign}
+        self._is_busy = False
         self._bash = subprocess.Popen(
             [*within, "/bin/bash", "--norc"],
             cwd=self.folder,
@@ -137,9 +138,11 @@ class Shell:
         # What a command reads is not ours: else it would take the commands that follow.
         self._bash.stdin.write(f"{{ {line}\n}} < /dev/null\nprintf '\\n{END} %s\\n' $?\n")
         self._bash.stdin.flush()
+        self._is_busy = True
         printed: list[str] = []
         for text in iter(self._bash.stdout.readline, ""):
             if text.startswith(END):
+                self._is_busy = False
                 return int(text.removeprefix(END)), printed[:-1] if printed[-1] == "" else printed
             printed.append(text.rstrip("\n").replace(str(self.home), "/home/you"))
         raise AssertionError(f"the shell ended at {line!r}: {printed}")
@@ -165,6 +168,13 @@ class Shell:
 
     def end(self) -> None:
         """Stop what the page left running: its tree, and its jobs."""
+        if self._is_busy:
+            # What it waits for may never come, and it reads no more.
+            os.killpg(self._bash.pid, signal.SIGKILL)
+            self._bash.wait()
+            down = [sys.executable, "-m", "leafcast", "down"]
+            subprocess.run(down, env={**os.environ, "HOME": str(self.home)}, check=False)
+            return
         self.run(".venv/bin/leafcast down")
         self.run("kill $(jobs -p) 2>/dev/null; wait")
         self._bash.send_signal(signal.SIGTERM)
