@@ -246,3 +246,9 @@ def test_a_move_that_makes_before_it_breaks_is_no_removal():
     nowhere = World(moving, places=places)
     nowhere.label(location("first", {"matchLabels": {"region": "1"}}, at="hree"))
     assert nowhere.placements.held
+    narrowed = World(moving, places=places)
+    narrowed.label(location("second", {"matchLabels": {"region": "2"}}, at="here"))
+    assert narrowed.meant() == 5
+    narrowed.label(location("first", {"matchLabels": {"region": "9"}}, at="here"))
+    assert narrowed.meant() == 5
+    assert narrowed.placements.held

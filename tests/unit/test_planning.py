@@ -18,6 +18,7 @@ from tests.unit.centre_world import (
     placement,
     target,
 )
+from tests.unit.test_centre_decisions import keyed
 from tests.unit.test_several_spaces import WideCentre
 
 
@@ -132,3 +133,23 @@ async def test_a_placements_word_holds_for_what_says_nothing_itself(centre):
         await controllers.caught_up()
         _, plan = await make_plan(controllers, {SHOP: None}, {}, [])
         assert rows(plan) == {"a": ("keep", ()), "b": ("delete", ())}
+
+
+async def test_a_move_by_labels_is_no_loss_and_one_by_a_selector_is(centre):
+    first, second = ({"matchLabels": {"n": n}} for n in ("1", "2"))
+    places = [location("l1", first, at="here"), location("l2", second, at="there")]
+    targets = [target("s1", "/e/s1", n="1"), target("s2", "/e/s2", n="2")]
+    await apply_in_namespaces(centre.inventory, [*places, *targets], USER)
+    moving = placement(selectors=({"matchLabels": {"at": "here"}},))
+    moving["metadata"]["annotations"] = {"leafcast.io/move": "make-before-break"}
+    async with centre.running() as controllers:
+        await centre.apply(moving, *(config(f"c{n}") for n in range(20)))
+        await controllers.caught_up()
+        swapped = [location("l1", first, at="there"), location("l2", second, at="here")]
+        assert not await weigh_change(controllers, {}, keyed(*swapped))
+        narrowed = keyed(location("l1", second, at="here"))
+        [loss] = (await weigh_change(controllers, {}, narrowed)).values()
+        assert loss.is_large
+        spec = {**moving["spec"], "locationSelectors": [{"matchLabels": {"at": "there"}}]}
+        [loss] = (await weigh_change(controllers, {SHOP: {**moving, "spec": spec}}, {})).values()
+        assert (loss.copies, loss.is_large) == (20, True)

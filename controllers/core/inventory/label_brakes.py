@@ -116,11 +116,13 @@ class LabelBrakes:
             SelectedDestinations(after.values()),
         )
         heads = [it for it in self._records.values() if isinstance(it, DeltaHead)]
+        # Who is left out by another instance selector is held for no move.
+        moves = all(_selector(self._records[slot]) == _selector(after[slot]) for slot in touched)
         deferred, holding = set[MailKey](), list[DeltaHead]()
         for head in heads:
             key = head.source.key
             try:
-                held = self._holds(head, inventory, heads, weights, now_ms)
+                held = self._holds(head, inventory, heads, weights, now_ms, moves=moves)
             except LookupError:
                 held = True
             if held and holds_for(head, BRAKED) and key in self.brake.held:
@@ -184,6 +186,8 @@ class LabelBrakes:
         heads: Iterable[DeltaHead],
         weights: Weights,
         now_ms: int,
+        *,
+        moves: bool,
     ) -> bool:
         """Whether what a placement loses waits."""
         key = head.source.key
@@ -203,7 +207,7 @@ class LabelBrakes:
             Delivered(meant, objects),
             Delivered(bare, objects),
             others,
-            moves=holds_for(head, MOVED),
+            moves=moves and holds_for(head, MOVED),
         )
         return self.brake.holds(key, loss, weights.grace_of(key), now_ms)
 

@@ -14,6 +14,7 @@ from relay.objects.policies import on_removal
 from schemas.annotations import DELETE
 from schemas.content.chunks import removal_word
 from schemas.identity import MailKey
+from schemas.records import Alternative
 
 
 def losses(before: State, after: State) -> Mapping[str, Loss]:
@@ -35,11 +36,30 @@ def losses(before: State, after: State) -> Mapping[str, Loss]:
             _delivered(were[key]),
             _delivered(are.get(key)),
             _others(after, key),
-            moves=any(is_hold(each, MOVED) for each in were[key].alternatives),
+            moves=_moves(key, before, after),
         )
         if loss.copies:
             found[were[key].name] = replace(loss, kept=_kept(inventory, key, before, after))
     return found
+
+
+def _moves(key: MailKey, before: State, after: State) -> bool:
+    """Whether who loses a placement keeps it until who gains it is healthy.
+
+    That labels move it does so; who says another selector, or deletes a Location, takes it at once.
+    """
+    were, are = before.placements[key], after.placements.get(key)
+    if are is None or _meant(were) != _meant(are):
+        return False
+    if not any(is_hold(each, MOVED) for each in were.alternatives):
+        return False
+    if before.locations is after.locations:
+        return True
+    now = after.locations
+    return all(
+        slot in now and now[slot].instance_selector == location.instance_selector
+        for slot, location in before.locations.items()
+    )
 
 
 def _inventory(state: State) -> SelectedDestinations:
@@ -71,9 +91,13 @@ def _kept(
         had._replace(objects=stays),
         has._replace(objects=stays & has.objects),
         _others(after, key),
-        moves=any(map(is_hold, were.alternatives)),
+        moves=_moves(key, before, after),
     )
     return loss.copies
+
+
+def _meant(delivery: Delivery) -> tuple[Alternative, ...]:
+    return tuple(each for each in delivery.alternatives if not is_hold(each))
 
 
 def _delivered(delivery: Delivery | None) -> Delivered:
