@@ -387,5 +387,6 @@ class Standings:
             word = standing.word if standing else "unknown"
             since = standing.silent_since_ms if standing else None
             form = {"path": str(record.path), "state": word, "silent_since_ms": since}
-            forms.append({**form, "expired": False, "is_edge": record.path in self._tree.spaces})
+            form |= {"is_edge": record.path in self._tree.spaces, "maintenance_until_ms": None}
+            forms.append({**form, "expired": False})
         return {"nodes": forms}
