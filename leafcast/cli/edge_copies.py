@@ -75,9 +75,16 @@ class CopyPrinter:
             case "yaml":
                 click.echo(f"---\n{yaml_text(obj)}", nl=False)
             case "jsonpath":
-                click.echo(sanitize(self._output.structured(obj)))
+                said = sanitize(self._output.structured(self._root(obj)))
+                click.echo(said, nl=not said.endswith("\n"))
             case _:
                 click.echo(sanitize(self._rows.kind.title(obj["metadata"]["name"])))
+
+    def _root(self, obj: Object) -> Object:
+        """What the template begins at: each object, or a list of it for one that asks for items."""
+        template = self._output.template
+        asks_for_items = template is not None and template.begins_with("items")
+        return {"apiVersion": "v1", "kind": "List", "items": [obj]} if asks_for_items else obj
 
 
 async def show_all_edges(

@@ -46,6 +46,48 @@ RIGHTS = FaultKind(
     "{grant}",
     of_place=True,
 )
+_NOT_RUNNING = (
+    FaultKind(
+        "ImagePull",
+        r"(?:ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull|ImageInspectError|"
+        r"RegistryUnavailable)",
+        "it was delivered, and an image that it names cannot be had there",
+        "correct the image's name or tag; else see whether its registry is reached from there, and "
+        "an imagePullSecret: leafcast describe {described} --at {at}",
+    ),
+    FaultKind(
+        "Crash",
+        r"CrashLoopBackOff",
+        "it was delivered, and its program ends again and again",
+        "see its log there: kubectl logs {logged} --previous; leafcast describe {described} "
+        "--at {at}",
+    ),
+    FaultKind(
+        "ContainerConfig",
+        r"(?:CreateContainer\w*Error|RunContainerError|PreStartHookError)",
+        "it was delivered, and a container cannot be made: a Secret or ConfigMap may be missing",
+        "have the placement select what it needs: leafcast describe {described} --at {at}",
+    ),
+    FaultKind(
+        "Unschedulable",
+        r"Unschedulable",
+        "it was delivered, and no machine there has room for its Pods, or may take them",
+        "ask for less, or add machines; taints and labels: leafcast get nodes --at {at}",
+    ),
+    FaultKind(
+        "Volume",
+        r"not bound to a volume|the volume is lost|unbound immediate PersistentVolumeClaims",
+        "it was delivered, and its claim has no volume there",
+        "see the storage class and the volumes there: leafcast get sc,pv --at {at}",
+    ),
+    FaultKind(
+        "Metrics",
+        r"FailedGet\w*Metric",
+        "it was delivered, and the autoscaler gets no figures there",
+        "run a metrics server there, or leave the autoscaler out of the placement",
+    ),
+)
+"""Of what was delivered and does not work."""
 _TABLE = (
     # Of those above an edge.
     FaultKind(
@@ -221,46 +263,7 @@ _TABLE = (
         "the API server there failed at it; the objects are probably not at fault",
         "see that server's log where {at} runs; it is tried again by itself",
     ),
-    # Of what was delivered and does not work.
-    FaultKind(
-        "ImagePull",
-        r"(?:ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull|ImageInspectError|"
-        r"RegistryUnavailable)",
-        "it was delivered, and an image that it names cannot be had there",
-        "correct the image's name or tag; else see whether its registry is reached from there, and "
-        "an imagePullSecret: leafcast describe {described} --at {at}",
-    ),
-    FaultKind(
-        "Crash",
-        r"CrashLoopBackOff",
-        "it was delivered, and its program ends again and again",
-        "see its log there: kubectl logs {logged} --previous; leafcast describe {described} "
-        "--at {at}",
-    ),
-    FaultKind(
-        "ContainerConfig",
-        r"(?:CreateContainer\w*Error|RunContainerError|PreStartHookError)",
-        "it was delivered, and a container cannot be made: a Secret or ConfigMap may be missing",
-        "have the placement select what it needs: leafcast describe {described} --at {at}",
-    ),
-    FaultKind(
-        "Unschedulable",
-        r"Unschedulable",
-        "it was delivered, and no machine there has room for its Pods, or may take them",
-        "ask for less, or add machines; taints and labels: leafcast get nodes --at {at}",
-    ),
-    FaultKind(
-        "Volume",
-        r"not bound to a volume|the volume is lost|unbound immediate PersistentVolumeClaims",
-        "it was delivered, and its claim has no volume there",
-        "see the storage class and the volumes there: leafcast get sc,pv --at {at}",
-    ),
-    FaultKind(
-        "Metrics",
-        r"FailedGet\w*Metric",
-        "it was delivered, and the autoscaler gets no figures there",
-        "run a metrics server there, or leave the autoscaler out of the placement",
-    ),
+    *_NOT_RUNNING,
 )
 PLACE = FaultKind(
     "Place",
@@ -381,6 +384,11 @@ def faults(samples: Iterable[Sample]) -> list[Fault]:
         key = (kind.name, culprit, of, sample.severity >= NOT_WORKING)
         found.setdefault(key, (kind, []))[1].append(sample)
     return [Fault(kind, listed) for kind, listed in found.values()]
+
+
+def keeps_from_running(reason: str) -> bool:
+    """Whether more keeps an object at work than that it takes its time."""
+    return any(re.search(kind.pattern, reason) for kind in _NOT_RUNNING)
 
 
 def samples_of(form: Form) -> list[Sample]:

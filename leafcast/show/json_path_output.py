@@ -47,6 +47,11 @@ class Path:
     steps: tuple[Step, ...]
     from_root: bool = False
 
+    def begins_with(self, name: str) -> bool:
+        """Whether its first step leads to this field and to no other."""
+        first = self.steps[:1]
+        return any([*step({name: 1})] and not [*step({"": {name: 1}})] for step in first)
+
     def values(self, root: Any, here: Any) -> list[Any]:
         found = [root if self.from_root else here]
         for step in self.steps:
@@ -71,6 +76,11 @@ class Template:
 
     def of(self, root: Any) -> str:
         return "".join(_said(self.parts, root, root))
+
+    def begins_with(self, name: str) -> bool:
+        """Whether a path of it leads from the whole to this field."""
+        paths = (part.path if isinstance(part, _Range) else part for part in self.parts)
+        return any(isinstance(path, Path) and path.begins_with(name) for path in paths)
 
 
 def read_template(text: str) -> Template:

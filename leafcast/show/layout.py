@@ -21,7 +21,7 @@ Span: TypeAlias = tuple[str, str]
 """A text, and its style: words such as `bold cyan`."""
 
 GAP = "  "
-WIDTH_MIN = 6
+WIDTH_MIN, TEXT_WIDTH_MIN = 6, 20
 """No column is made narrower, so that something of it is seen."""
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 _MORE = "…"
@@ -103,6 +103,7 @@ class Table(_Rich):
     """Cells below each other, two blanks between columns. Only what may be folded is narrowed.
 
     `max_width` and narrowing are for terminals: in a pipe every cell is whole, on one line.
+    Columns with a `min_width` keep it as long as the others have room for a text.
     """
 
     headers: bool = True
@@ -149,6 +150,8 @@ class Table(_Rich):
         if width is not None:
             room = width - len(GAP) * (len(found) - 1)
             foldable = [at for at, column in enumerate(self.columns) if not column.no_wrap]
+            free = [at for at in foldable if self.columns[at].min_width is None]
+            _narrow(found, free, room, least=TEXT_WIDTH_MIN)
             for narrowed in (foldable, range(len(found))):
                 _narrow(found, list(narrowed), room)
         return found
@@ -173,11 +176,13 @@ def _letter_width(letter: str) -> int:
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
-def _narrow(widths: list[int], columns: Sequence[int], room: int) -> None:
+def _narrow(
+    widths: list[int], columns: Sequence[int], room: int, *, least: int = WIDTH_MIN
+) -> None:
     """Take from the widest of these columns until all fit, or no more can be taken."""
     while columns and sum(widths) > room:
         widest = max(columns, key=lambda at: widths[at])
-        if widths[widest] <= WIDTH_MIN:
+        if widths[widest] <= least:
             return
         widths[widest] -= 1
 

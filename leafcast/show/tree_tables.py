@@ -249,7 +249,13 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 def _faults(found: Sequence[Fault]) -> Iterator[View]:
     table = Table()
-    table.add_column("OBJECT", max_width=NAME_WIDTH_MAX, overflow="fold")
+    table.add_column(
+        "OBJECT",
+        # A name in two parts is not found: rather the texts beside it are folded.
+        min_width=min(max(len(fault.objects) for fault in found), NAME_WIDTH_MAX),
+        max_width=NAME_WIDTH_MAX,
+        overflow="fold",
+    )
     at_work = all(fault.severity >= AT_WORK for fault in found)
     table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG", overflow="fold")
     table.add_column("AT", justify="right", no_wrap=True)

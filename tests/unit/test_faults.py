@@ -2,11 +2,13 @@
 
 import pytest
 
+from leafcast.daemon.verbs.diagnosis import placement_facts
 from leafcast.doctor.findings import PlacementFacts, StuckFacts
 from leafcast.doctor.placement_checks import placement_checks
 from leafcast.show.faults import Sample, faults
 from leafcast.show.tree_tables import placement_view, placements_view
 from schemas.missing_rights import MissingRight, missing_right, reported
+from schemas.states import AT_WORK
 from tests.unit.test_checks import facts
 
 EDGE = "system:serviceaccount:leafcast-system:leafcast-edge"
@@ -187,3 +189,27 @@ def test_of_a_full_report_nobody_knows_how_many_more_there_are():
     full = [StuckFacts(0, f"configmaps/shop/c{at}", "Timeout: no", 1, "/e") for at in range(20)]
     (check,) = failures(placement("shop", full))
     assert "at least 20 objects" in check.said
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        ("0 of 2 replicas available: ImagePullBackOff: no such image", True),
+        ("Unschedulable: 0/1 nodes are available", True),
+        ("0 of 2 replicas available", False),
+        ("paused", False),
+    ],
+)
+def test_the_doctor_warns_of_what_is_at_work_once_it_says_what_keeps_it(reason, kept):
+    item = {"severity": AT_WORK, "object": "pods/shop/web", "reason": reason, "count": 1}
+    form = {
+        **dict.fromkeys(("name", "problem", "lack", "undenatured"), ""),
+        **dict.fromkeys(("held", "blocking"), ()),
+        "destinations": 1,
+        "states": {},
+        "complete": True,
+        "exceptions": [{**item, "path": "/emea/s1"}],
+    }
+    found = placement_facts(form)
+    checks = [check.state for check in placement_checks(facts(placements=[found]))]
+    assert checks.count("warning") == kept

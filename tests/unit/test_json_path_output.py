@@ -99,3 +99,21 @@ def test_any_text_is_a_template_or_refused(text):
 
 def test_a_printer_column_s_path_has_no_braces():
     assert read_path(".spec.replicas").values(PODS["items"][0], PODS["items"][0]) == [2]
+
+
+@pytest.mark.parametrize(
+    ("template", "asks"),
+    [
+        ("{.items[*].metadata.name}", True),
+        ("{range .items[*]}{.metadata.name}{end}", True),
+        ("{.kind} {.items}", True),
+        ("{['items'][0].kind}", True),
+        ("{.metadata.name}", False),
+        ("{..items}", False),
+        ("{.*}", False),
+        ("{.spec.items[0]}", False),
+        ("{@}", False),
+    ],
+)
+def test_whether_a_template_asks_for_a_list_is_told_by_where_it_begins(template, asks):
+    assert read_template(template).begins_with("items") is asks

@@ -65,6 +65,19 @@ def test_only_what_may_be_folded_is_narrowed():
     assert table(row).lines(80)[1].endswith("…")
 
 
+def test_a_name_stays_whole_while_the_texts_beside_it_can_be_folded():
+    name, text = "shop/deployments.apps/checkout", "no room " * 12
+    table = Table()
+    table.add_column("OBJECT", min_width=len(name), overflow="fold")
+    table.add_column("WHAT", overflow="fold")
+    table.add_row(name, text.strip())
+    for width in (60, 80):
+        lines = table.lines(width)
+        assert any(line.startswith(f"{name}  no room") for line in lines), width
+        assert max(map(len, lines)) <= width
+    assert max(map(len, table.lines(30))) <= 30
+
+
 def test_what_came_from_elsewhere_cannot_steer_the_terminal():
     view = Group(Text("a\x1b[2Jb"), table(("\x1b[31mred", "1", "\u202egnp")))
     assert "\x1b" not in "".join(view.lines(80))

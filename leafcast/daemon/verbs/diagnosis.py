@@ -21,6 +21,7 @@ from leafcast.doctor.findings import (
     Trouble,
 )
 from leafcast.local.tree import LocalTree
+from leafcast.show.faults import keeps_from_running
 from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
 from schemas.asks import AskFault
@@ -61,7 +62,7 @@ class Diagnosis:
             "aheadMs": max(0, newest - now_ms),
             "nodes": [asdict(self._node(form, said)) for form in forms],
             "placements": [
-                asdict(_placement(placement_form(tree, name, by_node=False)))
+                asdict(placement_facts(placement_form(tree, name, by_node=False)))
                 for name in placement_names(tree)
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
@@ -154,8 +155,8 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
     )
 
 
-def _placement(form: Form) -> PlacementFacts:
-    wrong = [item for item in form["exceptions"] if item["severity"] < AT_WORK]
+def placement_facts(form: Form) -> PlacementFacts:
+    wrong = [item for item in form["exceptions"] if _is_stuck(item)]
     worst = sorted(wrong, key=lambda item: (item["severity"], -item["count"]))
     return PlacementFacts(
         name=form["name"],
@@ -169,6 +170,11 @@ def _placement(form: Form) -> PlacementFacts:
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst],
     )
+
+
+def _is_stuck(item: Form) -> bool:
+    """Whether it does not come by itself, as far as known; what is at work may."""
+    return item["severity"] < AT_WORK or keeps_from_running(item["reason"])
 
 
 def _problem(form: Form) -> str:
