@@ -149,8 +149,7 @@ class RolloutController:
         await self._keep_history(placement, state)
         before = rollouts.states.get(name)
         rollouts.states[name] = state
-        said = (layers.gates_of(state), rejection_of(state))
-        if before is None or (layers.gates_of(before), rejection_of(before)) != said:
+        if before is None or _let_out_by(before) != _let_out_by(state):
             self._translator.look_at([placement])
         if before is None or _standing(before) != _standing(state):
             self._translator.tell_of([placement])
@@ -291,6 +290,11 @@ class RolloutController:
             return False
         known.written_at, known.written, known.revision = now.seconds, status, revision
         return True
+
+
+def _let_out_by(state: RolloutStatus) -> tuple[object, ...]:
+    """What the ledger goes by; the first revision begins with gates that give nobody anything."""
+    return bool(state.revision), layers.gates_of(state), rejection_of(state)
 
 
 def _standing(state: RolloutStatus) -> object:

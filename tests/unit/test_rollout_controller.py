@@ -300,3 +300,20 @@ async def test_a_rollout_of_another_placement_brings_nothing_of_the_former_one(t
         await centre.relay.until(lambda r: len(r.body(r.delta("other")).gates) == 2)
         arms = {gate.arm for gate in centre.relay.body(centre.relay.delta("other")).gates}
         assert arms.isdisjoint(gate.arm for gate in gates(centre.relay))
+
+
+async def test_what_awaits_its_first_wave_is_held_and_stays_back_though_its_rollout_is_deleted(
+    tmp_path,
+):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await centre.apply(rollout(({**WAVES[1], "approval": "before"},)))
+        await centre.apply(config("a"), placement())
+        await centre.until_status(SHOP, lambda obj: held(obj) == ["AwaitingApproval"])
+        await centre.wds.delete(ROLLOUT)
+        await centre.until_status(SHOP, lambda obj: held(obj) == ["RolloutDeleted"])
+        assert [gate.arm for gate in gates(centre.relay)] == [None]
+
+
+def held(obj):
+    return [hold["reason"] for hold in obj.get("status", {}).get("held", ())]
