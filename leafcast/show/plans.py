@@ -71,9 +71,13 @@ def why_text(row: Form) -> str:
 
 @dataclass(slots=True)
 class PlanTable:
-    """Rows that may go on: the header comes once, columns keep their widths."""
+    """Rows that may go on: the header comes once, columns keep their widths.
+
+    What keeps back many copies is told in full of the first of them.
+    """
 
     live: bool = False
+    _told: set[str] = field(default_factory=set)
     _widths: list[int] = field(default_factory=list)
 
     def lines(self, rows: Sequence[Form]) -> list[str]:
@@ -84,8 +88,17 @@ class PlanTable:
         return laid_out(cells, self._widths)
 
     def _cells(self, row: Form) -> tuple[str, ...]:
-        own = (row["destination"], object_name(row["key"]), row["action"], why_text(row))
+        own = (row["destination"], object_name(row["key"]), row["action"], self._why(row))
         return (*own, row["live"]) if self.live else own
+
+    def _why(self, row: Form) -> str:
+        why = why_text(row)
+        if row["action"] != "held":
+            return why
+        if why in self._told:
+            return f"{why.partition(': ')[0]}, as above"
+        self._told.add(why)
+        return why
 
 
 def _counted(count: int, forms: tuple[str, str]) -> str:

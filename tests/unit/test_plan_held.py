@@ -1,6 +1,7 @@
 """A plan tells at each destination what something keeps back, and why, by what is there now."""
 
 from controllers.planning import make_plan
+from leafcast.show.plans import PlanTable
 from tests.unit.centre_world import SHOP, config, config_key, placement, target
 from tests.unit.test_rollout_controller import (
     ROLLOUT,
@@ -186,3 +187,18 @@ async def test_an_object_that_cannot_go_out_is_told_to_stay_as_it_is(tmp_path):
         rows = await told(controllers)
         assert planned == {("held", "ObjectsRefused")}
         assert {(it, why.partition(":")[0]) for it, why in rows.values()} == planned
+
+
+def test_what_keeps_back_many_copies_is_told_in_full_once():
+    why = "RolloutPaused: a person paused it; leafcast rollout resume shop"
+    row = {"action": "held", "fields": [], "live": "", "why": why}
+    rows = [
+        {**row, "destination": f"/s{at}", "key": ("apps", "deployments", "shop", "web")}
+        for at in range(3)
+    ]
+    table = PlanTable()
+    first, second, third = (line for line in table.lines(rows)[1:])
+    assert first.endswith(f"held     {why}")
+    assert second.endswith("held     RolloutPaused, as above")
+    assert third.endswith("held     RolloutPaused, as above")
+    assert "as above" in table.lines(rows)[0]

@@ -224,7 +224,9 @@ class _Asked:
         """The content of a revision that is kept."""
         kept = ", ".join(str(item.number) for item in self.state.history if item.manifest)
         if found is None or not found.manifest:
-            what = f"revision {number} is not kept" if number else "there is no former revision"
+            what = f"revision {number} is not kept"
+            if not number:
+                what = "no other revision went through its waves before it; name one with --to"
             raise Refused(f"{what}; kept are {kept or 'none'}")
         arm = reference(found.manifest, found.size)
         if self.facts.lacks(arm):
