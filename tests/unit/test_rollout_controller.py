@@ -306,13 +306,21 @@ async def test_what_awaits_its_first_wave_is_held_and_stays_back_though_its_roll
     tmp_path,
 ):
     centre = await world(tmp_path)
-    async with centre.running():
+    async with centre.running() as controllers:
+        await controllers.caught_up()
         await centre.apply(rollout(({**WAVES[1], "approval": "before"},)))
         await centre.apply(config("a"), placement())
         await centre.until_status(SHOP, lambda obj: held(obj) == ["AwaitingApproval"])
         await centre.wds.delete(ROLLOUT)
         await centre.until_status(SHOP, lambda obj: held(obj) == ["RolloutDeleted"])
         assert [gate.arm for gate in gates(centre.relay)] == [None]
+
+
+async def test_a_placement_says_so_of_which_nobody_knows_how_far_its_rollout_was(tmp_path):
+    centre = await world(tmp_path)
+    await centre.apply(config("a"), placement(), rollout())
+    async with centre.running():
+        await centre.until_status(SHOP, lambda obj: held(obj) == ["RolloutHeld"])
 
 
 def held(obj):

@@ -29,6 +29,7 @@ from schemas.hold_reasons import (
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.placements import short_title
+from schemas.records import Gate
 
 _STAY = frozenset({ROLLOUT_HELD, ROLLOUT_INVALID, ROLLOUT_PAUSED})
 """What holds a new revision, too; in all other states it begins with the first wave."""
@@ -38,6 +39,9 @@ def steered_of(placements: Placements, name: str) -> Steered | None:
     """What its Rollout makes of a placement, or made before it was deleted; None if none did."""
     rollouts, rejections = placements.workloads.rollouts, placements.rejections
     gates, rollout = placements.gates(name), rollouts.of(name)
+    if gates is None and rollout is not None:
+        # Of what the ledger does not have nobody gets anything.
+        gates = (Gate(None),)
     rejected, stranded = rejections.told(name), placements.gone.get(name)
     if gates is None or (rollout is None and stranded is None and rejected is None):
         return None
