@@ -106,6 +106,8 @@ class PlacementFacts:
     """What of it acts on the hub itself, and what to do."""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()
+    # Why it selects nobody.
+    nowhere: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,10 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe {short_title(item.name)}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
+    if item.nowhere:
+        cause = f"{item.nowhere}: it goes nowhere"
+        remedy = f"correct it, or the labels of places: leafcast describe {short_title(item.name)}"
+        yield Check(GROUP, "warning", f"{item.name} selects no destination", cause, remedy, about)
     if item.undenatured:
         said, _, remedy = item.undenatured.partition("; ")
         cause = "an API server obeys such an object wherever it lies"

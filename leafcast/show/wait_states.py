@@ -116,6 +116,13 @@ def placement_of(state: State) -> str:
     return str(state.get("placement", state["name"]))
 
 
+def nowhere_text(placement: str) -> str:
+    """Why a placement selects no destination."""
+    if kind_of(placement) is BINDING_POLICIES:
+        return "its clusterSelectors match no SyncTarget"
+    return "its locationSelectors match no Location that has a SyncTarget"
+
+
 def figures(state: State) -> str:
     """How many of its destinations are synced and healthy, and what the others are."""
     whole = state["destinations"]
@@ -123,9 +130,7 @@ def figures(state: State) -> str:
     if not whole and state["never_joined"]:
         return f"none of its {many(state['never_joined'], 'destination')} has joined yet"
     if not whole and state["complete"]:
-        if kind_of(placement_of(state)) is BINDING_POLICIES:
-            return "0 of 0 destinations; its clusterSelectors match no SyncTarget"
-        return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
+        return f"0 of 0 destinations; {nowhere_text(placement_of(state))}"
     states, health = state["states"], state["health"]
     synced, healthy = states.get("synced", 0), health.get("healthy", 0)
     said = [

@@ -81,3 +81,29 @@ async def test_what_was_aborted_and_is_applied_as_it_was_is_said_to_stay_back(af
     found = await warnings(Rejecting(), [Change(wish, *versions)], dry=False)
     said = "to let it out again: leafcast rollout retry shop"
     assert [line.endswith(said) for line in found] == ([True] if after == "1" else [])
+
+
+async def test_what_is_applied_to_an_object_that_is_being_deleted_goes_with_it():
+    metadata = {"name": "a", "deletionTimestamp": "2026-01-02T15:04:05Z"}
+    [said] = await said_of("v1", "ConfigMap", metadata=metadata)
+    assert said.startswith("Warning: configmap/a is being deleted")
+
+
+class Centre:
+    """Answers that a placement selects no destination."""
+
+    def __init__(self, *, nowhere):
+        self.nowhere = nowhere
+
+    async def call(self, verb, **asked):
+        assert verb == "selection"
+        form = {"lack": "", "nowhere": self.nowhere}
+        return {"placements": [{"name": name, **form} for name in asked["placements"]]}
+
+
+@pytest.mark.parametrize("nowhere", [True, False])
+async def test_a_placement_that_selects_no_destination_is_warned_of(nowhere):
+    version, kind = "edge.kubestellar.io/v2alpha1", "EdgePlacement"
+    said = await said_of(version, kind, Centre(nowhere=nowhere), dry=False, spec={})
+    assert len(said) == nowhere
+    assert all("/a: its locationSelectors match no Location" in line for line in said)

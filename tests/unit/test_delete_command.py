@@ -44,6 +44,34 @@ async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, 
     assert (await session.workloads.list()).objects == ()
 
 
+class KeepsAWhile(MemorySpace):
+    """A space in which a placement is seen for some time after it was deleted, as on a hub."""
+
+    def __init__(self, *, looks):
+        super().__init__(CLOCK, DICE)
+        self.looks = looks
+        self.leaving = {}
+
+    async def delete(self, key, uid=""):
+        self.leaving[key] = await self.get(key)
+        await super().delete(key, uid)
+
+    async def get(self, key):
+        if key in self.leaving and self.looks:
+            self.looks -= 1
+            return self.leaving[key]
+        return await super().get(key)
+
+
+async def test_a_placement_that_was_deleted_is_gone_when_the_command_ends(capsys):
+    space = KeepsAWhile(looks=3)
+    there = session_with(space)
+    await applied(there, PLACEMENT)
+    await delete_all(there, Request(loaded=tuple(manifests(PLACEMENT))))
+    assert not space.looks
+    assert 'edgeplacement.edge.kubestellar.io "shop" deleted' in capsys.readouterr().out
+
+
 async def test_what_one_command_deletes_goes_out_together(session, capsys):
     await applied(session, WEB, SHOP)
     said = []

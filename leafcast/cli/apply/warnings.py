@@ -25,6 +25,7 @@ _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions"), ROLLOUTS})
+_PLACES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
 _SECRETS = ("", "secrets")
 UNSELECTED = (
     "Note: no placement selects what was applied, so it stays at the centre; "
@@ -48,6 +49,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
 
 def _of_one(change: Change) -> Iterator[str]:
+    yield from _on_its_way_out(change)
     yield from _miswritten(change)
     yield from _without_prefix(change)
     yield from _not_honoured(change)
@@ -100,6 +102,13 @@ def _not_honoured(change: Change) -> Iterator[str]:
             )
 
 
+def _on_its_way_out(change: Change) -> Iterator[str]:
+    """An object that is being deleted takes what is applied with it."""
+    if (change.after.get("metadata") or {}).get("deletionTimestamp"):
+        said = "is being deleted, and goes with what was applied; apply it again once it is gone"
+        yield f"Warning: {change.wish.title} {said}"
+
+
 def _pruned(change: Change) -> Iterator[str]:
     """Fields of a custom resource that were not kept, as its definition does not know them."""
     kind = change.wish.kind
@@ -131,11 +140,21 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
         return []
     written = [_written(change) for change in made if placement_at(change.wish.key) is not None]
     answer = await session.call("selection", placements=list(titles), written=written)
+    # Who comes with it is not a destination yet.
+    to_come = any(change.wish.key.group_resource in _PLACES for change in made)
     return [
-        f"Warning: {titles[form['name']]}: {form['lack']}"
+        f"Warning: {titles[form['name']]}: {said}"
         for form in answer["placements"]
-        if form["lack"]
+        for said in (form["lack"], _nowhere(form) if form["nowhere"] and not to_come else "")
+        if said
     ]
+
+
+def _nowhere(form: Mapping[str, Any]) -> str:
+    # Here, as few placements go nowhere.
+    from leafcast.show.wait_states import nowhere_text  # noqa: PLC0415
+
+    return f"{nowhere_text(form['name'])}: it goes nowhere (leafcast get loc,synctargets)"
 
 
 async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:

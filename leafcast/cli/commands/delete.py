@@ -47,12 +47,14 @@ from schemas.annotations import DELETE, ON_REMOVAL
 from schemas.content.manifests import LoadedObject
 from schemas.groups import GROUP
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.placements import placement_at
 from schemas.selectors import LabelSelector
 from schemas.wording import some_of
 
 SYNC_TARGETS = (GROUP, "synctargets")
 AT_ONCE = 16
 """So many deletions are under way at a time."""
+GONE_SECONDS_MAX, LOOK_SECONDS = 15.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ async def delete_all(session: Session, request: Request) -> int:
                 await _delete_at_once(session, list(alike), go_on)
             await removals.confirm(session)
         await let_go(session, left, request.fate)
+        await _until_gone(session, found)
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing
@@ -214,6 +217,24 @@ async def _delete_at_once(
                 click.echo(_told(target))
     if refused:
         raise refused[0]
+
+
+async def _until_gone(session: Session, found: Sequence[ObjectToDelete]) -> None:
+    """Wait a while for placements: on an API server one stays until its deletion is in the ledger.
+
+    What is applied to it until then would go with it.
+    """
+    left = [one for one in found if placement_at(one.key) is not None]
+    until = session.clock.now().seconds + GONE_SECONDS_MAX
+    while left and session.clock.now().seconds < until:
+        left = [one for one in left if await _is_there(session, one)]
+        if left:
+            await session.clock.sleep(LOOK_SECONDS)
+
+
+async def _is_there(session: Session, target: ObjectToDelete) -> bool:
+    live = await session.space_for(target.key).get(target.key)
+    return live is not None and live["metadata"]["uid"] == target.object["metadata"]["uid"]
 
 
 def _told(target: ObjectToDelete) -> str:

@@ -22,6 +22,7 @@ from leafcast.doctor.findings import (
 )
 from leafcast.local.tree import LocalTree
 from leafcast.show.faults import keeps_from_running
+from leafcast.show.wait_states import nowhere_text
 from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
 from schemas.asks import AskFault
@@ -169,7 +170,14 @@ def placement_facts(form: Form) -> PlacementFacts:
         undenatured=form["undenatured"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst],
+        nowhere=nowhere_text(form["name"]) if _selects_nowhere(form) else "",
     )
+
+
+def _selects_nowhere(form: Form) -> bool:
+    """Whether it is certain that it goes nowhere, and not said that it may."""
+    somewhere = form["destinations"] or form["never_joined"] or not form["complete"]
+    return not (somewhere or form["mayBeEmpty"] or form["problem"])
 
 
 def _is_stuck(item: Form) -> bool:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
+from controllers.core.ledger.destination_counts import count_destinations
+from controllers.core.translation.translate import alternatives_of
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
 from leafcast.daemon.running_centre import running
@@ -51,7 +53,11 @@ def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
         resolver = controllers.translator.workloads.resolver
         return {
             "placements": [
-                {"name": name, **selection_form(controllers, name)}
+                {
+                    "name": name,
+                    **selection_form(controllers, name),
+                    "nowhere": _selects_nowhere(controllers, name),
+                }
                 for name in placements or ()
                 if name in there
             ],
@@ -72,11 +78,21 @@ def _rejecting(controllers: Controllers, key: ObjectKey) -> str:
     return ""
 
 
+def _selects_nowhere(controllers: Controllers, name: str) -> bool:
+    """Whether it selects no destination there is now, and does not say that it may."""
+    placement = controllers.translator.workloads.placements.get(name)
+    if placement is None or placement.spec.readiness.allow_empty:
+        return False
+    meant = alternatives_of(placement.spec)
+    return not count_destinations(controllers.issuer.records.values(), meant)
+
+
 def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
     """How many objects a placement selects, what it lacks, what of it acts here."""
     workloads = controllers.translator.workloads
-    lack = workloads.lack(name)
+    lack, placement = workloads.lack(name), workloads.placements.get(name)
     return {
+        "mayBeEmpty": placement is not None and placement.spec.readiness.allow_empty,
         "selected": workloads.resolver.count(name),
         "lack": lack.message if lack else "",
         "lackReason": lack.reason if lack else "",
