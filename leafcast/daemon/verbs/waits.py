@@ -61,6 +61,8 @@ from schemas.selectors import LabelSelector
 WAIT_SECONDS_MAX = 24 * 3600.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
+REPORTED_SECONDS = 2.0
+"""How long what an edge reports may be of what it had before a change that was made just now."""
 HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
 _NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
@@ -142,6 +144,7 @@ class _Waiting:
     ) -> None:
         self._tree = tree
         self._clock = clock
+        self._began = clock.now().seconds
         self._asked = placements
         self._conditions = conditions
         self._goal = goal
@@ -373,7 +376,8 @@ class _Waiting:
         Nor if enough destinations can have the newest content meanwhile.
         """
         passed = ENDS_BY_ITSELF | (_NO_WAVES if self._conditions == (ROLLED_OUT,) else frozenset())
-        if not self._count(name).exact:
+        is_early = self._clock.now().seconds - self._began < REPORTED_SECONDS
+        if is_early or not self._count(name).exact:
             passed |= REPORTED
         hold = next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
         lacking, whole = self._lacking(name), self._count(name).summary.awaited
