@@ -264,8 +264,8 @@ class _Conditions:
                 self._tell(name, type_, told, obj.get("status") or {})
         # What is wrong with a placement already when the tree starts is news, too.
         errors, known = errors_of(obj), self._stuck.get(name, {})
-        for error in sorted(errors.keys() - known.keys()):
-            self._add(name, WARNING, "Failing", f"failing{errors[error]}: {error}")
+        for said in _by_cause({error: errors[error] for error in errors.keys() - known.keys()}):
+            self._add(name, WARNING, "Failing", f"failing{said}")
         self._stuck[name] = errors
         self._tell_repairs(name, obj.get("status") or {})
 
@@ -339,6 +339,20 @@ def errors_of(obj: Mapping[str, Any]) -> dict[str, str]:
         where = f" at {path}" if count == "1" else f" at {count} destinations, such as {path}"
         found[_DESTINATIONS.sub("", error)] = where if named else ""
     return found
+
+
+def _by_cause(errors: Mapping[str, str]) -> list[str]:
+    """What is wrong and where, a line for each cause: ` at /emea/s1: 15 objects, such as x: y`."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for error in sorted(errors):
+        what, _, reason = error.partition(": ")
+        alike.setdefault((errors[error], reason), []).append(what)
+    return [
+        f"{where}: "
+        + (f"{len(objects)} objects, such as " if len(objects) > 1 else "")
+        + ": ".join(filter(None, (objects[0], reason)))
+        for (where, reason), objects in alike.items()
+    ]
 
 
 def conditions_of(obj: Mapping[str, Any]) -> dict[str, Condition]:

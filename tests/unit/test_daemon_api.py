@@ -268,6 +268,29 @@ async def test_what_several_conditions_say_alike_is_one_event():
     ]
 
 
+async def test_one_cause_is_one_event_however_many_objects_it_befalls():
+    clock = SystemClock()
+    log = EventLog()
+    space = MemorySpace(clock, SystemDice())
+    key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+    kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+    where = "(1 destination, e.g. /e/s1)"
+    reasons = {"a": "NotFound: x", "b": "NotFound: x", "c": "NotFound: x", "d": "Denied"}
+    errors = [f"shop/configmaps/{name}: {why} {where}" for name, why in reasons.items()]
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(60):
+            await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
+            await space.set_status(key, {"errors": errors})
+            while len(log.since(0)) < 3:
+                await clock.sleep(0.01)
+        following.cancel()
+    assert [item["message"] for item in log.since(0)[1:]] == [
+        "shop failing at /e/s1: 3 objects, such as shop/configmaps/a: NotFound: x",
+        "shop failing at /e/s1: shop/configmaps/d: Denied",
+    ]
+
+
 async def test_what_an_edge_elsewhere_put_right_is_told_once():
     clock = SystemClock()
     log = EventLog(began_ms=clock.now().wall_ms)
