@@ -1,10 +1,12 @@
 """Waiting for a share of the destinations, for all but some, and until it is ready."""
 
+import asyncio
 import json
 
 import pytest
 
 from leafcast.ask.api import Api
+from leafcast.daemon.verbs import waits
 from leafcast.daemon.verbs.waits import register_wait
 from relay.adapters.clock import SystemClock
 from relay.adapters.spaces.memory_space import MemorySpace
@@ -103,3 +105,31 @@ async def test_no_share_is_a_clear_error_of_the_tree_too(tree, wrong):
     assert answer["error"]["code"] == "Invalid"
     assert wrong in answer["error"]["message"]
     assert "such as 95%" in answer["error"]["remedy"]
+
+
+class Behind:
+    """A centre that does not know for long what was applied."""
+
+    def __init__(self, controllers, known):
+        self._controllers = controllers
+        self._known = known
+
+    def __getattr__(self, name):
+        return getattr(self._controllers, name)
+
+    async def caught_up(self):
+        await self._known.wait()
+
+
+async def test_who_does_not_know_in_time_what_was_applied_says_of_nothing_that_it_is_met(
+    tree, monkeypatch
+):
+    assert (await asked(tree, "synced", at_least="50%"))["result"]["met"] == ["shop"]
+    known = asyncio.Event()
+    monkeypatch.setattr(tree, "controllers", Behind(tree.controllers, known))
+    monkeypatch.setattr(waits, "CATCH_UP_SECONDS", 0.1)
+    answer = await asked(tree, "synced", at_least="50%", timeout=0.1)
+    assert answer["result"]["met"] == []
+    known.set()
+    answer = await asked(tree, "synced", at_least="50%", timeout=0.0)
+    assert answer["result"]["met"] == ["shop"]

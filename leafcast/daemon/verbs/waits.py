@@ -63,6 +63,8 @@ SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
 REPORTED_SECONDS = 2.0
 """How long what an edge reports may be of what it had before a change that was made just now."""
+CATCH_UP_SECONDS = 3.0
+"""So much longer it may take to know what was applied before; who asks grants 5 s."""
 HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
 _NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
@@ -168,10 +170,24 @@ class _Waiting:
                 while not await self._waited():
                     await self._tree.changed()
         except TimeoutError:
-            if self._tree.controllers is self._caught_up_with:
+            caught_up = await self._catches_up()
+            if caught_up:
                 self._check()
-        met = [name for name in self._placements if self._is_met(name)]
+            met = [name for name in self._placements if caught_up and self._is_met(name)]
+        else:
+            met = [name for name in self._placements if self._is_met(name)]
         return {"placements": [self._form(name) for name in self._placements], "met": met}
+
+    async def _catches_up(self) -> bool:
+        """Whether it is known what was applied before, or soon is, though time is up."""
+        controllers = self._tree.controllers
+        if controllers is None or controllers is self._caught_up_with:
+            return controllers is not None
+        with suppress(TimeoutError, BusBroken, SpaceError):
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                await controllers.caught_up()
+                self._caught_up_with = controllers
+        return controllers is self._caught_up_with
 
     async def _waited(self) -> bool:
         """Wait for the condition; False if the centre's run ended meanwhile: ask the next one."""
