@@ -34,7 +34,8 @@ async def make_plan(
     told = frozenset(named)
     trial = await asyncio.to_thread(dry_run, stage, workloads, inventory, told)
     contents = _opened(controllers, trial, await _contents(controllers, trial))
-    made = await asyncio.to_thread(plan, trial.before, trial.after, contents, told)
+    now_ms = controllers.now_ms
+    made = await asyncio.to_thread(plan, trial.before, trial.after, contents, told, now_ms=now_ms)
     return trial, made
 
 

@@ -153,3 +153,19 @@ async def test_a_move_by_labels_is_no_loss_and_one_by_a_selector_is(centre):
         spec = {**moving["spec"], "locationSelectors": [{"matchLabels": {"at": "there"}}]}
         [loss] = (await weigh_change(controllers, {SHOP: {**moving, "spec": spec}}, {})).values()
         assert (loss.copies, loss.is_large) == (20, True)
+
+
+async def test_nothing_becomes_of_a_place_while_a_person_works_there(centre):
+    busy = target("s2", "/e/s2")
+    busy["metadata"]["annotations"]["leafcast.io/maintenance"] = "2999-01-01T00:00:00Z"
+    await apply_in_namespaces(centre.inventory, [busy], USER)
+    async with centre.running() as controllers:
+        await centre.apply(placement(), config("a"), config("b"))
+        await controllers.caught_up()
+        changes = {config_key("a"): config("a", value="2"), config_key("b"): None}
+        _, plan = await make_plan(controllers, changes, {}, [])
+        found = {(str(row.path), row.key.name): (row.action, row.why) for row in plan.rows()}
+        assert found["/e/s1", "a"][0] == "update"
+        assert found["/e/s1", "b"][0] == "delete"
+        why = "Maintenance: until 2999-01-01T00:00:00Z; leafcast maintenance list"
+        assert found["/e/s2", "a"] == found["/e/s2", "b"] == ("held", why)

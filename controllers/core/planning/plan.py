@@ -21,6 +21,8 @@ from controllers.core.planning.reasons import Reasons
 from controllers.core.planning.states import Contents, Delivery, State
 from controllers.core.planning.verdicts import (
     ACTIONS,
+    FROZEN,
+    HELD,
     NONE,
     REMOVALS,
     Action,
@@ -30,7 +32,10 @@ from controllers.core.planning.verdicts import (
     Verdict,
 )
 from relay.core.destination.claims import DesiredObject
+from schemas.hold_reasons import MAINTENANCE
 from schemas.identity import MailKey, NodePath
+from schemas.maintenance import NONE as NOT_MAINTAINED
+from schemas.maintenance import maintenance_of
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
 from schemas.records import Profile
@@ -82,13 +87,18 @@ class Plan:
 
 
 def plan(
-    before: State, after: State, contents: Contents, named: AbstractSet[ObjectKey] = frozenset()
+    before: State,
+    after: State,
+    contents: Contents,
+    named: AbstractSet[ObjectKey] = frozenset(),
+    *,
+    now_ms: int = 0,
 ) -> Plan:
     """Compare two states at all destinations; of `named` objects is told also if nothing changes.
 
     Looks once at each profile, and twice more where all rows are asked for.
     """
-    survey = _Survey(before, after, contents, named)
+    survey = _Survey(before, after, contents, named, now_ms)
     return survey.plan()
 
 
@@ -122,6 +132,10 @@ class _Affected(NamedTuple):
     actions: frozenset[Action]
 
 
+_STILL: AbstractSet[Action] = frozenset({HELD, FROZEN, NONE})
+"""Nothing becomes of these anyway."""
+
+
 @dataclass(slots=True)
 class _Sample:
     """The first rows of one action, by path."""
@@ -143,9 +157,14 @@ class _Survey:
     """The comparison under way."""
 
     def __init__(
-        self, before: State, after: State, contents: Contents, named: AbstractSet[ObjectKey]
+        self,
+        before: State,
+        after: State,
+        contents: Contents,
+        named: AbstractSet[ObjectKey],
+        now_ms: int,
     ) -> None:
-        self._before, self._after = before, after
+        self._before, self._after, self._now_ms = before, after, now_ms
         self._copies = Copies(contents)
         self._judge = Judge(before, after, self._copies, named)
         self._reasons = Reasons(before, after, self._copies)
@@ -252,9 +271,21 @@ class _Survey:
                 self._groups.clear()
             group = self._judge.group(asked.before, asked.after, same_place=same_place)
             self._groups[asked] = group
-        if not group.customizes:
-            return self._judge.verdicts(group, None)
-        return self._judge.verdicts(group, self._place(pair, meant))
+        place = self._place(pair, meant) if group.customizes else None
+        return self._as_maintained(pair.now, self._judge.verdicts(group, place))
+
+    def _as_maintained(
+        self, now: Profile | None, verdicts: tuple[Verdict, ...]
+    ) -> tuple[Verdict, ...]:
+        """While a person works at a place nothing becomes of it."""
+        said = NOT_MAINTAINED if now is None else maintenance_of(now.annotations)
+        if not said.is_on(self._now_ms):
+            return verdicts
+        why = f"{MAINTENANCE}: {said}; leafcast maintenance list"
+        return tuple(
+            verdict if verdict.action in _STILL else verdict._replace(action=HELD, why=why)
+            for verdict in verdicts
+        )
 
     def _deliveries(self, pair: _Pair, meant: AudienceChange) -> _Meant:
         """What a destination has, and is to have, of the placements that are meant for it."""
