@@ -50,7 +50,7 @@ _AWAITED = {
     "destinations": "the nodes to name their destinations",
     "doctor": "all nodes to answer",
     "node-move": "{path} to be moved",
-    "node-remove": "{path} to let go of what it was sent",
+    "node-remove": "{path} to delete what it was sent",
 }
 _INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
 

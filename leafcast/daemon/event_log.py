@@ -12,10 +12,10 @@ from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
 from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
-from schemas.hold_reasons import NEEDS_A_PERSON
+from schemas.hold_reasons import MAINTENANCE, NEEDS_A_PERSON
 from schemas.identity import NodePath
 from schemas.placements import KINDS, kind_of, placement_at, title
-from schemas.reports import NEVER_JOINED
+from schemas.reports import IN_MAINTENANCE, NEVER_JOINED
 from schemas.wording import repair_text
 
 EVENTS_MAX = 1_000
@@ -67,7 +67,7 @@ _OF_CHILDREN = frozenset(
 _OF_STATE = {
     "up": ("Reached", "is back"),
     "stopped": ("Stopped", "was shut down"),
-    "unreachable": ("Unreachable", "is not heard from any more"),
+    "unreachable": ("Unreachable", "is silent"),
 }
 _JOINED = ("Joined", "joined for the first time")
 _AWAITED = frozenset({"connecting", NEVER_JOINED})
@@ -298,8 +298,9 @@ class _Conditions:
             return self._add(name, kind, told.reason or type_, said)
         reason, done, counted = _STORY[type_]
         if told.status == "True":
-            absent = status.get("neverJoined") or 0
-            more = f" ({absent} never joined)" if absent else ""
+            apart = {"never joined": status.get("neverJoined") or 0, IN_MAINTENANCE: _kept(status)}
+            said = ", ".join(f"{count} {words}" for words, count in apart.items() if count)
+            more = f" ({said})" if said else ""
             figures = f"{status.get(counted, 0)} of {status.get('destinations', 0)}"
             return self._add(name, NORMAL, reason, f"{done} {figures}{more}")
         if told.status == "False" and type_ == "Synced" and told.reason not in _ON_THE_WAY:
@@ -339,6 +340,12 @@ def errors_of(obj: Mapping[str, Any]) -> dict[str, str]:
         where = f" at {path}" if count == "1" else f" at {count} destinations, such as {path}"
         found[_DESTINATIONS.sub("", error)] = where if named else ""
     return found
+
+
+def _kept(status: Mapping[str, Any]) -> int:
+    """At how many destinations a person works."""
+    held = status.get("held") or ()
+    return sum(hold.get("destinations") or 0 for hold in held if hold["reason"] == MAINTENANCE)
 
 
 def _by_cause(errors: Mapping[str, str]) -> list[str]:

@@ -198,7 +198,8 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
     log = EventLog(began_ms=clock.now().wall_ms)
     space = MemorySpace(clock, SystemDice())
     key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
-    figures = {"destinations": 6, "synced": 6, "healthy": 6, "neverJoined": 1}
+    held = [{"reason": "Maintenance", "destinations": 2}]
+    figures = {"destinations": 6, "synced": 4, "healthy": 4, "neverJoined": 1, "held": held}
     open_ = [synced("Incomplete", "Unknown"), synced("Incomplete", "Unknown", type_="Healthy")]
     way = [synced("Synced", "True"), synced("Progressing", "False", type_="Healthy")]
     well = [synced("Synced", "True"), synced("Healthy", "True", type_="Healthy")]
@@ -227,8 +228,8 @@ async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
         following.cancel()
     assert [(item["type"], item["message"]) for item in log.since(0)] == [
         ("Normal", "shop created"),
-        ("Normal", "shop delivered to 6 of 6 (1 never joined)"),
-        ("Normal", "shop working at 6 of 6 (1 never joined)"),
+        ("Normal", "shop delivered to 4 of 6 (1 never joined, 2 in maintenance)"),
+        ("Normal", "shop working at 4 of 6 (1 never joined, 2 in maintenance)"),
         ("Warning", "shop not delivered to all: 5 of 6 (1 failing)"),
         ("Warning", "shop failing at /region-1/site-2: shop/web: Denied"),
         ("Normal", "shop deleted"),

@@ -42,7 +42,7 @@ def opened(said, tmp_path):
         ("doctor", {}, "waiting for all nodes to answer, 30 s at most"),
         ("status", {}, "waiting for the tree to answer, 30 s at most"),
         ("ask", {"path": "/a/{b}"}, "waiting for /a/{b} to answer, 30 s at most"),
-        ("node-remove", {"path": "/a"}, "waiting for /a to let go of what it was sent, 30 s"),
+        ("node-remove", {"path": "/a"}, "waiting for /a to delete what it was sent, 30 s"),
     ],
 )
 async def test_a_call_that_takes_long_says_what_it_waits_for(

@@ -185,7 +185,7 @@ class _Asked:
         keep = self.request.keep
         if not keep and len(self.state.layers) < 2:
             raise Refused("what they had before is not known any more; undo to a kept revision")
-        said = "who has it keeps it" if keep else "all go back to what they had"
+        said = "each destination that has it keeps it" if keep else "all go back to what they had"
         return aborted(self.state, self.now_ms, keep=keep), said
 
     def _demand_under_way(self) -> None:

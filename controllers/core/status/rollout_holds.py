@@ -189,7 +189,7 @@ def _ended(steered: Steered, state: RolloutStatus, about: str) -> tuple[str, str
         # Its revision is about to begin.
         return None
     if state.phase == "Aborted":
-        said = f"{about}revision {state.revision} was aborted, and who has it keeps it"
+        said = f"{about}revision {state.revision} was aborted; who has it already keeps it"
         return ROLLOUT_ABORTED, said, f"{_COMMAND} status {steered.rollout}"
     if state.phase == "Partial":
         said = about + "its waves leave destinations out; give it one with percent: 100"
