@@ -24,6 +24,19 @@ class Fault:
         return Fault(f"{path}{joint}{self.path}", self.message, self.remedy)
 
 
+def told_once(faults: Iterable[Fault]) -> list[str]:
+    """The faults in words; what is wrong alike in several places is told once, with how many."""
+    alike: dict[tuple[str, str], list[Fault]] = {}
+    for fault in faults:
+        alike.setdefault((fault.message, fault.remedy), []).append(fault)
+    return [
+        str(Fault(f"{first.path} and {len(rest)} more", first.message, first.remedy))
+        if rest
+        else str(first)
+        for first, *rest in alike.values()
+    ]
+
+
 class Faulty(ValueError):
     """A value with one fault or more; their paths are relative to it."""
 

@@ -7,6 +7,7 @@ from leafcast.doctor.findings import PlacementFacts, StuckFacts
 from leafcast.doctor.placement_checks import placement_checks
 from leafcast.show.faults import Sample, faults
 from leafcast.show.tree_tables import placement_view, placements_view
+from schemas.faults import Fault, told_once
 from schemas.missing_rights import MissingRight, missing_right, reported
 from schemas.states import AT_WORK
 from tests.unit.test_checks import facts
@@ -215,3 +216,12 @@ def test_the_doctor_warns_of_what_is_at_work_once_it_says_what_keeps_it(reason, 
     found = placement_facts(form)
     checks = [check.state for check in placement_checks(facts(placements=[found]))]
     assert checks.count("warning") == kept
+
+
+def test_what_is_wrong_alike_in_several_objects_is_told_once_with_their_number():
+    alike = [Fault(f"deployments.apps/shop/{name}", "cannot be", "mend it") for name in "abc"]
+    other = Fault("configmaps/shop/a", "is too large")
+    assert told_once([alike[0], other, *alike[1:]]) == [
+        "deployments.apps/shop/a and 2 more: cannot be; mend it",
+        "configmaps/shop/a: is too large",
+    ]

@@ -14,6 +14,7 @@ from controllers.core.status.rollout_holds import rollout_holds
 from controllers.core.workloads.space import FROZEN
 from relay.objects.stored_object import timestamp
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
+from schemas.faults import told_once
 from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     ENDS_BY_ITSELF,
@@ -126,7 +127,7 @@ def _refused(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
             remedy=f"leafcast status {name}",
         )
     if facts.faults:
-        said = "; ".join(map(str, facts.faults))
+        said = "; ".join(told_once(facts.faults))
         yield Hold(reason=OBJECTS_REFUSED, message=said, remedy=f"leafcast describe {name}")
 
 

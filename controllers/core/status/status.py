@@ -20,6 +20,7 @@ from controllers.core.status.traces import traces
 from controllers.core.workloads.space import FROZEN
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
+from schemas.faults import told_once
 from schemas.hold_reasons import NOT_AWAITED
 from schemas.objects import ObjectKey
 from schemas.placements import short_title, title
@@ -164,7 +165,7 @@ def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
     own = [facts.invalid] if facts.invalid else []
     own += [facts.lack.message] if facts.lack and facts.lack.reason == FROZEN else []
-    own += [str(fault) for fault in facts.faults]
+    own += told_once(facts.faults)
     own += [_ambiguous_text(facts)] if facts.ambiguous else []
     wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
     return [*own, *(error_text(sample) for sample in wrong)][:ERRORS_MAX]
@@ -180,7 +181,7 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
     if facts.removal_held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.removal_held))
     if facts.faults:
-        message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
+        message = "; ".join(told_once(facts.faults)[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
     if facts.ambiguous:
         message = _ambiguous_text(facts)
