@@ -335,7 +335,7 @@ class Syncer:
         (self._holding.add if left.is_temporary else self._holding.discard)(done.key)
         if left.is_temporary:
             # It is tried again, as one that no placement asks for: nobody waits for it to go.
-            self._record.put(replace(done, placements=()))
+            self._record.put(replace(done, placements=(), repaired=None))
         else:
             self._record.erase(done.key)
             self._drift.forget(done.key)
@@ -358,7 +358,7 @@ class Syncer:
 
     def _keep(self, done: Done, said: str) -> None:
         """From now on it is only seen whether it is still there."""
-        self._record.put(replace(done, on_removal=said or done.on_removal))
+        self._record.put(replace(done, on_removal=said or done.on_removal, repaired=None))
         self._drift.forget(done.key)
         self._stalled.see(done.key, None)
         for holder in holders(done.key):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from schemas.annotations import ON_REMOVAL
 from schemas.objects import ObjectKey
 from tests.contract.spaces import config_map, deployment
 from tests.contract.syncing import Bench
@@ -85,5 +86,21 @@ async def test_what_is_wanted_anew_is_no_repair(bench):
         bench.want(config_map(a="3"))
         await bench.settled()
         bench.want(config_map(a="4"))
+        await bench.settled()
+        assert repaired(bench, CONFIG) is None
+
+
+async def test_what_is_kept_and_taken_again_begins_anew(bench, any_space):
+    kept = config_map(a="1")
+    kept["metadata"]["annotations"] = {ON_REMOVAL: "keep"}
+    async with bench.running():
+        bench.want(kept)
+        await bench.settled()
+        await any_space.apply(config_map(a="2"), "they")
+        await until_repaired(bench, CONFIG, 1)
+        bench.want()
+        await bench.until(lambda: (done := bench.done.of(CONFIG)) and done.kept)
+        bench.want(kept)
+        await bench.until(lambda: (done := bench.done.of(CONFIG)) and not done.kept)
         await bench.settled()
         assert repaired(bench, CONFIG) is None
