@@ -152,8 +152,8 @@ class Table(_Rich):
             foldable = [at for at, column in enumerate(self.columns) if not column.no_wrap]
             free = [at for at in foldable if self.columns[at].min_width is None]
             _narrow(found, free, room, least=TEXT_WIDTH_MIN)
-            for narrowed in (foldable, range(len(found))):
-                _narrow(found, list(narrowed), room)
+            _narrow(found, foldable, room, least=WIDTH_MIN)
+            _narrow(found, range(len(found)), room, least=1)
         return found
 
 
@@ -176,9 +176,7 @@ def _letter_width(letter: str) -> int:
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
-def _narrow(
-    widths: list[int], columns: Sequence[int], room: int, *, least: int = WIDTH_MIN
-) -> None:
+def _narrow(widths: list[int], columns: Sequence[int], room: int, *, least: int) -> None:
     """Take from the widest of these columns until all fit, or no more can be taken."""
     while columns and sum(widths) > room:
         widest = max(columns, key=lambda at: widths[at])
