@@ -287,7 +287,7 @@ def test_a_collector_that_is_wrong_is_refused_before_anything_is_written(tree, a
 
 
 def test_what_is_not_collected_any_more_goes(tree):
-    did(tree, "delete", "epl", "shop")
+    did(tree, "delete", "epl", "shop", "--confirm-removals")
     until(
         lambda: "No resources found" in did(tree, "get", "combinedstatus", "-n", "shop").stderr,
         lambda: did(tree, "get", "combinedstatus", "-A").stdout,

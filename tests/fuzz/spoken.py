@@ -18,6 +18,7 @@ from leafcast.ask.handlers import read_selector
 from leafcast.ask.plan_changes import BadChange, pack_change, read_change
 from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
+from leafcast.cli.commands.label import read_words
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
 from leafcast.show.durations import moment_seconds
@@ -33,6 +34,7 @@ from schemas.durations import BadDuration, read_duration
 from schemas.faults import Faulty, InvalidObject
 from schemas.identity import NodePath
 from schemas.json_paths import JsonPath
+from schemas.maintenance import MAINTENANCE, MAINTENANCE_REASON, maintenance_of
 from schemas.objects import ObjectKey
 from schemas.refusals import BadSelector, CodecError, RecordRefused
 from schemas.selectors import LabelSelector
@@ -161,6 +163,11 @@ def words(data: bytes) -> None:
         read_labels(text)
     with suppress(BadDuration):
         assert read_duration(text) >= 0
+    until_ms = maintenance_of({MAINTENANCE: text, MAINTENANCE_REASON: text}).until_ms
+    assert until_ms >= 0
+    with suppress(BadArguments):
+        _, labels = read_words(text.split())
+        assert labels
     moment_seconds(text)
     with suppress(BadArguments, UnknownKind):
         read_arguments(KINDS, text.split())
