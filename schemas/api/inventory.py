@@ -25,6 +25,7 @@ from schemas.api.shared import (
 from schemas.faults import Fault, Faulty
 from schemas.groups import PATH_ANNOTATION
 from schemas.identity import NodePath
+from schemas.maintenance import MAINTENANCE, time_fault
 from schemas.refusals import BadIdentity
 
 LABEL_KEY_MAX = 255
@@ -115,6 +116,15 @@ class SyncTarget(ApiObject):
             raise Faulty(Fault(field, f'"{text}" is not a path in the tree', remedy)) from error
         if parsed.is_root:
             raise Faulty(Fault(field, "the centre holds no cluster", remedy))
+        return metadata
+
+    @field_validator("metadata")
+    @classmethod
+    def _is_in_maintenance_until(cls, metadata: ObjectMeta) -> ObjectMeta:
+        """What is no time ends no maintenance: whoever is wrong keeps what was said last."""
+        until = metadata.annotations.get(MAINTENANCE)
+        if until is not None and (fault := time_fault(until)):
+            raise Faulty(Fault(f"annotations[{MAINTENANCE}]", *fault))
         return metadata
 
     @property

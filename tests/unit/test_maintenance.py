@@ -9,7 +9,8 @@ from controllers.core.status.status import placement_status
 from leafcast.doctor.findings import NodeFacts
 from relay.core.events import Instant, ObjectObserved
 from relay.core.link.session import Presence
-from schemas.api import parse_wish
+from schemas.api import parse_kind, parse_wish
+from schemas.faults import InvalidObject
 from schemas.maintenance import (
     MAINTENANCE,
     MAINTENANCE_REASON,
@@ -25,6 +26,7 @@ from tests.unit.test_checks import wrong
 from tests.unit.test_destination import Bench, mail_key, mine
 from tests.unit.test_reporting import facts, summary_of
 
+API = "edge.kubestellar.io/v2alpha1"
 UNTIL = "1970-01-01T00:01:00Z"
 UNTIL_MS = 60_000
 BEFORE, AFTER = Instant(5.0, 5_000), Instant(61.0, 61_000)
@@ -166,7 +168,7 @@ def test_a_wave_has_no_member_that_is_in_maintenance():
 def target(annotations):
     metadata = {"name": "s1", "annotations": {"leafcast.io/path": "/emea/s1", **annotations}}
     form = {
-        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "apiVersion": API,
         "kind": "SyncTarget",
         "metadata": {**metadata, "uid": "u"},
         "spec": {},
@@ -190,6 +192,9 @@ def test_what_is_no_time_is_no_maintenance_and_refused_by_name(text):
     assert maintenance_of({MAINTENANCE: text}).until_ms == 0
     assert time_fault(text)
     assert MAINTENANCE not in in_force({MAINTENANCE: text}, 0)
+    metadata = {"name": "s1", "annotations": {MAINTENANCE: text}}
+    with pytest.raises(InvalidObject, match=r"leafcast\.io/maintenance.*is no time"):
+        parse_kind({"apiVersion": API, "kind": "SyncTarget", "metadata": metadata})
 
 
 def test_a_reason_is_one_line_of_bounded_length():
