@@ -100,7 +100,7 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
             reason=MAINTENANCE,
             destinations=worked_at if count.exact else None,
             message="nothing new goes there, and nobody waits for it",
-            remedy="leafcast node list",
+            remedy="leafcast maintenance list",
         )
     if facts.keeping:
         who = "1 Location or SyncTarget that loses it keeps it"
