@@ -80,7 +80,9 @@ def released(answer: Mapping[str, Any]) -> str:
 def _question(keeping: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for form in keeping:
         lack = form["destinations"]
-        who = "not everyone has" if lack is None else f"{many(lack, 'destination')} lack"
+        who = "not everyone has"
+        if lack is not None:
+            who = f"{many(lack, 'destination')} {'lacks' if lack == 1 else 'lack'}"
         title = short_title(form["placement"])
         yield (
             f"rollout/{form['rollout']}: revision {form['revision']} of {title} is "
