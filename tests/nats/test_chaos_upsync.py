@@ -162,7 +162,11 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
     await come(tree, {(e1, "back"): 1, (e1, "one"): 4, (e2, "one"): 0, (e2, "new"): 2})
 
     await tree.apply(placement([]))
-    await come(tree, {})
+
+    async def nothing_is_brought_up():
+        return not [it async for it in from_python(tree, None)]
+
+    await until(nothing_is_brought_up, "copies stay at the region", 90)
 
 
 async def read_from_python(tree):
