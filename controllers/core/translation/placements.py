@@ -503,7 +503,7 @@ class Placements:
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
         # What stays needs its definition, which no object that is seen asks for any more.
-        return held.items | self.workloads.needed_by(held.items)
+        return held.items | self.workloads.needed_by(held.items, self._unfollowed)
 
     def _weigh(
         self,
@@ -537,7 +537,8 @@ class Placements:
             return frozenset(), ()
         said = self.held.get(name), self.brake.message(key, name)
         self.held[name] = "; ".join(filter(None, said))
-        return edited | self.workloads.needed_by(edited), kept_alternatives(inventory, were, meant)
+        definitions = self.workloads.needed_by(edited, self._unfollowed)
+        return edited | definitions, kept_alternatives(inventory, were, meant)
 
     def _is_confirmed(self, name: str, gone: AbstractSet[ObjectKey], before: Issued) -> bool:
         """Whether a person let these objects of a placement go by name."""

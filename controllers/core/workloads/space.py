@@ -300,11 +300,16 @@ class Workloads:
             )
         )
 
-    def needed_by(self, objects: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
-        """The definitions of these objects' kinds, unless a deletion of them was said."""
+    def needed_by(
+        self, objects: Iterable[ObjectKey], unfollowed: AbstractSet[ObjectKey] = frozenset()
+    ) -> frozenset[ObjectKey]:
+        """The definitions of these objects' kinds, unless a deletion of them was said.
+
+        Of those that are `unfollowed` nothing is said any more.
+        """
         needed = {self.resolver.definition_of(key) for key in objects}
-        shown = self.resolver.objects
-        return frozenset(key for key in needed if key in shown or key in self.unseen)
+        there = (self.resolver.objects, self.unseen, unfollowed)
+        return frozenset(key for key in needed if any(key in keys for keys in there))
 
     def _unlist_control(
         self,
