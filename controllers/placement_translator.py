@@ -332,7 +332,6 @@ class PlacementTranslator:
         if change.kind != "deleted":
             self._definitions.saw(change.key, change.object)
             self._vanished.pop(change.key, None)
-        if change.kind != "deleted":
             name = self.workloads.put_status(change.key, change.object)
             if name is not None:
                 # Mostly it was written here; if not, it is written again.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.missing_rights import MissingRight, missing_right
-from schemas.states import AT_WORK, NOT_WORKING
+from schemas.states import NOT_WORKING
 from schemas.wording import many, namespace_first, some_of
 
 Form = Mapping[str, Any]
@@ -394,11 +394,6 @@ def keeps_from_running(reason: str) -> bool:
 def samples_of(form: Form) -> list[Sample]:
     """What a placement's form says is wrong, or still at work."""
     return [Sample(form.get("name", ""), **_said(item)) for item in form["exceptions"]]
-
-
-def is_at_work(fault: Fault) -> bool:
-    """Whether nothing is wrong so far."""
-    return fault.severity >= AT_WORK
 
 
 def _said(item: Form) -> dict[str, Any]:
