@@ -11,13 +11,12 @@ from typing import Any
 
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.planning.holdings import steered_of
-from controllers.core.rollout.rejection import Rejection
 from controllers.core.rollout.rolled_places import RolledPlaces
 from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
 from controllers.core.rollout.state import target_of
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.unsealable import UnsealableDestinations
-from controllers.core.translation.placements import Placements, Work
+from controllers.core.translation.placements import Placements
 from controllers.core.translation.reading import read_arm, read_issued
 from controllers.core.translation.translate import Issued
 from controllers.core.workloads.known import knows
@@ -29,6 +28,7 @@ from controllers.definitions import Definitions, outlived
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.rollout_notes import RolloutNotes
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
     NOT_FOUND,
@@ -86,6 +86,7 @@ class PlacementTranslator:
         self._places = RolledPlaces(issuer.records)
         issuer.listen(self._places.changed)
         self._placements = Placements("", {})
+        self._notes = RolloutNotes(relay, self._placements)
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
         self._informer: Informer | None = None
@@ -142,7 +143,8 @@ class PlacementTranslator:
             self.keys_of,
             self._issuer.brakes,
         )
-        self._placements.rejections.known = self._remembered()
+        self._notes = RolloutNotes(self._relay, self._placements)
+        self._notes.restore(self.name_of)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
@@ -410,7 +412,7 @@ class PlacementTranslator:
             todo = self._placements.deferred
             for work in works:
                 if work.unsent:
-                    await self._keep(work)
+                    await self._notes.keep(work)
             drafts = [work.draft for work in works if work.draft is not None]
             deleted = [work.key for work in works if work.translation is None]
             if works:
@@ -418,7 +420,8 @@ class PlacementTranslator:
                 # What is held may be given by one of these now.
                 self._queue.add({*self._placements.braked} - names)
             for work in works:
-                await self._remember(work)
+                await self._notes.remember(work)
+        await self._notes.settle(names)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)
@@ -465,32 +468,6 @@ class PlacementTranslator:
             elif key in gone:
                 names |= self._placements.deleted(key)
         return names - undecided, frozenset(undecided)
-
-    async def _keep(self, work: Work) -> None:
-        """Keep what a rollout lets nobody have yet: when it does, the objects may be others."""
-        assert work.translation is not None
-        assert work.translation.root is not None
-        known = self._relay.kept_history().get(work.key, ())
-        named = [work.translation.root]
-        if work.translation.wish is not None:
-            named.append(work.translation.wish.root)
-        roots = dict.fromkeys([*known, *named])
-        before = self._placements.rejections.known.get(work.name) or ()
-        await self._relay.keep_history(work.key, tuple(roots), work.unsent, before)
-
-    def _remembered(self) -> dict[str, Rejection]:
-        """What the ledger says was rejected of this space's placements, by name."""
-        kept = self._relay.rejections().items()
-        named = ((self.name_of(key), Rejection(*pair)) for key, pair in kept)
-        return {name: pair for name, pair in named if name is not None}
-
-    async def _remember(self, work: Work) -> None:
-        """Keep what is rejected of a placement that nothing steers: its Rollout does so else."""
-        if self.workloads.rollouts.of(work.name) is not None:
-            return
-        after = work.wanted.rejection if work.wanted is not None else None
-        if after != work.remembered:
-            await self._relay.keep_history(work.key, after or (), rejected=after or ())
 
     async def _read_targets(self, names: Iterable[str]) -> None:
         """Read what steered placements wanted last: the ledger may not lead there."""

@@ -12,6 +12,7 @@ from relay.ports import Space
 from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.objects import ObjectKey
+from schemas.records import FormerRollout
 from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope
 
@@ -70,6 +71,14 @@ class CentreRelay(Protocol):
 
     def rejections(self) -> Mapping[MailKey, tuple[Reference, Reference]]:
         """Of placements of which something is rejected: what was wanted, and what goes out."""
+        ...
+
+    def former_rollouts(self) -> Mapping[MailKey, FormerRollout]:
+        """What is known of the Rollouts that placements had; of others there is nothing to know."""
+        ...
+
+    async def keep_former_rollout(self, key: MailKey, known: FormerRollout) -> None:
+        """Keep what is known of the Rollout that a placement had, over restarts."""
         ...
 
     async def load(self, reference: Reference) -> bytes | None:

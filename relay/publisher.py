@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
+from typing import TypeVar
 
 from relay.core.collectors.collected_results import Result
 from relay.core.content.content import references_in
@@ -18,17 +19,18 @@ from relay.ports import Bus, Clock
 from schemas.content.blobs import Reference, open_value
 from schemas.content.carried import Carried
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
-from schemas.records import History
+from schemas.records import FormerRollout, History
 from schemas.refusals import WireRefused
 from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope, decode_envelope
-from schemas.subjects import HISTORY_PREFIX
+from schemas.subjects import FORMER_ROLLOUT_PREFIX, HISTORY_PREFIX
 from schemas.wire import decode, encode
 
 CARRIED_MAX_BYTES = 2048
 """Of the new content that travels along with one record."""
 
 Load = Callable[[Reference], Awaitable[bytes | None]]
+_N = TypeVar("_N", History, FormerRollout)
 
 
 class CentrePublisher:
@@ -117,10 +119,14 @@ class CentrePublisher:
         return found
 
     def _histories(self) -> Iterator[tuple[MailKey, History]]:
+        return self._notes(HISTORY_PREFIX, History)
+
+    def _notes(self, prefix: str, kind: type[_N]) -> Iterator[tuple[MailKey, _N]]:
+        """The notes of placements whose keys begin so."""
         for key, data in self._ledger.items():
-            if key.startswith(HISTORY_PREFIX):
+            if key.startswith(prefix):
                 with suppress(WireRefused):
-                    yield MailKey(key.removeprefix(HISTORY_PREFIX)), decode(History, data)
+                    yield MailKey(key.removeprefix(prefix)), decode(kind, data)
 
     async def keep_history(
         self,
@@ -134,6 +140,15 @@ class CentrePublisher:
         data = encode(History(kept, tuple(rejected))) if kept else None
         own = StoreOwn(f"{HISTORY_PREFIX}{key}", data)
         await self._keep(blobs, [own], [HistoryKept(key, kept, frozenset(blobs))])
+
+    def former_rollouts(self) -> Mapping[MailKey, FormerRollout]:
+        """What is known of the Rollouts that placements had; what cannot be read is left out."""
+        return dict(self._notes(FORMER_ROLLOUT_PREFIX, FormerRollout))
+
+    async def keep_former_rollout(self, key: MailKey, known: FormerRollout) -> None:
+        """Keep what is known of the Rollout that a placement had; raises BusBroken."""
+        data = encode(known) if known != FormerRollout() else None
+        await self._keep({}, [StoreOwn(f"{FORMER_ROLLOUT_PREFIX}{key}", data)], [])
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""

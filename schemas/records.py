@@ -179,6 +179,15 @@ class History(WireRecord, frozen=True):
             raise ValueError(f"{len(self.rejected)} contents, where there are none or two")
 
 
+class FormerRollout(WireRecord, frozen=True):
+    """At the centre, in OWN: what is known of the Rollout that a placement had."""
+
+    # Whether someone was seen to delete it, and the placement stayed as it was.
+    deleted: bool = False
+    # Whether the annotation that lets the placement go counted already.
+    released: bool = False
+
+
 class FirstSession(WireRecord, frozen=True):
     """At a parent, in OWN: by which keys a child that was awaited until a time came first."""
 

@@ -22,6 +22,8 @@ AWAY_PREFIX = "_away_"
 """Before the name of a child, in its parent's OWN."""
 HISTORY_PREFIX = "_history_"
 """Before a placement's mail key: the former contents that the centre keeps."""
+FORMER_ROLLOUT_PREFIX = "_former_rollout_"
+"""Before a placement's mail key: what the centre knows of the Rollout that it had."""
 
 
 @dataclass(frozen=True, slots=True)

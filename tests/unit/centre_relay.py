@@ -29,6 +29,7 @@ class LedgerRelay:
         self.records = {}
         self.former = {}
         self.rejected = {}
+        self.former_known = {}
         self.history = []
         self._bodies = {}
         self.snapshots = []
@@ -83,6 +84,12 @@ class LedgerRelay:
             del self.former[key]
         if not rejected:
             del self.rejected[key]
+
+    def former_rollouts(self):
+        return dict(self.former_known)
+
+    async def keep_former_rollout(self, key, known):
+        self.former_known[key] = known
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)

@@ -130,12 +130,12 @@ def test_a_rollout_that_is_only_not_seen_any_more_lets_nothing_go():
     known.put_target("shop", Wanted(content("v1")))
     known.remove("shop")
     assert not known.let_go
-    assert not known.dismissed
+    assert not known.former.deleted
     known.put("shop", rollout())
     known.deleted("shop")
-    assert known.dismissed == {"shop"}
+    assert known.former.deleted == {"shop"}
     known.put("shop", rollout())
-    assert not known.dismissed
+    assert not known.former.deleted
 
 
 async def test_what_waits_for_a_person_waits_since_then_through_a_restart(tmp_path):

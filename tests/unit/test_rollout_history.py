@@ -20,12 +20,13 @@ from relay.driver import Driver
 from schemas.content import blobs
 from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.identity import NodePath, short_key
-from schemas.records import History
+from schemas.records import FormerRollout, History
 from schemas.subjects import HISTORY_PREFIX
 from schemas.wire import encode
 from tests.unit.meeting import ROOT, TREE
 
 KEY = short_key(bytes(20))
+OTHER_KEY = short_key(bytes(19) + b"x")
 CONFIG = NodeConfig(NodePath(), TREE, {ROOT.key_id: ROOT.public_key}, "run")
 
 
@@ -100,14 +101,18 @@ async def test_a_controller_finds_what_it_kept():
 
     async def keep(publisher):
         await publisher.keep_history(KEY, (OLD, GONE))
-        await publisher.keep_history(short_key(bytes(19) + b"x"), (GONE,))
+        await publisher.keep_history(OTHER_KEY, (GONE,))
         await publisher.keep_history(KEY, (OLD,))
-        await publisher.keep_history(short_key(bytes(19) + b"x"), ())
+        await publisher.keep_history(OTHER_KEY, ())
         assert publisher.kept_history() == {KEY: (OLD,)}
+        await publisher.keep_former_rollout(KEY, FormerRollout(deleted=True))
+        await publisher.keep_former_rollout(OTHER_KEY, FormerRollout(released=True))
+        await publisher.keep_former_rollout(OTHER_KEY, FormerRollout())
         assert publisher.ledger() == {}
 
     async def look(publisher):
         assert publisher.kept_history() == {KEY: (OLD,)}
+        assert publisher.former_rollouts() == {KEY: FormerRollout(deleted=True)}
 
     await run(keep)
     await run(look)

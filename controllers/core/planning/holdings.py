@@ -54,6 +54,7 @@ def steered_of(placements: Placements, name: str) -> Steered | None:
         target=known.target if known is not None else None,
         rejected=rejected,
         is_stranded=stranded is not None,
+        release_counted=rollouts.former.counted(name, placements.workloads.objects.get(name)),
         # A run that just started goes by what the object says.
         state=rollouts.state_of(name) or rollouts.stored_status(rollout or ""),
         invalid=rollouts.invalid.get(rollout or "", ""),

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.rollout import layers
+from controllers.core.rollout.former_rollouts import FormerRollouts
 from controllers.core.rollout.kept_back import gave_everything
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import is_sound, target_of
-from schemas.annotations import RELEASE_ROLLOUT
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
 from schemas.content.blobs import Reference
 from schemas.faults import InvalidObject
@@ -31,12 +31,6 @@ def rollout_key(name: str) -> ObjectKey:
     return ObjectKey(*ROLLOUTS, "", name)
 
 
-def is_released(placement: Object | None) -> bool:
-    """Whether a person lets a placement go on without the Rollout that it had."""
-    metadata = (placement or {}).get("metadata") or {}
-    return (metadata.get("annotations") or {}).get(RELEASE_ROLLOUT) == "true"
-
-
 class Rollouts:
     """By name; `states` are those that were written, and only they let anything out."""
 
@@ -51,8 +45,8 @@ class Rollouts:
         self.fresh: set[str] = set()
         # Placements that follow their space again, once the ledger says so.
         self.let_go: set[str] = set()
-        # Those whose Rollout someone took away: they do, as soon as nothing differs.
-        self.dismissed: set[str] = set()
+        # What is known of the Rollouts that placements had.
+        self.former = FormerRollouts()
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
         """Take the present state of one; the placements for which its spec is news."""
@@ -67,7 +61,7 @@ class Rollouts:
         assert isinstance(read, Rollout)
         self.specs[name] = read.spec
         self.let_go.discard(read.spec.placement.placement)
-        self.dismissed.discard(read.spec.placement.placement)
+        self.former.deleted.discard(read.spec.placement.placement)
         if before is not None and before.placement != read.spec.placement:
             # What it said of one placement is nothing for another.
             left = before.placement.placement
@@ -192,7 +186,7 @@ class Rollouts:
         """
         if self.of(placement) is not None:
             return
-        self.dismissed.add(placement)
+        self.former.deleted.add(placement)
         if state is not None and gave_everything(state, target):
             self.let_go.add(placement)
 

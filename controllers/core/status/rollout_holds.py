@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from controllers.core.rollout import kept_back
 from controllers.core.rollout.rejection import told
 from controllers.core.rollout.state import is_under_way, present, target_of
+from schemas.annotations import RELEASE_ROLLOUT
 from schemas.api.hold import Hold
 from schemas.api.rollout_status import RejectedObjects, RolloutStatus
 from schemas.content.blobs import Reference
@@ -54,6 +55,8 @@ class Steered:
     rejected: RejectedObjects | None = None
     # Whether it stays as it is, as its Rollout was deleted, though some of it is rejected.
     is_stranded: bool = False
+    # Whether the annotation that lets it go counted for a Rollout before that one.
+    release_counted: bool = False
     state: RolloutStatus | None = None
     # Why nothing opens: the Rollout cannot be read.
     invalid: str = ""
@@ -132,6 +135,10 @@ def _deleted(steered: Steered, number: int | None) -> Hold:
     """That its Rollout is gone; who is at a place of its own is counted as all others are."""
     news = f"let go, it would send {steered.news}" if steered.news else "nothing differs now"
     said = f"its Rollout was deleted, or has another placement now: all keep what they have; {news}"
+    if steered.release_counted:
+        said += (
+            f"; {RELEASE_ROLLOUT} on it counted for a former Rollout: take it off, and set it again"
+        )
     return Hold(
         reason=ROLLOUT_DELETED,
         destinations=number,

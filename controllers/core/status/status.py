@@ -228,6 +228,8 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
             f"go: leafcast rollout release {short_title(facts.name)}, or the annotation "
             f'{RELEASE_ROLLOUT}: "true" on it ({sends})'
         )
+        if facts.steered is not None and facts.steered.release_counted:
+            message += "; the one on it counted for a former Rollout: take it off, and set it again"
         yield condition(ROLLOUT_GONE, "True", "Frozen", message)
 
 

@@ -32,7 +32,6 @@ from controllers.core.ledger.removal import (
 )
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rejection import Rejection, Wanted
-from controllers.core.rollout.rollouts import is_released
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
@@ -60,6 +59,7 @@ from schemas.records import (
     Alternative,
     DeltaHead,
     Dependency,
+    FormerRollout,
     Gate,
     Record,
     Source,
@@ -164,7 +164,7 @@ class Placements:
         trial._is_dry_run = True
         trial.rejections = self.rejections.trial(trial.workloads)
         trial.workloads.rollouts.let_go |= self.workloads.rollouts.let_go
-        trial.workloads.rollouts.dismissed |= self.workloads.rollouts.dismissed
+        trial.workloads.rollouts.former.inherit(self.workloads.rollouts.former)
         return trial
 
     # What the space says.
@@ -279,6 +279,15 @@ class Placements:
         if self.workloads.rollouts.of(work.name) is not None:
             self._targets[work.name] = said.arm
             self.workloads.rollouts.put_target(work.name, wanted)
+
+    def settle_former_rollout(self, name: str) -> FormerRollout:
+        """What the ledger is to say of the Rollout that a placement had."""
+        rollouts, issued = self.workloads.rollouts, self._issued.get(name)
+        is_gated = issued.head.is_gated if issued is not None else None
+        is_steered = rollouts.of(name) is not None
+        return rollouts.former.settle(
+            name, self.workloads.objects.get(name), is_steered=is_steered, is_gated=is_gated
+        )
 
     # What there is.
 
@@ -424,12 +433,14 @@ class Placements:
         rollouts = self.workloads.rollouts
         if before is None or not before.head.is_gated or rollouts.of(name) is not None:
             return False
-        if name in rollouts.let_go or is_released(self.workloads.objects.get(name)):
+        if name in rollouts.let_go or rollouts.former.lets_go(
+            name, self.workloads.objects.get(name)
+        ):
             return False
         steering = Steering(lambda _target: before.gates, target=self._targets.get(name))
         stays = self._translated(name, placement, before, steering)
         found = stranded(before, stays)
-        if name in rollouts.dismissed and before.knows_all and not found.differing:
+        if name in rollouts.former.deleted and before.knows_all and not found.differing:
             # Someone deleted it, and nothing differs: what comes next is for everyone.
             return False
         self.faults[name], self.refused[name] = stays.faults, stays.refused

@@ -208,6 +208,7 @@ class Workloads:
         name = placement_at(key)
         if name is None:
             return self._put_object(key, obj)
+        self.rollouts.former.put(name, obj)
         former = self._related_to(name)
         if obj.get("metadata", {}).get("deletionTimestamp"):
             waiting = self._forget(name)
