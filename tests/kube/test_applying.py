@@ -88,6 +88,42 @@ async def test_what_a_server_says_in_its_own_words_is_no_drift(bench, place):
     assert bench.space.applied == ["web"]
 
 
+WHOLE = {
+    "emoji": "ok \U0001f600\U0001f510",
+    "last": "\U0010ffff and \U0001fffe",
+    "written": "\\ud83d\\ude00 \\\U0001f600",
+    "others": "nel\x85 ls\u2028 del\x7f no\ufffe bel\x07 nul\x00 bom\ufeff \u6f22",
+}
+"""Characters that JSON says by a pair of escapes, and others that YAML has no room for."""
+
+
+async def test_any_character_arrives_as_a_server_side_apply_of_it_does(bench, server, place):
+    annotations = {"example.com/banner": WHOLE["emoji"]}
+    wanted = config_map("whole", place, **WHOLE)
+    wanted["metadata"]["annotations"] = annotations
+    async with bench.running():
+        bench.want(wanted)
+        await bench.settled()
+    live = await bench.space.get(ObjectKey("", "configmaps", place, "whole"))
+    assert live["data"] == WHOLE
+    assert annotations.items() <= live["metadata"]["annotations"].items()
+    direct = config_map("direct", place, **{name: WHOLE[name] for name in list(WHOLE)[:3]})
+    said = json.dumps(direct, ensure_ascii=False)
+    await kubectl(server, "apply", "--server-side", "-f", "-", stdin=said)
+    other = await bench.space.get(ObjectKey("", "configmaps", place, "direct"))
+    assert other["data"].items() <= live["data"].items()
+    web = deployment(namespace=place)
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "\U0001f512"}]
+    async with bench.running():
+        bench.want(wanted, web)
+        await bench.settled()
+    live = await bench.space.get(web_key(place))
+    assert live["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] == "\U0001f512"
+    status = {"conditions": [{"type": "A", "status": "True", "reason": "B", "message": "\U0001f680"}]}
+    told = await bench.space.set_status(web_key(place), status)
+    assert told["status"]["conditions"][0]["message"] == "\U0001f680"
+
+
 async def test_what_a_person_changes_is_put_back_soon(bench, server, place):
     key = web_key(place)
     async with bench.running():

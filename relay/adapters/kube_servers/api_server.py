@@ -26,7 +26,7 @@ from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import free_port
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
-from schemas.codec import from_json
+from schemas.codec import from_json, to_json
 
 HOST = "127.0.0.1"
 SERVING_SECONDS, READY_SECONDS = 60.0, 120.0
@@ -259,7 +259,7 @@ class ApiServer:
             HOST, self._port, context=context, timeout=REQUEST_SECONDS
         )
         try:
-            data = None if body is None else json.dumps(body)
+            data = None if body is None else to_json(body)
             connection.request(method, path, data, headers)
             answer = connection.getresponse()
             said = answer.read()
