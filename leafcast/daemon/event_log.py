@@ -82,6 +82,16 @@ class Condition(NamedTuple):
     changed: str
 
 
+class _Repair(NamedTuple):
+    """That a copy was put right, as a placement's status has it."""
+
+    time: str
+    path: str
+    object: str
+    field: str
+    manager: str
+
+
 @dataclass(slots=True)
 class LoggedEvent:
     """One event: `sequence` is new each time it happens again; times are ms since 1970."""
@@ -176,13 +186,10 @@ class EventLog:
                 message=f"{path} {message}",
             )
 
-    def tells_of(self, reason: str, node: str, about: str, since: str) -> bool:
-        """Whether it has such an event of a node, from that moment on (in Kubernetes' form)."""
-        return any(
-            (held.reason, held.node, held.object) == (reason, node, about)
-            and timestamp(held.last_ms) >= since
-            for held in self._found.values()
-        )
+    def tells_of(self, reason: str, node: str, about: str, message: str, since: str) -> bool:
+        """Whether it has just this event of a node, from that moment on (in Kubernetes' form)."""
+        held = self._found.get((reason, node, about, message))
+        return held is not None and timestamp(held.last_ms) >= since
 
     @property
     def through(self) -> int:
@@ -217,8 +224,8 @@ class _Conditions:
         self._listed = set[Interest | None]()
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}
-        # When the last repair was that is told of, by placement.
-        self._repaired: dict[str, str] = {}
+        # Of which objects repairs are told of that its status names still, by placement.
+        self._repaired: dict[str, frozenset[_Repair]] = {}
 
     async def tell(self, event: SpaceEvent) -> None:
         """Take in what a space tells of placements."""
@@ -272,21 +279,26 @@ class _Conditions:
     def _tell_repairs(self, name: str, status: Mapping[str, Any]) -> None:
         """Tell what edges put right that run elsewhere; those that run here noted it."""
         last = (status.get("repairs") or {}).get("last") or ()
-        known = self._repaired.get(name, self._since)
-        for repair in reversed(last):
-            moment, path = str(repair.get("time", "")), str(repair.get("path", ""))
-            if moment <= known or self._events.tells_of("Repaired", path, title(name), moment):
+        told = [_Repair(*(str(said.get(part, "")) for part in _Repair._fields)) for said in last]
+        known, about = self._repaired.get(name, frozenset()), title(name)
+        for repair in reversed(told):
+            moment, path, *texts = repair
+            message = repair_text(*texts)
+            if (
+                repair in known
+                or moment <= self._since
+                or self._events.tells_of("Repaired", path, about, message, moment)
+            ):
                 continue
-            texts = (str(repair.get(part, "")) for part in ("object", "field", "manager"))
             self._events.add(
                 self._clock.now().wall_ms,
                 kind=WARNING,
                 reason="Repaired",
                 node=path,
-                about=title(name),
-                message=repair_text(*texts),
+                about=about,
+                message=message,
             )
-        self._repaired[name] = max([known, *(str(repair.get("time", "")) for repair in last)])
+        self._repaired[name] = frozenset(told)
 
     def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
         """Tell of a condition what a person would: its good end, or why it does not come to it."""

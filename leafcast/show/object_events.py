@@ -16,6 +16,7 @@ from leafcast.show.object_cells import (
     event_source,
     text,
 )
+from schemas.objects import group_of
 
 EVENTS_MAX = 10
 
@@ -25,7 +26,7 @@ Object = Mapping[str, Any]
 def events_about(obj: Object, events: Iterable[Object]) -> list[Object]:
     """The events of an object, the newest last; at most so many of them."""
     metadata = obj["metadata"]
-    about = (obj["kind"], metadata["name"], metadata.get("namespace", ""))
+    about = (group_of(obj), obj["kind"], metadata["name"], metadata.get("namespace", ""))
     found = [event for event in events if _about(event) == about]
     return sorted(found, key=lambda event: moment_seconds(event_seen(event)) or 0.0)[-EVENTS_MAX:]
 
@@ -55,6 +56,8 @@ def _lines(events: list[Object], now_ms: int) -> Iterator[str]:
     yield from (f"  {line}" for line in table.lines())
 
 
-def _about(event: Object) -> tuple[str, str, str]:
+def _about(event: Object) -> tuple[str, str, str, str]:
     about = at(event, "involvedObject") or at(event, "regarding") or {}
-    return str(at(about, "kind")), str(at(about, "name")), str(at(about, "namespace") or "")
+    group = str(at(about, "apiVersion") or "").rpartition("/")[0]
+    names = (str(at(about, "kind")), str(at(about, "name")), str(at(about, "namespace") or ""))
+    return group, *names

@@ -166,6 +166,22 @@ def test_a_change_of_several_messages_that_goes_nowhere_is_one_at_the_centre(tre
     assert shown == "0 placements, 0 destinations: nothing changes\nat the centre: 1 created\n"
 
 
+def test_objects_of_one_name_in_several_namespaces_are_told_apart(tree, written):
+    spaces = [namespace_object(name) for name in ("twin-a", "twin-b")]
+    first = [config_map("twin", name, at="1") for name in ("twin-a", "twin-b")]
+    did(tree, "apply", "-f", written(*spaces, *first))
+    files = written(config_map("twin", "twin-a", at="2"), first[1])
+    plan = planned(tree, "-f", files)
+    assert plan["centre"] == {
+        "twin-a/configmaps/twin": "configured",
+        "twin-b/configmaps/twin": "unchanged",
+    }
+    assert "at the centre: 1 configured" in did(tree, "plan", "-f", files, code=1).stdout
+    gone = did(tree, "plan", "--delete", "-f", written(*spaces, *first), code=1).stdout
+    assert "at the centre: 4 deleted" in gone
+    did(tree, "delete", "-f", written(*spaces))
+
+
 async def by_hand(tree, path, *objects):
     """Write to an edge's own cluster, as someone with access to it does."""
     folder = tree.place.node(NodePath.parse(path))

@@ -119,7 +119,9 @@ async def test_any_character_arrives_as_a_server_side_apply_of_it_does(bench, se
         await bench.settled()
     live = await bench.space.get(web_key(place))
     assert live["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] == "\U0001f512"
-    status = {"conditions": [{"type": "A", "status": "True", "reason": "B", "message": "\U0001f680"}]}
+    status = {
+        "conditions": [{"type": "A", "status": "True", "reason": "B", "message": "\U0001f680"}]
+    }
     told = await bench.space.set_status(web_key(place), status)
     assert told["status"]["conditions"][0]["message"] == "\U0001f680"
 

@@ -21,6 +21,7 @@ from relay.objects.stored_object import timestamp
 from relay.ports import SpaceError
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.wording import repair_text
 
 
 async def double(number: int = 1) -> int:
@@ -301,20 +302,24 @@ async def test_what_an_edge_elsewhere_put_right_is_told_once():
     now = timestamp(clock.now().wall_ms + 1000)
     there = {"time": now, "object": "shop/deployments.apps/web", "path": "/e/s1", "count": 1}
     here = {**there, "path": "/e/s2"}
-    noted = Noted("Repaired", "k", "it was put right")
+    # Of the same placement, at the same edge, in the same second.
+    other = {**there, "object": "shop/configmaps/web"}
+    noted = Noted("Repaired", "k", repair_text(there["object"], "", ""))
     log.noted(NodePath.parse("/e/s2"), noted, clock.now().wall_ms + 1000, lambda _: "shop")
     async with asyncio.TaskGroup() as group:
         following = group.create_task(follow_conditions(space, log, clock))
         async with asyncio.timeout(60):
             await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
-            for last in ([here, there], [here, there]):
+            for last, events in (([here, there], 3), ([here, there, other], 4)):
                 await space.set_status(key, {"repairs": {"count": 2, "last": last}})
-                while len(log.since(0)) < 3:
+                while len(log.since(0)) < events:
                     await clock.sleep(0.01)
         following.cancel()
-    [told] = [item for item in log.since(0) if item["node"] == "/e/s1"]
-    assert told["message"].startswith("shop/deployments.apps/web was deleted there, and made again")
-    assert told["count"] == 1
+    told = [item for item in log.since(0) if item["node"] == "/e/s1"]
+    assert [(item["message"].partition(" ")[0], item["count"]) for item in told] == [
+        ("shop/deployments.apps/web", 1),
+        ("shop/configmaps/web", 1),
+    ]
     assert [item["count"] for item in log.since(0) if item["node"] == "/e/s2"] == [1]
 
 

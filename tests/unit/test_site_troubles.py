@@ -85,7 +85,9 @@ def event(name="p", at=1, kind="Pod", namespace="shop", **more):
 
 
 def test_a_description_ends_with_the_events_of_its_object_alone_the_newest_last():
+    namesake = {"apiVersion": "example.com/v1", "kind": "Pod", "name": "p", "namespace": "shop"}
     others = [event("q"), event(kind="Job"), event(namespace="other"), {"involvedObject": None}]
+    others.append(event(involvedObject=namesake))
     found = events_about(pod(RUNS), [event(at=9), *others, event(at=3)])
     assert [each["lastTimestamp"][-3:-1] for each in found] == ["03", "09"]
     text = events_text([event(at=40, count=7)], NOW_MS)

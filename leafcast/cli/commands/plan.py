@@ -25,6 +25,7 @@ from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_n
 from leafcast.show.sanitize import sanitize
 from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
+from schemas.wording import namespace_first
 
 ROWS_AT_ONCE = 200
 NOTES_MAX = 10
@@ -75,11 +76,11 @@ def plan(  # noqa: PLR0913 - click passes options by name
 
 @dataclass(frozen=True, slots=True)
 class _Intent:
-    """What would be written at the centre: by title, with a word for each."""
+    """What would be written at the centre, with a word for each object."""
 
     written: Written
     named: Sequence[ObjectKey]
-    verbs: dict[str, str]
+    verbs: dict[ObjectKey, str]
     # What the objects themselves are to be warned of.
     warnings: Sequence[str] = ()
 
@@ -90,7 +91,7 @@ async def _application(
     """What `apply` would write; raises BadManifests with all that is wrong."""
     changes = await judge(session, loaded, namespace)
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
-    verbs = {change.wish.title: change.verb for change in changes}
+    verbs = {change.wish.key: change.verb for change in changes}
     named = list(dict.fromkeys(change.wish.key for change in changes))
     return _Intent(news, named, verbs, await warnings(session, changes, dry=True))
 
@@ -101,7 +102,7 @@ async def _deletion(
     """What `delete` would delete; raises BadManifests with all that is wrong."""
     request = Request(loaded=tuple(loaded), namespace=namespace)
     targets, _ = await objects_to_delete(session, request)
-    verbs = {one.kind.title(one.key.name): "deleted" for one in targets}
+    verbs = {one.key: "deleted" for one in targets}
     return _Intent({one.key: None for one in targets}, (), verbs)
 
 
@@ -151,7 +152,8 @@ class _Shown:
         """One document, its rows as they come."""
         summary = {name: said for name, said in self.plan.summary.items() if name != "rows"}
         notes = [*self.intent.warnings, *summary["notes"]]
-        head = {**summary, "notes": notes, "centre": self.intent.verbs}
+        centre = {namespace_first(str(key)): verb for key, verb in self.intent.verbs.items()}
+        head = {**summary, "notes": notes, "centre": centre}
         click.echo(json.dumps(head, indent=2)[: -len("\n}")] + ',\n  "rows": [', nl=False)
         between = "\n    "
         async for page in self._pages():
