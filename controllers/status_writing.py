@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controllers.core.status.job_statuses import storable
 from relay.ports import NOT_FOUND, Space, SpaceError
 from schemas.objects import ObjectKey
 
@@ -13,7 +14,10 @@ async def write_status(
     space: Space, key: ObjectKey, obj: Mapping[str, Any] | None, status: Mapping[str, Any]
 ) -> bool:
     """Write the status of an object that is known as `obj`; False if that is to be tried again."""
-    if obj is None or (obj.get("status") or {}) == status:
+    if obj is None:
+        return True
+    status = storable(key, obj.get("status"), status)
+    if (obj.get("status") or {}) == status:
         return True
     try:
         await space.set_status(key, dict(status))

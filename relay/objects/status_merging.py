@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from relay.objects.condition_merging import by_reason, counted
 from schemas.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
 from schemas.objects import ObjectKey
 
@@ -20,11 +21,12 @@ class _Rule:
         self.condition = condition
 
 
+DEPLOYMENTS = ("apps", "deployments")
+_JOBS = ("batch", "jobs")
 _RULES: Mapping[tuple[str, str], _Rule] = {
-    ("apps", "deployments"): _Rule(
+    DEPLOYMENTS: _Rule(
         "replicas updatedReplicas availableReplicas readyReplicas observedGeneration",
         "unavailableReplicas",
-        ("Progressing", "ProgressDeadlineExceeded"),
     ),
     ("apps", "replicasets"): _Rule(
         "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration",
@@ -36,7 +38,6 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
         "numberMisscheduled",
     ),
 }
-_CONDITION_TEXTS = ("lastTransitionTime", "reason", "message")
 DEPTH_MAX = 16
 
 
@@ -49,6 +50,8 @@ def merging(key: ObjectKey, status: Any) -> Node:
     if not isinstance(status, Mapping):
         return (SAME, status)
     rule = _RULES.get(key.group_resource)
+    if key.group_resource == _JOBS:
+        return _of_job(status)
     if rule is None:
         return _generic(status, 0)
     # A number that is missing everywhere is 0, and one that is missing here is ignored.
@@ -58,9 +61,19 @@ def merging(key: ObjectKey, status: Any) -> Node:
         for name in names
         if isinstance(number := status.get(name), int) and not isinstance(number, bool)
     }
+    if key.group_resource == DEPLOYMENTS:
+        fields["conditions"] = (CONDITIONS, by_reason(status.get("conditions")))
     found = _matching(status.get("conditions"), rule.condition)
     if found is not None:
         fields["conditions"] = (FIRST, json.dumps(found, sort_keys=True))
+    return (FIELDS, fields)
+
+
+def _of_job(status: Mapping[str, Any]) -> Node:
+    """As of other kinds, but that it began when the first did."""
+    _, fields = _generic(status, 0)
+    if isinstance(began := status.get("startTime"), str):
+        fields = {**fields, "startTime": (FIRST, json.dumps(began))}
     return (FIELDS, fields)
 
 
@@ -97,7 +110,7 @@ def _generic(value: Any, depth: int, name: str = "") -> Node:
             inner = {each: _generic(item, depth + 1, each) for each, item in value.items()}
             return (FIELDS, inner)
         case list() | tuple() if name == "conditions" and _are_conditions(value):
-            return (CONDITIONS, {item["type"]: _condition(item) for item in value})
+            return (CONDITIONS, {item["type"]: counted(item) for item in value})
         case _:
             return (SAME, value)
 
@@ -109,11 +122,3 @@ def _are_conditions(listed: Any) -> bool:
         and isinstance(item.get("status"), str)
         for item in listed
     )
-
-
-def _condition(item: Mapping[str, Any]) -> Node:
-    """How many say False, True and anything else, and the texts of the latest transition."""
-    status = item["status"]
-    counts = (int(status == "False"), int(status == "True"), int(status not in ("False", "True")))
-    texts = tuple(str(item.get(name) or "") for name in _CONDITION_TEXTS)
-    return (*counts, texts)

@@ -3,7 +3,9 @@
 import pytest
 
 from controllers.core.status.aggregated import aggregated
+from controllers.core.status.job_statuses import storable
 from relay.core.collectors.aggregates import Aggregate
+from relay.objects.condition_merging import worst_of
 from relay.objects.status_merging import merging
 from schemas import codec
 from schemas.objects import ObjectKey
@@ -13,7 +15,7 @@ def key(group, resource):
     return ObjectKey(group, resource, "shop", "web")
 
 
-DEPLOYMENT = key("apps", "deployments")
+DEPLOYMENT, JOB = key("apps", "deployments"), key("batch", "jobs")
 
 
 def merged(about, *statuses):
@@ -48,11 +50,94 @@ def test_of_deployments_the_least_counts_the_greatest_lack_and_the_first_deadlin
         "availableReplicas": 0,
         "observedGeneration": 0,
         "unavailableReplicas": 4,
-        "conditions": [],
     }
-    assert merged(DEPLOYMENT, one, two) == said
-    behind = {**two, "conditions": [fine, late]}
+    silent = {"type": "Progressing", "status": "Unknown", "reason": "NotReported"}
+    silent["message"] = "1 of 2 copies do not say"
+    assert merged(DEPLOYMENT, one, two) == {**said, "conditions": [silent]}
+    behind = {**two, "conditions": [late]}
     assert merged(DEPLOYMENT, one, behind) == {**said, "conditions": [late]}
+
+
+AVAILABLE = condition("Available", "True", reason="MinimumReplicasAvailable")
+DONE = condition("Progressing", "True", reason="NewReplicaSetAvailable")
+GOING = condition("Progressing", "True", "2026-02-01T00:00:00Z", "ReplicaSetUpdated")
+PAUSED = condition("Progressing", "Unknown", reason="DeploymentPaused")
+LATE = condition("Progressing", "False", reason="ProgressDeadlineExceeded")
+SHORT = condition("Available", "False", reason="MinimumReplicasUnavailable")
+FAILED = condition("ReplicaFailure", "True", reason="FailedCreate")
+
+
+@pytest.mark.parametrize(
+    ("copies", "said"),
+    [
+        ([[AVAILABLE, DONE]] * 3, [AVAILABLE, DONE]),
+        ([[AVAILABLE, DONE], [AVAILABLE, GOING]], [AVAILABLE, GOING]),
+        ([[AVAILABLE, GOING], [AVAILABLE, PAUSED]], [AVAILABLE, PAUSED]),
+        ([[AVAILABLE, DONE], [SHORT, LATE], [AVAILABLE, GOING]], [SHORT, LATE]),
+        ([[AVAILABLE, DONE], [SHORT, GOING, FAILED]], [SHORT, GOING, FAILED]),
+    ],
+)
+def test_a_deployment_is_available_and_rolled_out_where_all_copies_are_else_as_the_worst(
+    copies, said
+):
+    for order in (copies, copies[::-1]):
+        listed = [{"replicas": 1, "conditions": each} for each in order]
+        assert merged(DEPLOYMENT, *listed)["conditions"] == said
+
+
+def test_a_key_that_no_edge_of_ours_says_is_no_condition():
+    form = {"Available": (1, 0, 0, ("", "", "")), "Available Maybe x": (1, 0, 0, ("", "", ""))}
+    assert list(worst_of(form, 1)) == []
+
+
+def job(start, *conditions, **others):
+    return {"startTime": f"2026-01-01T00:00:0{start}Z", "conditions": list(conditions), **others}
+
+
+def ended(at, *types, status="True"):
+    return [condition(type_, status, f"2026-01-01T00:00:0{at}Z", "") for type_ in types]
+
+
+def test_several_jobs_are_complete_when_the_last_one_is_with_the_times_that_a_server_asks_for():
+    def done(start, end):
+        at = f"2026-01-01T00:00:0{end}Z"
+        both = ended(end, "SuccessCriteriaMet", "Complete")
+        return job(
+            start, *both, completionTime=at, succeeded=1, ready=0, uncountedTerminatedPods={}
+        )
+
+    running = job(2, active=1, ready=1)
+    said = merged(JOB, done(3, 5), done(1, 4))
+    assert (said["startTime"], said["completionTime"]) == tuple(
+        f"2026-01-01T00:00:0{at}Z" for at in (1, 5)
+    )
+    assert [(item["type"], item["status"]) for item in said["conditions"]] == [
+        ("Complete", "True"),
+        ("SuccessCriteriaMet", "True"),
+    ]
+    assert (said["succeeded"], "ready" in said) == (1, False)
+    half = merged(JOB, done(3, 5), running)
+    assert (half["conditions"], half["startTime"]) == ([], "2026-01-01T00:00:02Z")
+    assert "completionTime" not in half
+    broken = job(1, *ended(6, "FailureTarget", "Failed"), failed=1)
+    failed = merged(JOB, done(3, 5), broken, running)
+    assert [(item["type"], item["status"]) for item in failed["conditions"]] == [
+        ("Failed", "True"),
+        ("FailureTarget", "True"),
+    ]
+    assert not {"active", "completionTime"} & failed.keys()
+
+
+def test_a_job_that_started_keeps_its_start_and_one_that_ended_stays_so():
+    complete = job(1, *ended(2, "Complete"), completionTime="2026-01-01T00:00:02Z")
+    running, again = job(1, active=1), job(5, active=1)
+    early = {**complete, "completionTime": "2026-01-01T00:00:04Z"}
+    assert storable(JOB, None, again) == again
+    assert storable(JOB, running, again) == running
+    assert storable(JOB, complete, again) == complete
+    assert storable(JOB, running, {}) == running
+    assert storable(JOB, again, early)["completionTime"] == "2026-01-01T00:00:05Z"
+    assert storable(DEPLOYMENT, running, {}) == {}
 
 
 def test_of_replica_sets_and_daemon_sets_by_theirs():
@@ -99,7 +184,7 @@ def test_a_condition_is_false_by_one_and_true_by_all(statuses, said):
         {"conditions": [condition("Complete", status, at, at)]} if status else {"conditions": []}
         for status, at in zip(statuses, times, strict=True)
     ]
-    [found] = merged(key("batch", "jobs"), *copies)["conditions"]
+    [found] = merged(key("shop.example", "tills"), *copies)["conditions"]
     assert found == condition("Complete", said, times[0], times[0])
 
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from controllers.core.status.job_statuses import JOBS, merged_job
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
+from relay.objects.condition_merging import worst_of
 from relay.objects.merge import copied
-from relay.objects.status_merging import has_conditions, known_numbers
+from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers
 from schemas import codec
 from schemas.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
 from schemas.objects import ObjectKey
@@ -33,7 +35,17 @@ def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any
     if has_conditions(key):
         found = said.get("conditions")
         said["conditions"] = [found] if isinstance(found, Mapping) else []
+    if key.group_resource == DEPLOYMENTS:
+        said["conditions"] = list(worst_of(_counted(whole.merged), whole.count))
+    if key.group_resource == JOBS:
+        said = merged_job(said, _counted(whole.merged))
     return said
+
+
+def _counted(merged: Node) -> Mapping[str, Any]:
+    """Of the conditions of a merged status how many say what."""
+    node = merged[1].get("conditions", (DIFFER,)) if merged[0] == FIELDS else (DIFFER,)
+    return node[1] if node[0] == CONDITIONS else {}
 
 
 def _value(node: Node, count: int) -> Any:
