@@ -145,6 +145,7 @@ class PlacementTranslator:
         )
         self._notes = RolloutNotes(self._relay, self._placements)
         self._notes.restore(self.name_of)
+        self.workloads.marks.by_tools = isinstance(self._space, FinalizingSpace)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from schemas.faults import Fault
-from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP, PATH_ANNOTATION
+from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP, PATH_ANNOTATION, SYSTEM_NAMESPACE
 from schemas.maintenance import MAINTENANCE, MAINTENANCE_REASON, time_fault
 from schemas.moves import MOVED_ANNOTATION
 from schemas.order import WAVE
@@ -37,6 +37,7 @@ OVERWRITE = "edge.kubestellar.io/downsync-overwrite"
 DEPENDS_ON = "leafcast.io/depends-on"
 MOVE, MOVE_DEADLINE = "leafcast.io/move", "leafcast.io/move-deadline"
 REMOVAL_GRACE = "leafcast.io/removal-grace"
+TRACKING_MARKS = "leafcast.io/tracking-marks"
 RELEASE_ROLLOUT = "leafcast.io/release-rollout"
 ROLLOUT_REQUEST = "leafcast.io/rollout-request"
 ADOPT, REFUSE, LEAVE = "adopt", "refuse", "leave"
@@ -89,6 +90,11 @@ REGISTRY: tuple[Annotation, ...] = (
         (FAIL, RECREATE),
     ),
     Annotation(OVERWRITE, _on(OBJECTS), "whether a copy is kept in step", ("true", "false")),
+    Annotation(
+        TRACKING_MARKS,
+        _on(OBJECTS),
+        "which labels and annotations of tools stay in this space",
+    ),
     # Judged with their values by `schemas.order` and `schemas.placing`.
     Annotation(WAVE, _on(OBJECTS), "in which wave the object is applied"),
     Annotation(DEPENDS_ON, _on(PLACEMENTS), "which placements it waits for"),
@@ -146,6 +152,10 @@ def annotation_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
     if isinstance(annotations, Mapping):
         for fault in faults_at(place, annotations):
             yield fault.below("metadata")
+        where = (str(obj.get("kind", "")), str(metadata.get("name", "")))
+        if TRACKING_MARKS in annotations and where != ("Namespace", SYSTEM_NAMESPACE):
+            remedy = f"write it on the Namespace {SYSTEM_NAMESPACE}"
+            yield Fault(f"metadata.annotations[{TRACKING_MARKS}]", "it has no effect here", remedy)
     for key in labels if isinstance(labels, Mapping) else ():
         known = _known().get(key)
         if known is not None and known.by_people:

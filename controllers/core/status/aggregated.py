@@ -44,8 +44,8 @@ def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any
 
 def _counted(merged: Node) -> Mapping[str, Any]:
     """Of the conditions of a merged status how many say what."""
-    node = merged[1].get("conditions", (DIFFER,)) if merged[0] == FIELDS else (DIFFER,)
-    return node[1] if node[0] == CONDITIONS else {}
+    node: Node = merged[1].get("conditions", ()) if merged[0] == FIELDS else ()
+    return _mapping(node[1]) if node[:1] == (CONDITIONS,) else {}
 
 
 def _value(node: Node, count: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.customizers import Casting, Customizers
+from controllers.core.workloads.tracking_marks import TrackingMarks, take_off_marks
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial
 from relay.evaluator import PROGRAMS_MAX, CelEvaluator
@@ -22,6 +23,8 @@ from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 
 PLAIN_BYTES_MAX = 4 * 1024 * 1024
+
+_Rules = tuple[tuple[Transform, ...], tuple[str, ...]]
 
 
 class ObjectRefused(ValueError):
@@ -39,7 +42,8 @@ class CleanObjects:
     customizers: Customizers = field(default_factory=Customizers)
     # What they take off is taken off of clean objects, too.
     transforms: Transforms = field(default_factory=Transforms)
-    _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
+    marks: TrackingMarks = field(default_factory=TrackingMarks)
+    _known: dict[ObjectKey, tuple[Mapping[str, Any], _Rules, Reference]] = field(
         default_factory=dict
     )
     # What was cleaned in this translation, so that it is not cleaned again for its blob.
@@ -66,13 +70,13 @@ class CleanObjects:
         plain = self._bytes(key, obj)
         reference = Reference(kind, address(kind, plain), len(plain))
         self._plain.put(reference.address, plain)
-        self._known[key] = (obj, self.transforms.of(key), reference)
+        self._known[key] = (obj, self._rules(key), reference)
         return reference
 
     def _reference(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> Reference | None:
         """Where the object was found to lie, if it is what it was then."""
         known = self._known.get(key)
-        fresh = known is not None and known[0] is obj and known[1] == self.transforms.of(key)
+        fresh = known is not None and known[0] is obj and known[1] == self._rules(key)
         return known[2] if known is not None and fresh and known[2].kind == kind else None
 
     def blob(
@@ -115,11 +119,15 @@ class CleanObjects:
         for key in [key for key in self._known if key not in keys]:
             self.forget(key)
 
+    def _rules(self, key: ObjectKey) -> _Rules:
+        return self.transforms.of(key), self.marks.patterns
+
     def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
         if is_partial(obj):
             raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
         try:
             cleaned = clean(key, obj)
+            take_off_marks(cleaned, self.marks.patterns)
             transform(cleaned, self.transforms.of(key))
             plain = canonical(cleaned)
         except CodecError as error:

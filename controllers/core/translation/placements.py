@@ -150,7 +150,9 @@ class Placements:
         # What is tried went through all waves.
         self._is_dry_run = False
         resolver = self.workloads.resolver
-        self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
+        self._cleaned = CleanObjects(
+            resolver.customizers, self.workloads.transforms, self.workloads.marks
+        )
 
     def trial(
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]

@@ -57,6 +57,9 @@ _SYSTEM_NAMES = frozenset(
     }
 )
 _API_SERVER = ("default", "kubernetes")
+# What Helm notes of a release: its values, and all that it made. At an edge it would be a release.
+_RELEASES = "sh.helm.release.v1."
+_RELEASE_KINDS = frozenset({("", "secrets"), ("", "configmaps")})
 _OUR_DEFINITIONS = (".control.kubestellar.io", ".edge.kubestellar.io", ".leafcast.io")
 # What an API server makes by itself, at every start: each cluster has its own.
 _MADE_BY_SERVER = ("kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged")
@@ -113,6 +116,7 @@ class Clause:
             and _listed(self.resources, key.resource)
             and _listed(self.namespaces, key.namespace)
             and _listed(self.names, key.name)
+            and (key.name in self.names or not _is_release(key))
             and self._namespace_matches(key, namespace)
             and (not self.selectors or any(item.matches(labels) for item in self.selectors))
         )
@@ -221,6 +225,11 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
             return (key.namespace, key.name) == _API_SERVER
         case _:
             return False
+
+
+def _is_release(key: ObjectKey) -> bool:
+    """Whether Helm keeps a release here: only who names it means it."""
+    return key.name.startswith(_RELEASES) and key.group_resource in _RELEASE_KINDS
 
 
 def _texts(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from controllers.core.workloads.dependencies import Dependencies
 from controllers.core.workloads.missing_references import Lack, MissingReferences
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.workloads.selection import KindScope, rules_of
+from controllers.core.workloads.tracking_marks import TrackingMarks
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import BindingPolicy, EdgePlacement, parse_wish
@@ -84,6 +85,7 @@ class Workloads:
         self.renatured = Renatured()
         self.collectors = Collectors()
         self.transforms = Transforms()
+        self.marks = TrackingMarks()
         self.dependencies = Dependencies()
         self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
@@ -103,6 +105,7 @@ class Workloads:
     def inherit(self, other: Workloads) -> None:
         """Take over, after a list, what no list tells: what is unseen, and what was good last."""
         self.missing.serve(other.missing.served or ())
+        self.marks.by_tools = other.marks.by_tools
         self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
         self.unseen_placements = {*other.unseen_placements}
         self.undefined = {*other.undefined}
@@ -394,12 +397,14 @@ class Workloads:
 
     def _put_object(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         touched = self.resolver.put(key, obj) | self._namespace_of(key)
+        touched |= self.placements.keys() if self.marks.put(key, obj) else frozenset()
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.put(key.name, obj)
         return touched
 
     def _remove_object(self, key: ObjectKey) -> frozenset[str]:
         touched = self.resolver.remove(key) | self._namespace_of(key)
+        touched |= self.placements.keys() if self.marks.put(key, None) else frozenset()
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.remove(key.name)
         return touched

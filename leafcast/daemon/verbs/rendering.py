@@ -9,6 +9,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.workloads.clean_copies import clean
+from controllers.core.workloads.tracking_marks import take_off_marks
 from controllers.core.workloads.transforms import TransformFailed, transform
 from controllers.core.workloads.what import is_partial
 from leafcast.ask.api import Api, ApiError
@@ -99,6 +100,7 @@ def _made(
         said = "; ".join(str(fault) for fault in casting.faults)
         raise ApiError("Frozen", said, "correct it: until then nothing of its placements goes out")
     plain = clean(key, obj)
+    take_off_marks(plain, workloads.marks.patterns)
     try:
         transform(plain, workloads.transforms.of(key))
     except TransformFailed as error:
