@@ -52,6 +52,7 @@ _COMMANDS = {
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
+    "place": "leafcast.cli.commands.place:place",
     "plan": "leafcast.cli.commands.plan:plan",
     "restore": "leafcast.cli.commands.backup:restore",
     "rollout": "leafcast.cli.commands.rollout:rollout",
@@ -65,7 +66,19 @@ _COMMANDS = {
 _GROUPS = (
     (
         "Every day",
-        ("demo", "up", "down", "apply", "delete", "label", "diff", "plan", "wait", "rollout"),
+        (
+            "demo",
+            "up",
+            "down",
+            "apply",
+            "delete",
+            "place",
+            "label",
+            "diff",
+            "plan",
+            "wait",
+            "rollout",
+        ),
     ),
     ("Look", ("status", "get", "describe", "render", "tree", "events", "kubeconfig")),
     ("Nodes", ("node", "join", "maintenance", "keys")),

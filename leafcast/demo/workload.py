@@ -1,12 +1,10 @@
 """What the demo delivers: manifests read and checked whole before anything is started.
 
-Without a placement among them one is made that selects the kinds found, and sends them
-everywhere.
+Without a placement among them one is made that names what is found, and sends it everywhere.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,10 +19,11 @@ from leafcast.manifest_sources import (
     BadManifests,
     read_manifests,
 )
+from leafcast.placing import placement_of
 from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
 from schemas.content.manifests import LoadedObject, load_manifests
 from schemas.faults import InvalidObject
-from schemas.groups import CONTROL_GROUPS, GROUP, VERSION
+from schemas.groups import CONTROL_GROUPS
 from schemas.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,
@@ -119,7 +118,7 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
     kept = tuple(key for obj in content if never_selected(key := kinds.key_of(obj), obj))
     if not placements:
         going = [kinds.key_of(obj) for obj in content]
-        made = placement_of([key for key in going if key not in kept])
+        made = placement_of(MADE_PLACEMENT, {key for key in going if key not in kept}, [{}])
         parsed = parse_kind(made)
         assert isinstance(parsed, EdgePlacement)
         placements, objects = [parsed], [*objects, made]
@@ -156,33 +155,6 @@ def _implied(keys: Iterable[ObjectKey]) -> list[Object]:
 def _order(key: ObjectKey) -> tuple[bool, int]:
     """What others lean on first, placements last."""
     return key.group in CONTROL_GROUPS, apply_order(key.group, key.resource)
-
-
-def placement_of(keys: Iterable[ObjectKey]) -> Object:
-    """An EdgePlacement of exactly these kinds, to every Location.
-
-    One clause an API group for what lies in namespaces. What does not is named in a clause of its
-    own: a space has namespaces, roles and the like that nobody asked to send.
-    """
-    grouped: dict[tuple[str, bool], list[ObjectKey]] = defaultdict(list)
-    for key in keys:
-        grouped[key.group, not key.namespace].append(key)
-    return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "EdgePlacement",
-        "metadata": {"name": MADE_PLACEMENT},
-        "spec": {
-            "locationSelectors": [{}],
-            "downsync": [_clause(group, found) for (group, _), found in sorted(grouped.items())],
-        },
-    }
-
-
-def _clause(group: str, keys: Sequence[ObjectKey]) -> Object:
-    clause: Object = {"apiGroup": group, "resources": sorted({key.resource for key in keys})}
-    if namespaces := sorted({key.namespace for key in keys if key.namespace}):
-        return {**clause, "namespaces": namespaces}
-    return {**clause, "objectNames": sorted({key.name for key in keys})}
 
 
 def _with_namespace(obj: Mapping[str, Any], kinds: KindTable) -> Object:

@@ -17,9 +17,9 @@ def tree(tmp_path_factory):
 def apply(tree, tmp_path):
     """Applies a text; what came of it."""
 
-    def applied(text, code=0):
+    def applied(text, *options, code=0):
         file = tmp_path / "applied.yaml"
         file.write_text(text)
-        return did(tree, "apply", "-f", str(file), code=code)
+        return did(tree, "apply", "-f", str(file), *options, code=code)
 
     return applied

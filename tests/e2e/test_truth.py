@@ -89,6 +89,40 @@ def test_what_no_placement_selects_is_told_to_stay(tree, apply):
     assert "Placements:   <none> (it stays at the centre)" in told
 
 
+def test_a_placement_made_of_files_follows_them_and_takes_nothing_else(tree, apply):
+    """Another project in the same namespace goes elsewhere, and much that leaves is asked for."""
+    apply("{apiVersion: v1, kind: Namespace, metadata: {name: vendor}}")
+    settings = [SETTINGS.format(name=f"v{at}", more=", namespace: vendor") for at in range(24)]
+    apply(SETTINGS.format(name="of-others", more=", namespace: vendor"))
+    done = apply("---\n".join(settings), "--place", "vendor", "--where", "nonesuch=x")
+    assert "edgeplacement.edge.kubestellar.io/vendor created" in done.stdout
+    assert "it goes nowhere" in done.stderr
+    done = apply("---\n".join(settings), "--place", "vendor", "--where", "")
+    did(tree, "wait", "vendor", "--for", "synced")
+    [site, *_] = (line.split()[0] for line in did(tree, "get", "loc").stdout.splitlines()[1:])
+    site = f"/{site.replace('-site', '/site')}"
+    there = did(tree, "get", "cm", "-n", "vendor", "--at", site, "-o", "name").stdout.split()
+    assert sorted(there) == sorted(f"configmap/v{at}" for at in range(24))
+
+    said = apply("---\n".join(settings[:12]), "--place", "vendor", code=1).stderr
+    assert "12 objects (vendor/configmaps/v12, " in said
+    assert "say --prune-all" in said
+    said = apply(SETTINGS.format(name="new", more=""), "--place", "vendor", code=1).stderr
+    assert "of 25 are in the files no more" in said
+    assert apply("", "--place", "vendor", code=1).stderr.startswith("error: no objects in")
+
+    done = apply("---\n".join(settings[:20]), "--place", "vendor", "--confirm-removals")
+    assert "left epl/vendor, being in the files no more" in done.stderr
+    apply("---\n".join(settings[:2]), "--place", "vendor", "--prune-all")
+    did(tree, "wait", "vendor", "--for", "synced")
+    assert "  objects:   3 selected" in did(tree, "status", "vendor").stdout
+    assert len(did(tree, "get", "cm", "-n", "vendor", "-o", "name").stdout.split()) == 25
+    apply(PLACEMENT.format(name="by-hand", clauses="{namespaces: [vendor]}", more=""))
+    said = apply(settings[0], "--place", "by-hand", code=1).stderr
+    assert "selects objects otherwise than by names (downsync[0])" in said
+    did(tree, "delete", "epl", "vendor", "by-hand", "--confirm-removals")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

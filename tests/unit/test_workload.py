@@ -36,7 +36,7 @@ def no_stdin() -> str:
     raise AssertionError("standard input was not asked for")
 
 
-def test_the_made_placement_lists_exactly_the_groups_and_resources_found():
+def test_the_made_placement_names_exactly_what_is_found():
     made = prepared(MIXED).objects[-1]
     assert made["metadata"] == {"name": "demo"}
     assert made["spec"] == {
@@ -44,11 +44,23 @@ def test_the_made_placement_lists_exactly_the_groups_and_resources_found():
         "downsync": [
             {
                 "apiGroup": "",
-                "resources": ["configmaps", "services"],
-                "namespaces": ["default", "lamps"],
+                "resources": ["configmaps"],
+                "namespaces": ["default"],
+                "objectNames": ["lamp"],
             },
             {"apiGroup": "", "resources": ["namespaces"], "objectNames": ["lamps"]},
-            {"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["lamps"]},
+            {
+                "apiGroup": "",
+                "resources": ["services"],
+                "namespaces": ["lamps"],
+                "objectNames": ["lamp"],
+            },
+            {
+                "apiGroup": "apps",
+                "resources": ["deployments"],
+                "namespaces": ["lamps"],
+                "objectNames": ["lamp"],
+            },
             {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "resources": ["clusterroles"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from secrets import token_hex
@@ -12,7 +12,9 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.cli.apply.circles import circles
+from leafcast.cli.apply.placing import PLACING_MANAGER, placement_wanted
 from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
+from leafcast.cli.options.placing import Placing
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
@@ -39,6 +41,7 @@ class Wish:
     key: ObjectKey
     kind: ResourceKind
     place: str
+    manager: str = USER_MANAGER
 
     @property
     def title(self) -> str:
@@ -71,7 +74,14 @@ async def complete(
 
     Raises BadManifests with all that is wrong, by file and line.
     """
-    wishes, faults = await _complete(session, loaded, namespace)
+    return complete_by(await _definitions(session), loaded, namespace)
+
+
+def complete_by(
+    definitions: Iterable[Object], loaded: Sequence[LoadedObject], namespace: str | None
+) -> list[Wish]:
+    """The same by these definitions, and those that are loaded."""
+    wishes, faults = _complete(definitions, loaded, namespace)
     if faults:
         raise BadManifests(list(map(str, faults)))
     return wishes
@@ -82,18 +92,21 @@ async def judge(
     loaded: Sequence[LoadedObject],
     namespace: str | None,
     unread: Sequence[str] = (),
+    placing: Placing | None = None,
 ) -> list[Change]:
     """What each object would do, nothing written, in an order in which they can be applied.
 
-    Raises BadManifests with all that is wrong, by file and line: also what is `unread`, and what
-    the spaces refuse.
+    With `placing` the placement that it asks for comes last. Raises BadManifests with all that is
+    wrong, by file and line: also what is `unread`, and what the spaces refuse.
     """
-    wishes, faults = await _complete(session, loaded, namespace)
+    wishes, faults = _complete(await _definitions(session), loaded, namespace)
+    if placing is not None and not (faults or unread):
+        wishes.append(await _placement(session, placing, wishes))
     prerequisites = _Prerequisites.by(wishes, unread=bool(unread))
     changes, refused = await _judge(session, wishes, prerequisites)
     if unread or faults or refused:
         places = {f"{one.origin}:{one.line}": at for at, one in enumerate(loaded)}
-        found = sorted([*faults, *refused], key=lambda fault: places[fault.place])
+        found = sorted([*faults, *refused], key=lambda fault: places.get(fault.place, len(places)))
         raise BadManifests([*unread, *map(str, found)])
     return changes
 
@@ -109,11 +122,14 @@ class _Fault:
         return f"{self.place}: {self.said}"
 
 
-async def _complete(
-    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+async def _definitions(session: Session) -> Sequence[Object]:
+    return (await session.workloads.list(CRD_GROUP, "customresourcedefinitions")).objects
+
+
+def _complete(
+    definitions: Iterable[Object], loaded: Sequence[LoadedObject], namespace: str | None
 ) -> tuple[list[Wish], list[_Fault]]:
-    definitions = await session.workloads.list(CRD_GROUP, "customresourcedefinitions")
-    kinds = ResourceKinds([*definitions.objects, *(one.object for one in loaded)])
+    kinds = ResourceKinds([*definitions, *(one.object for one in loaded)])
     wishes: list[Wish] = []
     faults: list[_Fault] = []
     for one in loaded:
@@ -125,6 +141,16 @@ async def _complete(
         wish = _wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place)
         wishes.append(wish)
     return sorted(wishes, key=_order), faults
+
+
+async def _placement(session: Session, placing: Placing, wishes: Sequence[Wish]) -> Wish:
+    """The placement of these wishes; raises BadManifests."""
+    objects = {wish.key: wish.object for wish in wishes}
+    wanted = await placement_wanted(session, placing, objects)
+    kinds = ResourceKinds()
+    return Wish(
+        wanted, kinds.table.key_of(wanted), kinds.of(wanted), placing.place, PLACING_MANAGER
+    )
 
 
 async def _judge(
@@ -142,7 +168,7 @@ async def _judge(
         try:
             before = await space.get(wish.key)
             try:
-                after = await space.apply(wish.object, USER_MANAGER, dry_run=True)
+                after = await space.apply(wish.object, wish.manager, dry_run=True)
             except SpaceError as error:
                 if not prerequisites.mends(wish, error):
                     raise
@@ -226,7 +252,7 @@ async def make(session: Session, change: Change, brought: Serving) -> Change:
     until = session.clock.now().seconds + SERVED_SECONDS_MAX
     while True:
         try:
-            after = await session.space_for(wish.key).apply(wish.object, USER_MANAGER)
+            after = await session.space_for(wish.key).apply(wish.object, wish.manager)
         except SpaceError as error:
             may_come = error.reason == NOT_FOUND and brought.brings(wish.object)
             if not may_come or session.clock.now().seconds > until:

@@ -46,6 +46,10 @@ class Removals:
     def are_large(self) -> bool:
         return any(form["large"] for form in self.losses)
 
+    def are_of(self, placement: str) -> bool:
+        """Whether no other placement loses anything."""
+        return all(form["placement"] == placement for form in self.losses)
+
     @property
     def kept(self) -> int:
         """How many of the copies stay where they are, though nothing wants them then."""

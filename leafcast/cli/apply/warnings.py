@@ -7,7 +7,9 @@ from typing import Any
 
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
 from leafcast.cli.apply.batch import Change
+from leafcast.cli.apply.placing import notes_on
 from leafcast.cli.apply.rollouts import ROLLOUTS
+from leafcast.cli.options.placing import Placing
 from leafcast.show.secrets_read import SECRETS_READ_BY
 from relay.objects.customization import (
     customizer_faults,
@@ -17,28 +19,31 @@ from relay.objects.customization import (
 from relay.objects.merge import wish_of
 from schemas.annotations import meant_by
 from schemas.groups import CONTROL_GROUPS, GROUP
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey
+from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.placements import placement_at
 from schemas.wording import some_of
 
 _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")
-# They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
-_OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions"), ROLLOUTS})
+# It holds others, or says what becomes of them: who applies them alone has not forgotten anything.
+_OF_CONTROL = frozenset({("", "namespaces"), ROLLOUTS})
 _PLACES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
 _SECRETS = ("", "secrets")
 UNSELECTED = (
-    "Note: no placement selects what was applied, so it stays at the centre; "
-    "apply one that does (leafcast get epl,bp lists those there are)"
+    "Note: no placement selects what was applied, so it stays at the centre; to send it, apply it "
+    "with --place NAME, or a placement that selects it (leafcast get epl,bp lists those there are)"
 )
 
 
-async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> list[str]:
+async def warnings(
+    session: Session, made: Sequence[Change], *, dry: bool, placing: Placing | None = None
+) -> list[str]:
     """Lines for standard error; of a dry run only what the objects themselves tell, and Secrets.
 
     What the centre cannot tell now is left out: it is in the placements' conditions later.
     """
     found = [line for change in made for line in _of_one(change)]
+    found += _of_placing(placing, made)
     try:
         found += await _of_secrets(session, made)
         if dry or not made:
@@ -54,6 +59,13 @@ def _of_one(change: Change) -> Iterator[str]:
     yield from _without_prefix(change)
     yield from _not_honoured(change)
     yield from _pruned(change)
+
+
+def _of_placing(placing: Placing | None, made: Sequence[Change]) -> list[str]:
+    """What is to be known of the placement that `--place` made or kept."""
+    if placing is None or not made or placing.place != made[-1].wish.place:
+        return []
+    return notes_on(placing, made[-1].before, made[-1].after)
 
 
 async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:

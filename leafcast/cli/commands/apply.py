@@ -29,6 +29,7 @@ from leafcast.cli.options.objects import (
     namespace_option,
     refuse,
 )
+from leafcast.cli.options.placing import Placing, placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
@@ -38,6 +39,7 @@ from relay.space_errors import SpaceError
 from relay.space_port import Object
 from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
+from schemas.selectors import LabelSelector
 from schemas.wording import many
 
 DryRun = Literal["none", "client", "server"]
@@ -53,6 +55,7 @@ _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (serv
 @dry_run_option("done")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
 @click.option("-q", "--quiet", is_flag=True, help="One line: how many were created, and so on.")
+@placing_options
 @confirm_removals_option
 @data_dir_option
 def apply(  # noqa: PLR0913 - click passes options by name
@@ -63,18 +66,23 @@ def apply(  # noqa: PLR0913 - click passes options by name
     dry_run: DryRun,
     output: Output | None,
     quiet: bool,
+    place: str | None,
+    where: LabelSelector | None,
+    prune_all: bool,
     confirmed: bool,
     data_dir: Path | None,
 ) -> None:
     """Create or update the objects of these manifests at the centre.
 
     All of them are checked before anything is changed. Objects lie still at the centre: an
-    EdgePlacement says which go where. What takes more than ten copies, and more than a fifth of a
-    placement's destinations or objects, off edges is asked for first.
+    EdgePlacement says which go where, and --place makes one of just these objects. What takes more
+    than ten copies, and more than a fifth of a placement's destinations or objects, off edges is
+    asked for first.
     """
     if quiet and output is not None:
         raise click.UsageError("--quiet prints no objects; leave it out, or -o")
     said: Output | Literal["total"] | None = "total" if quiet else output
+    placing = placing_of(place, where, prune_all=prune_all)
     unread: tuple[str, ...] = ()
     try:
         try:
@@ -86,7 +94,14 @@ def apply(  # noqa: PLR0913 - click passes options by name
         refused = in_session(
             data_dir,
             lambda session: apply_all(
-                session, loaded, namespace, dry_run, said, unread, confirmed=confirmed
+                session,
+                loaded,
+                namespace,
+                dry_run,
+                said,
+                unread,
+                confirmed=confirmed,
+                placing=placing,
             ),
         )
     except BadManifests as error:
@@ -99,7 +114,7 @@ def apply(  # noqa: PLR0913 - click passes options by name
         raise click.exceptions.Exit(1)
 
 
-async def apply_all(
+async def apply_all(  # noqa: PLR0913 - what the options say
     session: Session,
     loaded: Sequence[LoadedObject],
     namespace: str | None,
@@ -108,17 +123,19 @@ async def apply_all(
     unread: Sequence[str] = (),
     *,
     confirmed: bool = False,
+    placing: Placing | None = None,
 ) -> int:
     """Apply the objects and tell what came of each; how many the space refused after all.
 
     Raises BadManifests, nothing being changed, if anything of the batch cannot be applied: with all
     that is wrong, also what was `unread`.
     """
-    changes = await judge(session, loaded, namespace, unread)
+    changes = await judge(session, loaded, namespace, unread, placing)
     removals = Removals()
     if dry_run == "none":
         removals = await removals_of(session, changes_that_may_remove(changes))
-        ask_for(removals, confirmed=confirmed, undone=_NOT_MEANT)
+        gives_up = placing is not None and placing.prune_all and removals.are_of(placing.name)
+        ask_for(removals, confirmed=confirmed or gives_up, undone=_NOT_MEANT)
     between: Callable[[], Awaitable[None]] = _at_once
     async with AsyncExitStack() as stack:
         if dry_run == "none":
@@ -130,7 +147,7 @@ async def apply_all(
         click.echo(document(results, output, single=len(results) == 1), nl=False)
     if output == "total":
         click.echo(f"{_total(made)}{_DRY[dry_run]}")
-    for line in await warnings(session, made, dry=dry_run != "none"):
+    for line in await warnings(session, made, dry=dry_run != "none", placing=placing):
         click.echo(sanitize(line), err=True)
     return len(changes) - len(made)
 

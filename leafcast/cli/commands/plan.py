@@ -20,11 +20,13 @@ from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import files_options, load_files, namespace_option
+from leafcast.cli.options.placing import Placing, placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
 from schemas.content.manifests import LoadedObject
 from schemas.objects import ObjectKey
+from schemas.selectors import LabelSelector
 from schemas.wording import namespace_first
 
 ROWS_AT_ONCE = 200
@@ -37,6 +39,7 @@ Form = dict[str, Any]
 @click.command()
 @files_options(required=True)
 @namespace_option
+@placing_options
 @click.option("--delete", "deletes", is_flag=True, help="Plan `delete -f`, not `apply -f`.")
 @click.option("--all", "every", is_flag=True, help="All rows, not only the first of each action.")
 @click.option("--live", is_flag=True, help="Ask the edges of these rows what they hold (drift).")
@@ -47,6 +50,9 @@ def plan(  # noqa: PLR0913 - click passes options by name
     files: Sequence[str],
     recursive: bool,
     namespace: str | None,
+    place: str | None,
+    where: LabelSelector | None,
+    prune_all: bool,
     deletes: bool,
     every: bool,
     live: bool,
@@ -59,11 +65,17 @@ def plan(  # noqa: PLR0913 - click passes options by name
     else, then what is frozen, created, updated. Exit code 0 if nothing changes, 1 if something
     does, 2 if it cannot be told.
     """
+    placing = placing_of(place, where, prune_all=prune_all)
+    if deletes and placing is not None:
+        raise click.UsageError("--delete leaves placements as they are; leave it out, or --place")
     with exit_code_two():
         loaded = load_files(files, recursive=recursive)
 
         async def work(session: Session) -> bool:
-            intent = await (_deletion if deletes else _application)(session, loaded, namespace)
+            if deletes:
+                intent = await _deletion(session, loaded, namespace)
+            else:
+                intent = await _application(session, loaded, namespace, placing)
             async with planned(session, intent.written, intent.named) as made:
                 shown = _Shown(made, intent, LiveCopies(made) if live else None, every=every)
                 await (shown.as_json() if output == "json" else shown.as_table())
@@ -86,14 +98,17 @@ class _Intent:
 
 
 async def _application(
-    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+    session: Session,
+    loaded: Sequence[LoadedObject],
+    namespace: str | None,
+    placing: Placing | None,
 ) -> _Intent:
     """What `apply` would write; raises BadManifests with all that is wrong."""
-    changes = await judge(session, loaded, namespace)
+    changes = await judge(session, loaded, namespace, placing=placing)
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
     verbs = {change.wish.key: change.verb for change in changes}
     named = list(dict.fromkeys(change.wish.key for change in changes))
-    return _Intent(news, named, verbs, await warnings(session, changes, dry=True))
+    return _Intent(news, named, verbs, await warnings(session, changes, dry=True, placing=placing))
 
 
 async def _deletion(
