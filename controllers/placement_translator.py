@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.planning.holdings import steered_of
@@ -22,13 +21,19 @@ from controllers.core.translation.translate import Issued
 from controllers.core.workloads.known import knows
 from controllers.core.workloads.own_statuses import concerned, of_served_kinds
 from controllers.core.workloads.selection import KindScope
-from controllers.core.workloads.space import CONTROL_KINDS, Workloads, reaches_among, slices_among
+from controllers.core.workloads.space import (
+    CONTROL_KINDS,
+    Workloads,
+    reaches_among,
+    slices_among,
+)
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
-from controllers.definitions import Definitions, outlived
+from controllers.definitions import Definitions
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.rollout_notes import RolloutNotes
+from controllers.vanishing import Vanishing
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
     NOT_FOUND,
@@ -44,7 +49,7 @@ from relay.ports import (
 )
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.placements import KINDS, placement_key, placement_of, title
+from schemas.placements import KINDS, placement_of, title
 from schemas.placing import grace_seconds, move_seconds
 from schemas.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
 
@@ -93,9 +98,8 @@ class PlacementTranslator:
         self._reached: tuple[frozenset[KindScope], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
-        # What is gone, and perhaps only with the definition of its kind.
-        self._vanished: dict[ObjectKey, Mapping[str, Any]] = {}
         self._definitions = Definitions(space)
+        self._vanishing = Vanishing(self._definitions)
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
 
@@ -325,16 +329,11 @@ class PlacementTranslator:
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
-        if change.kind == "deleted" and self._definitions.may_vanish(change.key):
-            holding = self._placements.holding(change.key)
-            if holding:
-                # Whether somebody deleted it, or its definition, is to be asked first.
-                self._vanished[change.key] = change.object
-                self._look(holding, slices_among([change.key]))
-                return
+        if self._is_doubted(change):
+            return
         if change.kind != "deleted":
             self._definitions.saw(change.key, change.object)
-            self._vanished.pop(change.key, None)
+            self._vanishing.forget(change.key)
             name = self.workloads.put_status(change.key, change.object)
             if name is not None:
                 # Mostly it was written here; if not, it is written again.
@@ -353,6 +352,13 @@ class PlacementTranslator:
             # Its status, and what is asked of it, are nobody else's.
             others = self.workloads.rollouts.objects if names else ()
             self._queues.rollouts.add({change.key.name, *others})
+
+    def _is_doubted(self, change: Change) -> bool:
+        """Whether it is to be asked first if somebody deleted an object, or its definition."""
+        holding = self._vanishing.doubted(change, self._placements)
+        if holding:
+            self._look(holding, slices_among([change.key]))
+        return bool(holding)
 
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
@@ -403,7 +409,7 @@ class PlacementTranslator:
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
-        names, undecided = await self._judge_vanished(names)
+        names, undecided = await self._vanishing.judge(self._placements, names)
         again = undecided if await self._complete(names) else names | undecided
         generations = self.workloads.generations(names)
         await self._read_targets(names)
@@ -439,36 +445,6 @@ class PlacementTranslator:
         for name in names:
             if (at := due.get(self.source(name).key)) is not None:
                 self._queue.add_later(name, max(at - now_ms, 0) / 1000)
-
-    async def _judge_vanished(self, names: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
-        """Believe what was deleted, or that it went with its definition.
-
-        Returns what is to be looked at now, and what cannot be decided as the space does not tell.
-        """
-        workloads = self.workloads
-        there = {
-            placement_key(name): workloads.leaving[name]
-            for name in names & workloads.leaving.keys()
-            if self._placements.in_force(name) and not workloads.is_undefined(name)
-        }
-        gone, self._vanished = self._vanished, {}
-        defined: dict[KindName, str | None] = {}
-        undecided: set[str] = set()
-        for key, obj in {**there, **gone}.items():
-            kind = self._definitions.kind_of(key)
-            try:
-                if kind not in defined:
-                    defined[kind] = await self._definitions.made(kind)
-            except SpaceError:
-                undecided.update(self._placements.holding(key))
-                if key in gone:
-                    self._vanished[key] = obj
-                continue
-            if key in workloads.undefined or not outlived(defined[kind], obj):
-                names |= self._placements.vanished(key, stays=key not in gone)
-            elif key in gone:
-                names |= self._placements.deleted(key)
-        return names - undecided, frozenset(undecided)
 
     async def _read_targets(self, names: Iterable[str]) -> None:
         """Read what steered placements wanted last: the ledger may not lead there."""
@@ -520,6 +496,10 @@ class PlacementTranslator:
         try:
             obj = await self._space.get(key)
         except SpaceError:
+            return
+        known = {**self.workloads.resolver.objects.get(key, {})}
+        change = Change("deleted", key, known) if obj is None else Change("modified", key, obj)
+        if self._is_doubted(change):
             return
         if obj is None:
             self._placements.deleted(key)

@@ -215,6 +215,14 @@ def widget(name):
     }
 
 
+GOES = "--for=jsonpath={.metadata.deletionTimestamp}"
+LET_GO = json.dumps({"metadata": {"finalizers": None}})
+
+
+def finalized(obj):
+    return {**obj, "metadata": {**obj["metadata"], "finalizers": ["example.org/mine"]}}
+
+
 async def test_a_definition_that_vanished_removes_nothing_until_someone_accepts(centre):
     """First that of a kind of workload, then that of placements themselves."""
     async with centre.running() as controllers:
@@ -225,13 +233,21 @@ async def test_a_definition_that_vanished_removes_nothing_until_someone_accepts(
         await until_object(centre.wds, SHOP, held)
         await centre.kubectl("delete", "widget", "-n", "shop", "two")
         await centre.relay.until(holds("a", "one", WIDGET))
-        await centre.kubectl("delete", "crd", WIDGET)
+        # First both stay to be seen while they go, then they are gone.
+        await centre.apply_all(finalized(WIDGETS), finalized(widget("one")))
+        await centre.kubectl("delete", "crd", WIDGET, "--wait=false")
         obj = await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
         assert f"{WIDGET} is gone" in condition(obj, "RemovalHeld")["message"]
         await centre.apply_all(config("b"))
         await centre.relay.until(holds("a", "b", "one", WIDGET))
+        await centre.kubectl("wait", "-n", "shop", "widget/one", GOES, "--timeout=60s")
+        for name in (("widget", "one", "-n", "shop"), ("crd", WIDGET)):
+            await centre.kubectl("patch", *name, "--type=merge", "-p", LET_GO)
+        await centre.kubectl("wait", "--for=delete", f"crd/{WIDGET}", "--timeout=60s")
+        await centre.apply_all(config("c"))
+        await centre.relay.until(holds("a", "b", "c", "one", WIDGET))
         controllers.translator.accept_removals("shop")
-        await centre.relay.until(holds("a", "b"))
+        await centre.relay.until(holds("a", "b", "c"))
         before = centre.relay.delta("shop")
         # The definition waits for nobody, though placements have a finalizer of ours.
         await centre.kubectl("delete", "crd", "edgeplacements.edge.kubestellar.io")

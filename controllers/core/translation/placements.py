@@ -515,8 +515,9 @@ class Placements:
         held = hold_objects(before.entries.keys(), inferred, kinds, shown, undefined)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
-        # What stays needs its definition, which no object that is seen asks for any more.
-        return held.items | self.workloads.needed_by(held.items, self._unfollowed)
+        # What stays needs its definition, though that is not seen any more.
+        asked = self.workloads.needed_by(self.workloads.resolver.selection(name)) & inferred
+        return held.items | self.workloads.needed_by(held.items) | asked
 
     def _weigh(
         self,
@@ -550,8 +551,7 @@ class Placements:
             return frozenset(), ()
         said = self.held.get(name), self.brake.message(key, name)
         self.held[name] = "; ".join(filter(None, said))
-        definitions = self.workloads.needed_by(edited, self._unfollowed)
-        return edited | definitions, kept_alternatives(inventory, were, meant)
+        return edited | self.workloads.needed_by(edited), kept_alternatives(inventory, were, meant)
 
     def _is_confirmed(self, name: str, gone: AbstractSet[ObjectKey], before: Issued) -> bool:
         """Whether a person let these objects of a placement go by name."""

@@ -129,13 +129,15 @@ class Workloads:
                 self._remove_object(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         self._unlist_control(objects, issued.keys(), kind)
-        for key, obj in objects.items():
-            self.put(key, obj)
+        for key in _definitions_first(objects):
+            self.put(key, objects[key])
         self._accepted.clear()
         there = {key for keys in issued.values() for key in keys}
         plain = {key for key in there if not self.renatured.holds(key)}
         listed = {key for key in plain if kind in (None, key.group_resource)}
         self.unseen = (self.unseen - listed) | (listed - objects.keys()) | (plain & gone)
+        # What is shown and goes with its definition is as good as gone.
+        self.unseen |= listed & self.undefined
         self.unseen &= there
         if kind in (None, _NAMESPACES):
             self.unseen_namespaces = {
@@ -196,6 +198,8 @@ class Workloads:
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state."""
+        if self._goes_with_definition(key, obj):
+            return self.vanished(key)
         self._seen(key)
         if is_denatured(key):
             kinds = BUILT_IN_KINDS.extended_by(self._definitions())
@@ -213,7 +217,7 @@ class Workloads:
             return self._put_object(key, obj)
         self.rollouts.former.put(name, obj)
         former = self._related_to(name)
-        if obj.get("metadata", {}).get("deletionTimestamp"):
+        if is_terminating(obj):
             waiting = self._forget(name)
             self.leaving[name] = obj
         else:
@@ -304,16 +308,11 @@ class Workloads:
             )
         )
 
-    def needed_by(
-        self, objects: Iterable[ObjectKey], unfollowed: AbstractSet[ObjectKey] = frozenset()
-    ) -> frozenset[ObjectKey]:
-        """The definitions of these objects' kinds, unless a deletion of them was said.
-
-        Of those that are `unfollowed` nothing is said any more.
-        """
+    def needed_by(self, objects: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+        """The definitions of these objects' kinds, unless a deletion of them was said."""
         needed = {self.resolver.definition_of(key) for key in objects}
-        there = (self.resolver.objects, self.unseen, unfollowed)
-        return frozenset(key for key in needed if any(key in keys for keys in there))
+        shown = self.resolver.objects
+        return frozenset(key for key in needed if key in shown or key in self.unseen)
 
     def _unlist_control(
         self,
@@ -435,6 +434,15 @@ class Workloads:
             return self.missing.put_namespace(name)
         return self.missing.remove_namespace(name)
 
+    def _goes_with_definition(self, key: ObjectKey, obj: Object) -> bool:
+        """Whether an object is a definition that goes, or one of its kind that goes with it."""
+        if not is_terminating(obj):
+            return False
+        if key.group_resource == DEFINITIONS:
+            return True
+        is_plain = key.group_resource not in CONTROL_KINDS
+        return is_plain and self.resolver.definition_of(key) in self.undefined
+
     def _seen(self, key: ObjectKey) -> None:
         self.unseen.discard(key)
         self.undefined.discard(key)
@@ -460,6 +468,15 @@ def _said(obj: Object) -> tuple[dict[str, Any], dict[str, Any]]:
     outside = {field: said for field, said in obj.items() if field not in ("metadata", "status")}
     metadata = obj["metadata"].items()
     return outside, {field: said for field, said in metadata if field not in _OF_EACH_WRITE}
+
+
+def is_terminating(obj: Object) -> bool:
+    """Whether an object is deleted, and something still holds it there."""
+    return bool(obj.get("metadata", {}).get("deletionTimestamp"))
+
+
+def _definitions_first(keys: Iterable[ObjectKey]) -> list[ObjectKey]:
+    return sorted(keys, key=lambda key: key.group_resource != DEFINITIONS)
 
 
 def _kind(key: ObjectKey) -> tuple[str, str]:

@@ -1,0 +1,78 @@
+"""What is gone, or goes: believed only if it did not go with the definition of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from controllers.core.translation.placements import Placements
+from controllers.core.workloads.space import CONTROL_KINDS, Object, is_terminating
+from controllers.definitions import Definitions, KindName, outlived
+from relay.ports import Change, SpaceError
+from schemas.objects import ObjectKey
+from schemas.placements import placement_key
+
+
+class Vanishing:
+    """Deletions that are not believed yet."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._changes: dict[ObjectKey, Change] = {}
+
+    def doubted(self, change: Change, placements: Placements) -> Collection[str]:
+        """The placements that have what goes by this change, if it is to be asked first why."""
+        key = change.key
+        goes = key.group_resource not in CONTROL_KINDS and is_terminating(change.object)
+        if not (goes or change.kind == "deleted") or not self._definitions.may_vanish(key):
+            return ()
+        holding = placements.holding(key)
+        if holding:
+            self._changes[key] = change
+        return holding
+
+    def forget(self, key: ObjectKey) -> None:
+        """Something newer was said of it."""
+        self._changes.pop(key, None)
+
+    async def judge(
+        self, placements: Placements, names: frozenset[str]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Believe what was deleted, or that it went with its definition.
+
+        Returns what is to be looked at now, and what cannot be decided as the space does not tell.
+        """
+        gone = dict(self._changes)
+        asked = _leaving(placements, names)
+        asked |= {key: change.object for key, change in gone.items()}
+        defined: dict[KindName, str | None] = {}
+        undecided: set[str] = set()
+        for key, obj in asked.items():
+            kind = self._definitions.kind_of(key)
+            try:
+                if kind not in defined:
+                    defined[kind] = await self._definitions.made(kind)
+            except SpaceError:
+                undecided.update(placements.holding(key))
+                continue
+            change = gone.get(key)
+            if self._changes.get(key) is not change:
+                # Something newer was said of it meanwhile.
+                continue
+            self._changes.pop(key, None)
+            if key in placements.workloads.undefined or not outlived(defined[kind], obj):
+                names |= placements.vanished(key, stays=change is None)
+            elif change is not None and change.kind == "deleted":
+                names |= placements.deleted(key)
+            elif change is not None:
+                names |= placements.put(key, obj)
+        return names - undecided, frozenset(undecided)
+
+
+def _leaving(placements: Placements, names: frozenset[str]) -> dict[ObjectKey, Object]:
+    """The placements among these that are deleted, and held where they are."""
+    workloads = placements.workloads
+    return {
+        placement_key(name): workloads.leaving[name]
+        for name in names & workloads.leaving.keys()
+        if placements.in_force(name) and not workloads.is_undefined(name)
+    }
