@@ -188,6 +188,20 @@ class Repaired(WireRecord, frozen=True):
     manager: str = ""
 
 
+class Ended(WireRecord, frozen=True):
+    """That an object has done what it is for: what it said of itself then, unless that is much."""
+
+    status: bytes | None = None
+
+
+class Lost(WireRecord, frozen=True):
+    """How often in a row an object was gone and made again, when last, and what takes it."""
+
+    count: Natural
+    at_ms: Natural
+    by: str = ""
+
+
 class Done(WireRecord, frozen=True):
     """What a syncer applied: kept in its own DONE stream, and the only licence to prune."""
 
@@ -210,6 +224,9 @@ class Done(WireRecord, frozen=True):
     # Whether nothing wants it, and it is kept as it is.
     kept: bool = False
     repaired: Repaired | None = None
+    # If what was applied came to a good end: it is not made again once its cluster takes it.
+    ended: Ended | None = None
+    lost: Lost | None = None
 
 
 def newest_repairs(repairs: Iterable[RepairSample]) -> tuple[RepairSample, ...]:

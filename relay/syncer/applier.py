@@ -14,6 +14,7 @@ from relay.objects.health import terminating
 from relay.objects.policies import Policies, may_be_recreated, on_removal, policies_of
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
+from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.observed import ObservedState, look_at
 from relay.syncer.ownership import (
     AUTOSCALERS,
@@ -219,6 +220,9 @@ class Applier:
             self._tells_managers = MANAGED in live["metadata"]
         if live is not None and terminating(live):
             raise SpaceError("Terminating", terminating(live))
+        if live is None and request.done is not None and is_over(wanted, request.done):
+            self._record.put(request.claimed(request.done))
+            return as_it_ended(request.done)
         if live is not None and self._is_foreign(request, live):
             other = tree_of(live, wanted.key)
             if other and not policies.force:
@@ -272,7 +276,7 @@ class Applier:
         address = done.address if done and live is not None else wanted.address
         fresh = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
         if done is not None:
-            fresh = replace(fresh, repaired=done.repaired)
+            fresh = replace(fresh, repaired=done.repaired, lost=done.lost)
         if done is not None and uid:
             fresh = replace(fresh, held=done.held, fields=done.fields)
         return request.claimed(fresh)
@@ -313,17 +317,16 @@ class Applier:
         kept = request.wanted.create_only and bool(intent.uid)
         address = intent.address if kept else request.wanted.address
         made = intent.made and intent.uid in ("", uid)
-        self._record.put(
-            replace(
-                request.claimed(intent),
-                uid=uid,
-                address=address,
-                made=made,
-                held=hold.digest,
-                fields=hold.fields,
-                left=False,
-            )
+        applied = replace(
+            request.claimed(intent),
+            uid=uid,
+            address=address,
+            made=made,
+            held=hold.digest,
+            fields=hold.fields,
+            left=False,
         )
+        self._record.put(with_end(applied, sight))
         return sight
 
     def _marked_content(self, request: ApplyRequest, done: Done) -> Object:

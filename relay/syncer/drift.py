@@ -11,13 +11,16 @@ from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, subsumes, wish_of
 from relay.ports import Clock, Object
 from relay.syncer.applier import Applier, ContentMissing
+from relay.syncer.ended import is_over
+from relay.syncer.losses import loss_text, lost_again, pause_left, taker
 from relay.syncer.observed import ObservedState, shortened
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs
 from relay.syncer.wish import MANAGER
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
-from schemas.reports import COUNT_MAX, Done, Repaired
+from schemas.reports import COUNT_MAX, Done, Lost, Repaired
+from schemas.wire import replace
 from schemas.wording import some_of
 
 NAMED_MAX = 3
@@ -33,11 +36,7 @@ class Amiss(NamedTuple):
     manager: str
 
 
-def put_right(former: Repaired | None, amiss: Amiss, now_ms: int) -> Repaired:
-    """The repairs of an object, and one more."""
-    count = former.count if former is not None else 0
-    field, manager = shortened(amiss.field), shortened(amiss.manager)
-    return Repaired(min(count + 1, COUNT_MAX), now_ms, field, manager)
+_GONE = Amiss("", "")
 
 
 class Drift:
@@ -51,6 +50,8 @@ class Drift:
         # What differed in those that drifted, and by whom, until they are put right.
         self._amiss: dict[ObjectKey, Amiss] = {}
         self._repairs = Repairs()
+        # What may have taken those that went.
+        self._takers: dict[ObjectKey, str] = {}
         self._applier = applier
         self._clock = clock
 
@@ -67,8 +68,22 @@ class Drift:
         self._holding[key] = sight.held
         return self._amiss.pop(key, None)
 
+    def put_right(self, done: Done, amiss: Amiss) -> Done:
+        """The record of an object that was repaired once more."""
+        now_ms = self._clock.now().wall_ms
+        count = min(1 + (done.repaired.count if done.repaired is not None else 0), COUNT_MAX)
+        repaired = Repaired(count, now_ms, shortened(amiss.field), shortened(amiss.manager))
+        taken_by = self._takers.pop(done.key, "")
+        lost = lost_again(done.lost, now_ms, taken_by) if amiss == _GONE else done.lost
+        return replace(done, repaired=repaired, lost=lost)
+
+    def went(self, key: ObjectKey, last: Object) -> None:
+        """The object was deleted, and was this at last."""
+        self._takers[key] = taker(last)
+
     def forget(self, key: ObjectKey) -> None:
         """The object is not looked after any more."""
+        self._takers.pop(key, None)
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._holding.pop(key, None)
@@ -90,9 +105,11 @@ class Drift:
         self.drifted.add(done.key)
         lost = taken(obj, MANAGER, done.fields) if obj else {}
         self._amiss[done.key] = await self._looked_into(obj, done, want, lost)
-        pause = self.due(done.key) - self._clock.now().seconds
+        pause = self.due(done.key, done.lost) - self._clock.now().seconds
         if pause <= 0:
             return ""
+        if done.lost is not None and self._amiss[done.key] == _GONE:
+            return loss_text(done.lost, self._takers.get(done.key, ""), pause)
         some = sorted(lost.items())[:NAMED_MAX]
         who = ", ".join(f"manager {name} over {path}" for path, name in some) or "another writer"
         return f"Contended: contended with {who}; it is repaired again in {pause:.0f} s"
@@ -102,7 +119,7 @@ class Drift:
     ) -> Amiss:
         """What of an object differs, and who holds that: as far as the object tells."""
         if obj is None or obj["metadata"].get("uid") != done.uid:
-            return Amiss("", "")
+            return _GONE
         if lost:
             path = min(lost)
             return Amiss(some_of(sorted(lost), 1), lost[path])
@@ -113,19 +130,21 @@ class Drift:
         fields = differing_fields(wish_of(obj), wish_of(merge_applied(obj, {}, wish)))
         return Amiss(some_of(fields, 1) or _UNKNOWN, "")
 
-    def due(self, key: ObjectKey) -> float:
+    def due(self, key: ObjectKey, lost: Lost | None) -> float:
         """When the object may be repaired; 0 if it may be now."""
         if key not in self.drifted:
             return 0.0
-        now = self._clock.now().seconds
-        due = self._repairs.due(key, now)
-        return due if due > now else 0.0
+        now = self._clock.now()
+        due = self._repairs.due(key, now.seconds)
+        if self._amiss.get(key) == _GONE:
+            due = max(due, now.seconds + pause_left(lost, now.wall_ms))
+        return due if due > now.seconds else 0.0
 
     async def _differs(
         self, obj: Object | None, sight: ObservedState | None, done: Done, want: DesiredObject
     ) -> bool:
         """Whether the object is not what was applied: gone, another's, or without our fields."""
-        if not done.uid:
+        if not done.uid or (obj is None and is_over(want, done)):
             return False
         if obj is None or sight is None or sight.uid != done.uid:
             return True

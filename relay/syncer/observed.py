@@ -7,6 +7,7 @@ from typing import Any
 
 from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
+from relay.objects.ended import has_succeeded
 from relay.objects.health import assess
 from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
@@ -38,6 +39,8 @@ class ObservedState(Value, frozen=True):
     ending: bool
     # What it says becomes of it once it is wanted no more; "" if nothing.
     on_removal: str = ""
+    # Whether it has done what it is for.
+    ended: bool = False
 
 
 def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
@@ -55,6 +58,7 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
         status=None if status is None else codec.canonical_of_decoded(status),
         ending=bool(obj["metadata"].get("deletionTimestamp")),
         on_removal=removal_said(obj),
+        ended=has_succeeded(obj),
     )
 
 

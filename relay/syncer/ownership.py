@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -88,6 +88,13 @@ def is_newborn(obj: Mapping[str, Any], manager: str) -> bool:
 def is_shared(obj: Mapping[str, Any], manager: str) -> bool:
     """Whether it is known that others wrote the object, too."""
     return MANAGED in obj["metadata"] and not is_newborn(obj, manager)
+
+
+def other_managers(obj: Mapping[str, Any], ours: Collection[str]) -> list[str]:
+    """Who else writes an object; who writes its status comes first."""
+    entries = [entry for entry in _entries(obj) if entry.get("manager") not in ours]
+    entries.sort(key=lambda entry: entry.get("subresource") != "status")
+    return list(dict.fromkeys(str(entry.get("manager", "")) for entry in entries))
 
 
 def scaled_by(obj: Mapping[str, Any]) -> str:

@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import LEFT_IN_PLACE, ObjectObserved
-from relay.objects.customization import CustomizationFailed
-from relay.objects.policies import PolicyUnknown
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -31,9 +29,11 @@ from relay.ports import (
     Synced,
     Unserved,
 )
-from relay.syncer.applier import Applier, ApplyRequest, ContentMissing, Loader
-from relay.syncer.drift import Drift, put_right
-from relay.syncer.observed import Observations, look_at
+from relay.syncer.applier import Applier, ApplyRequest, Loader
+from relay.syncer.drift import Drift
+from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
+from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, failure_text
+from relay.syncer.observed import Observations, ObservedState, look_at
 from relay.syncer.owned_objects import find_ours
 from relay.syncer.ownership import AUTOSCALERS, scales
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
@@ -52,13 +52,10 @@ from relay.syncer.stalled import StalledObjects
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import is_ours, tree_of
-from schemas.missing_rights import reported
 from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done
 from schemas.wire import replace
 
-ACTION_SECONDS_MAX = 30.0
 SPACE_RETRY_SECONDS = 1.0
 LEFT_LOOK_SECONDS = 300.0
 
@@ -141,8 +138,9 @@ class Syncer:
         for key in list(concerned):
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
-            if self._watched.begun and key in self._done and key not in former:
-                # No one looked after it meanwhile.
+            done = self._done.get(key)
+            if self._watched.begun and done and (key not in former or done.ended is not None):
+                # No one looked after it meanwhile, or it may be gone and is to run anew.
                 self._drift.doubted.add(key)
             concerned.update(dict.fromkeys(self._stand(key)))
         for key in concerned:
@@ -222,7 +220,9 @@ class Syncer:
             action = InspectObject(key)
         # What is newly wanted waits for no one.
         same = wanted and done and wanted.address == done.address
-        self._pending.put(key, action, self._drift.due(key) if same else 0.0)
+        self._pending.put(
+            key, action, self._drift.due(key, done.lost if done else None) if same else 0.0
+        )
         self._wake.set()
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
@@ -270,8 +270,8 @@ class Syncer:
                         await self._prune(done)
                     case InspectObject():
                         await self._look(key)
-        except _FAILURES as error:
-            self._errors[key] = _said(error)
+        except FAILURES as error:
+            self._errors[key] = failure_text(error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
         else:
             self._errors.pop(key, None)
@@ -313,11 +313,14 @@ class Syncer:
         self._holding.discard(key)
         amiss = self._drift.applied(key, sight)
         if amiss is not None and (done := self._done.get(key)) is not None:
-            repaired = put_right(done.repaired, amiss, self._clock.now().wall_ms)
-            self._record.put(replace(done, repaired=repaired))
+            self._record.put(self._drift.put_right(done, amiss))
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
         if key.group_resource == NAMESPACES:
+            for ended in in_namespace(key.name, self._done) if amiss is not None else ():
+                # It went with all that was in there, and is to run anew.
+                self._record.put(replace(ended, ended=None))
+                self._doubt(ended.key)
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
 
@@ -391,6 +394,9 @@ class Syncer:
         finally:
             if not answered:
                 self._drift.doubted.add(key)
+        done = self._done.get(key)
+        if live is None and key in self._wanted and await ended_unseen(self._space, done):
+            self._record.put(completed(self._done[key]))
         self._seen_meanwhile.setdefault(key, live)
 
     async def _look_at_what_is_left(self) -> None:
@@ -411,7 +417,7 @@ class Syncer:
                     self._record.put(done)
             except SpaceError as error:
                 for key in self._wanted:
-                    self._errors[key] = _said(error)
+                    self._errors[key] = failure_text(error)
                     await self._tell(key)
                 await self._clock.sleep(SPACE_RETRY_SECONDS)
             else:
@@ -422,7 +428,7 @@ class Syncer:
             try:
                 await self._space.follow(self._watched.interests, self._told)
             except AnotherSpace as error:
-                self._watched.lose(_said(error))
+                self._watched.lose(failure_text(error))
                 for key in self._wanted.keys() | self._done.keys():
                     self._reconsider(key)
                     await self._tell(key)
@@ -451,9 +457,17 @@ class Syncer:
 
     async def _changed(self, how: str, key: ObjectKey, obj: Object) -> None:
         if how == "deleted":
+            self._went(key, obj)
             self._doubt(key)
         elif not self._observed.is_older(key, obj):
             await self._saw(key, obj)
+
+    def _went(self, key: ObjectKey, last: Object) -> None:
+        """Take in what an object was at last: it may have come to its end."""
+        done = self._done.get(key)
+        if done is not None and key in self._wanted:
+            self._record.put(with_end(done, look_at(last)))
+            self._drift.went(key, last)
 
     async def _take_in(self, scope: Scope, objects: Mapping[ObjectKey, Object]) -> None:
         back = self._watched.listed(scope)
@@ -508,7 +522,7 @@ class Syncer:
             return
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
-        sight = look_at(obj) if obj else None
+        sight = self._sight_of(key, obj)
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
@@ -528,6 +542,16 @@ class Syncer:
             # Whatever it was in the way of can be done now.
             self._retry(key)
         await self._tell(key)
+
+    def _sight_of(self, key: ObjectKey, obj: Object | None) -> ObservedState | None:
+        """How an object does, or did when it ended; what is new of that goes into the record."""
+        sight, done = look_at(obj) if obj else None, self._done.get(key)
+        if done is None:
+            return sight
+        if sight is not None:
+            self._record.put(with_end(done, sight))
+            return sight
+        return as_it_ended(done) if is_over(self._wanted.get(key), done) else None
 
     def _is_let_go(self, key: ObjectKey, obj: Object | None) -> bool:
         """Whether an object that is kept is not there as it was left; None: it is gone."""
@@ -574,27 +598,3 @@ class Syncer:
             answer = self._observe(news)
             if answer is not None:
                 await answer
-
-
-_FAILURES = (
-    SpaceError,
-    ContentMissing,
-    CustomizationFailed,
-    PolicyUnknown,
-    NotEmpty,
-    BlobRefused,
-    CodecError,
-    TimeoutError,
-)
-
-
-def _said(error: Exception) -> str:
-    match error:
-        case SpaceError():
-            return reported(error.reason, error.message)
-        case ContentMissing():
-            return f"ContentMissing: {error}"
-        case TimeoutError():
-            return f"Timeout: no answer within {ACTION_SECONDS_MAX:.0f} s"
-        case _:
-            return str(error)

@@ -22,7 +22,14 @@ from schemas.objects import ObjectKey
 from tests.awaiting import eventually, until
 
 START_SECONDS = 60
-MADE = ("clusterroles", "configmaps", "customresourcedefinitions", "deployments", "services")
+MADE = (
+    "clusterroles",
+    "configmaps",
+    "customresourcedefinitions",
+    "deployments",
+    "jobs",
+    "services",
+)
 """Resources of which the tests of all spaces make objects; those of custom kinds go with them."""
 
 

@@ -41,7 +41,8 @@ UNITS = {
 SAID_IN_A_LINE = frozenset(
     {
         *("Alternative", "Requirement", "Source", "Reference", "ObjectKey", "ObjectResult"),
-        *("AskFault", "BlankValue", "Expression", "ObjectPrograms", "Repaired"),
+        *("AskFault", "BlankValue", "Ended", "Expression", "Lost", "ObjectPrograms"),
+        "Repaired",
         *("ListRoot", "ManifestChunk", "SealedChunk", "SealedEntries", "SealedUpsync"),
         # What is signed of it is a LocationHead, and the rest a LocationBody.
         "LocationRecord",

@@ -1,0 +1,89 @@
+"""Whether an object has done what it is for, so that nothing is missing once its cluster takes it.
+
+Clusters take what ended: Jobs after their `ttlSecondsAfterFinished`, Pods that are too many, runs
+and backups of custom kinds after a time of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_SAID_OF_ITSELF = ("phase", "state", "stage", "jobStatus", "jobDeploymentStatus")
+_SUCCESS = frozenset({"succeeded", "success", "successful", "completed", "complete", "finished"})
+_CONDITIONS = ("Complete", "Completed", "Succeeded", "Finished")
+_FAILURES = ("Failed", "FailureTarget")
+# These call themselves succeeded, and go on.
+_GO_ON = frozenset({("operators.coreos.com", "ClusterServiceVersion")})
+# What their states are called when they are done.
+_DONE_STATES: Mapping[tuple[str, str], str] = {
+    ("acme.cert-manager.io", "Challenge"): "valid",
+    ("acme.cert-manager.io", "Order"): "valid",
+}
+_TTL_DEPTH = 2
+
+
+def has_succeeded(obj: Mapping[str, Any]) -> bool:
+    """Whether it came to a good end: it does nothing more, whether or not it is there."""
+    status = obj.get("status")
+    if not isinstance(status, Mapping) or _is_behind(obj, status):
+        return False
+    kind = _kind(obj)
+    match kind:
+        case ("batch", "Job"):
+            return _holds(status, "Complete") and not _holds(status, "Failed")
+        case ("", "Pod"):
+            return status.get("phase") == "Succeeded"
+        case ("certificates.k8s.io", "CertificateSigningRequest"):
+            return bool(status.get("certificate"))
+        case ("cert-manager.io", "CertificateRequest"):
+            return _holds(status, "Ready")
+        case (group, _):
+            # Other kinds of Kubernetes itself go on until somebody deletes them.
+            return "." in group and kind not in _GO_ON and _says_success(kind, status)
+
+
+def lifetime_field(obj: Mapping[str, Any]) -> str:
+    """The field that says how long the object is to last, such as `spec.ttl`; "" if none does."""
+    spec = obj.get("spec")
+    found = _lifetimes(spec, "spec", _TTL_DEPTH) if isinstance(spec, Mapping) else iter(())
+    return next(found, "")
+
+
+def _lifetimes(fields: Mapping[str, Any], above: str, depth: int) -> Iterator[str]:
+    for name, value in sorted(fields.items()):
+        path = f"{above}.{name}"
+        if name.lower().startswith("ttl") or name.endswith(("TTL", "Ttl")):
+            yield path
+        elif depth > 1 and isinstance(value, Mapping):
+            yield from _lifetimes(value, path, depth - 1)
+
+
+def _says_success(kind: tuple[str, str], status: Mapping[str, Any]) -> bool:
+    if any(_holds(status, name) for name in _FAILURES):
+        return False
+    application = status.get("applicationState")
+    sections = (status, application if isinstance(application, Mapping) else {})
+    said = {
+        str(section[n]).lower() for section in sections for n in _SAID_OF_ITSELF if n in section
+    }
+    if said:
+        return bool(said & (_SUCCESS | {_DONE_STATES.get(kind, "succeeded")}))
+    return any(_holds(status, name) for name in _CONDITIONS)
+
+
+def _holds(status: Mapping[str, Any], name: str) -> bool:
+    listed = status.get("conditions")
+    return any(
+        isinstance(item, Mapping) and item.get("type") == name and item.get("status") == "True"
+        for item in (listed if isinstance(listed, (list, tuple)) else ())
+    )
+
+
+def _is_behind(obj: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    observed, generation = status.get("observedGeneration"), obj["metadata"].get("generation")
+    return isinstance(observed, int) and isinstance(generation, int) and observed < generation
+
+
+def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
+    return str(obj.get("apiVersion", "")).rpartition("/")[0], str(obj.get("kind", ""))
