@@ -33,6 +33,7 @@ _COMMANDS = {
     "backup": "leafcast.cli.commands.backup:backup",
     "completion": "leafcast.cli.commands.completion:completion",
     "crds": "leafcast.cli.commands.crds:crds",
+    "denature": "leafcast.cli.commands.denature:denature",
     "delete": "leafcast.cli.commands.delete:delete",
     "demo": "leafcast.cli.commands.demo:demo",
     "describe": "leafcast.cli.commands.describe:describe",
@@ -83,7 +84,10 @@ _GROUPS = (
     ("Look", ("status", "get", "describe", "render", "tree", "events", "kubeconfig")),
     ("Nodes", ("node", "join", "maintenance", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
-    ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
+    (
+        "Run it yourself",
+        ("run", "install", "layout", "nats-config", "crds", "denature", "completion"),
+    ),
 )
 _INTERRUPTED = 130
 _NAMESPACE = ("-n", "--namespace")

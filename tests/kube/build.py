@@ -48,8 +48,14 @@ _KWOK = ("kwok", "sigs.k8s.io/kwok/cmd/kwok", 2)
 KSTATUS = "kstatus"
 """Ours: what kstatus, by which other tools wait, makes of objects."""
 _KSTATUS = ("kstatus", ".", 1)
+HELM3, HELM4 = "helm3", "helm4"
+"""Both in one module, so that what they share is built once."""
+_HELM = {
+    HELM3: ("helm", "helm.sh/helm/v3/cmd/helm", 2),
+    HELM4: ("helm", "helm.sh/helm/v4/cmd/helm", 1),
+}
 _KSTATUS_MODULE = "sigs.k8s.io/cli-utils"
-BUILT = (*ALL, KSTATUS)
+BUILT = (*ALL, KSTATUS, *_HELM)
 _KUBE_MINUTES = {"kube-apiserver": 12, "kube-controller-manager": 6}
 
 
@@ -64,7 +70,8 @@ def say(text: str) -> None:
 def source(name: str) -> tuple[Path, str, int]:
     """The folder with the go.mod of a program, its package, and how many minutes it may take."""
     kube = ("", f"k8s.io/kubernetes/cmd/{name}", _KUBE_MINUTES.get(name, 3))
-    folder, package, minutes = {ETCD: _ETCD, KWOK: _KWOK, KSTATUS: _KSTATUS}.get(name, kube)
+    others = {ETCD: _ETCD, KWOK: _KWOK, KSTATUS: _KSTATUS, **_HELM}
+    folder, package, minutes = others.get(name, kube)
     return HERE / folder, package, minutes
 
 

@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from controllers.core.workloads.denature import DENATURED_KINDS
 from controllers.core.workloads.space import Workloads
-from schemas.objects import RBAC_GROUP, ObjectKey
+from schemas.objects import ObjectKey
 from schemas.wording import some_of
 
 NAMED_MAX = 4
-_ADMISSION, _FLOW = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
-DENATURED_KINDS = (
-    ("apiregistration.k8s.io", "apiservices"),
-    (_ADMISSION, "mutatingwebhookconfigurations"),
-    (_ADMISSION, "validatingwebhookconfigurations"),
-    (_ADMISSION, "mutatingadmissionpolicies"),
-    (_ADMISSION, "mutatingadmissionpolicybindings"),
-    (_ADMISSION, "validatingadmissionpolicies"),
-    (_ADMISSION, "validatingadmissionpolicybindings"),
-    (_FLOW, "flowschemas"),
-    (_FLOW, "prioritylevelconfigurations"),
-    (RBAC_GROUP, "clusterroles"),
-    (RBAC_GROUP, "clusterrolebindings"),
-    (RBAC_GROUP, "roles"),
-    (RBAC_GROUP, "rolebindings"),
-    ("", "limitranges"),
-    ("", "resourcequotas"),
-)
-"""Group and resource."""
 
 
 def undenatured(workloads: Workloads, placement: str) -> tuple[ObjectKey, ...]:
@@ -43,5 +25,7 @@ def undenatured_text(keys: Iterable[ObjectKey]) -> str:
     if not named:
         return ""
     verb = "acts" if len(named) == 1 else "act"
-    remedy = "put each into a leafcast.io/v1alpha1 Denatured, and delete it here"
+    remedy = (
+        "put each into a leafcast.io/v1alpha1 Denatured (leafcast denature), and delete it here"
+    )
     return f"{some_of(named, NAMED_MAX)} {verb} on the hub itself; {remedy}"
