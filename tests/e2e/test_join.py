@@ -160,7 +160,17 @@ def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
     assert void.process.wait(WAIT_SECONDS) == 1
     void.end()
     assert "does not know this bundle's key" in void.said
-    tree.join(again, "new-2").until("in session with its parent")
+    site = tree.join(again, "new-2")
+    site.until("in session with its parent")
+
+    # Killed and wiped: a new key ends its session, so nothing is waited for.
+    site.process.kill()
+    site.process.wait(WAIT_SECONDS)
+    wiped = tree.add("/region-1/new-2", "--replace")
+    assert tree.node("/region-1/new-2")["state"] == "unreachable"
+    site = tree.join(wiped, "wiped")
+    site.until("in session with its parent")
+    assert DOES_NOTHING not in site.said
     tree.run("node", "remove", "/region-1/new-2", "--force")
 
 

@@ -1,9 +1,18 @@
 """A node that runs already is not run twice: the second one is told to stop, the first goes on."""
 
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
 from relay.core.events import HelloArrived, LinkChanged, Tick, Welcomed
 from schemas.link import Repair, Welcome
-from tests.unit.meeting import PATH, Meeting, hellos
+from schemas.records import API_NODE, NodeRecord, Source
+from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting, hellos
+
+OTHER_KEY = new_user_nkey(bytes(32))[1]
+
+
+def reasons(meeting):
+    """What people are told of."""
+    return [effect.reason for effect in meeting.done if isinstance(effect, Noted)]
 
 
 def test_a_second_home_is_told_to_stop_while_the_first_is_heard_of():
@@ -15,7 +24,7 @@ def test_a_second_home_is_told_to_stop_while_the_first_is_heard_of():
     assert second.stopped
     assert meeting.wait(first, 30) == [], "there is nothing to tell it"
     assert not first.stopped
-    assert [e.reason for e in meeting.done if isinstance(e, Noted)] == ["SecondHome"]
+    assert reasons(meeting) == ["SecondHome"]
 
 
 def test_the_same_home_comes_back_at_once_and_another_when_the_first_fell_silent():
@@ -78,6 +87,41 @@ def test_a_hello_of_before_the_parents_restart_holds_its_place_until_it_falls_si
     restarted.now += 91
     restarted.centre_hears(Tick())
     assert not restarted.join("three", "there").stopped
+
+
+def give(meeting, nkey):
+    """The centre lets the child in by these keys."""
+    source = Source(API_NODE, TREE, "", str(PATH))
+    meeting.issue("node", NodeRecord(source, meeting.generation + 1, TERM.hex(), "", PATH, nkey))
+
+
+def test_whoever_comes_by_a_new_key_has_the_place_at_once_wherever_it_runs():
+    """The former run cannot come any more; what it said before counts for nothing."""
+    meeting = Meeting()
+    first = meeting.join("one", "here")
+    meeting.now += 30
+    under_way = [e.data for e in meeting.tell(first, Tick()) if type(e).__name__ == "SendHello"]
+
+    give(meeting, OTHER_KEY)
+    assert reasons(meeting) == ["Unreachable"]
+    for data in under_way:
+        meeting.centre_hears(HelloArrived("emea", data))
+    second = meeting.join("two", "there")
+
+    assert not second.stopped
+    assert meeting.wait(second, 30) == []
+    assert meeting.join("three", "elsewhere").stopped, "its place is as safe as any"
+
+
+def test_who_changes_over_from_key_to_key_keeps_its_place():
+    meeting = Meeting()
+    first = meeting.join("one", "here")
+    give(meeting, f"{NKEY} {OTHER_KEY}")
+    give(meeting, OTHER_KEY)
+
+    assert meeting.join("two", "there").stopped
+    assert meeting.wait(first, 30) == []
+    assert reasons(meeting) == ["SecondHome"]
 
 
 def test_a_stop_that_is_said_to_another_run_stops_nobody():

@@ -107,11 +107,20 @@ class Children:
             self._note_head(name, key, is_head=False)
 
     def rekey(self, name: str, nkey: str, now_ms: int) -> None:
-        """Let a child in by another key; one without any is silent at once."""
+        """Let a child in by other keys.
+
+        If none of the former is among them, the session of whoever came by those ends at once: the
+        next run has the place, wherever it runs.
+        """
         child = self.by_name[name]
+        ends = set(child.nkey.split()).isdisjoint(nkey.split())
         child.nkey = nkey
-        if not nkey and child.session.is_there:
-            self._silence(name, child, now_ms, "its key was revoked")
+        if not ends:
+            return
+        if child.session.is_there:
+            reason = "its key was replaced" if nkey else "its key was revoked"
+            self._silence(name, child, now_ms, reason)
+        child.session.end()
 
     def presence(self, name: str) -> Presence:
         """How it is with a child; who has no node record never joined."""
@@ -133,7 +142,7 @@ class Children:
         it was not welcomed by this run of the node: then it says everything again by itself.
         """
         child = self.by_name[name]
-        if not child.nkey:
+        if not child.nkey or child.session.ended(hello):
             return False
         identity = child.session.identify(hello)
         if identity is Identity.SECOND:

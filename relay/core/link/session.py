@@ -197,6 +197,8 @@ class ChildSession:
     home: str = ""
     # The run that lost the place last: while the present one is there it does not get it back.
     superseded: str = ""
+    # The run whose key is void: what it said before that may come later still.
+    void: str = ""
     # Since when it is silent or has left, ms since 1970, for people.
     since_ms: int | None = None
     # When its last word was said, if that was to a former run of the parent; 0 if nobody knows.
@@ -231,6 +233,14 @@ class ChildSession:
         self.superseded, self.run, self.home = self.run, hello.run, hello.home
         self.heard, self.since_ms, self.former_ms = now, None, former_ms
         self.happened(PresenceEvent.NEW_RUN)
+
+    def end(self) -> None:
+        """The run that has the place came by a key that is void: the next has it at once."""
+        self.void, self.run, self.home = self.run, "", ""
+
+    def ended(self, hello: Hello) -> bool:
+        """Whether a run says this whose key is void."""
+        return bool(self.void) and hello.run == self.void
 
     def happened(self, event: PresenceEvent) -> bool:
         """Go to the state that follows; whether it is another."""
