@@ -62,6 +62,8 @@ def test_a_site_asks_is_no_node_until_it_is_approved_and_keeps_its_key(tree):
     assert asking(tree) == [path]
     assert "store-1" not in tree.run("tree") + tree.run("node", "list")
     assert "store-1" not in tree.run("get", "synctargets,locations")
+    below = tree.run("node", "add", f"{path}/till", code=1)
+    assert f"its parent {path} has not joined yet; leafcast node approve {path}" in below
 
     # It ends, and the centre with it; both ask and know the same afterwards.
     site.end()

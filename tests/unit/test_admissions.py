@@ -165,3 +165,15 @@ def test_the_more_wait_the_seldomer_each_asks():
     for number in range(500):
         admissions.judge(one.token, asks(f"/a/n{number}"), NOW)
     assert admissions.again_seconds() == 10
+
+
+def test_who_was_handed_a_token_and_is_no_node_yet_is_told_what_is_to_be_done():
+    path = NodePath.parse(STORE)
+    one, many = handed(), handed("/region-1/store-*", 2, uses=5)
+    assert with_tokens().invited(path, NOW) == ""
+    admissions = with_tokens(many, one)
+    assert admissions.invited(path, NOW) == "leafcast join there with its token"
+    assert admissions.invited(path, NOW + 2 * DAY) == ""
+    assert admissions.invited(NodePath.parse("/region-1/shop"), NOW) == ""
+    admissions.judge(one.token, asks(), NOW + 1)
+    assert admissions.invited(path, NOW + 2 * DAY) == f"leafcast node approve {STORE}"

@@ -247,6 +247,17 @@ class Admissions:
         ]
         return sorted(found, key=lambda pair: (pair[1].asked_ms, pair[1].path, pair[0].public))
 
+    def invited(self, path: NodePath, now_ms: int) -> str:
+        """What is to be done until a path that a token was made for joins; "" if none was."""
+        said = ""
+        for one in self.tokens.values():
+            asked = one.request_at(path)
+            if asked is not None and asked.state == PENDING and not one.void_ms:
+                return "wait for it" if one.approved else f"leafcast node approve {path}"
+            if asked is None and one.admits(path) and one.usable(now_ms):
+                said = "leafcast join there with its token"
+        return said
+
     def decide(self, token: str, path: NodePath, state: str, now_ms: int) -> None:
         """Grant or deny a request that waits; what is decided stays so."""
         one = self.tokens[token]

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from controllers.core.access.admissions import (
@@ -23,6 +24,7 @@ from controllers.core.access.admissions import (
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.nodes.enrolment import (
+    THEN,
     Enrolment,
     Fault,
     NodeSpec,
@@ -90,11 +92,16 @@ class Admission:
         self._dice = dice
         self._note = note
         self._admissions = Admissions(files.read())
+        enrolling.invited = self._invited
         self._parents: dict[NodePath, tuple[float, Json]] = {}
         self._to_grant = asyncio.Event()
         self._granted = asyncio.Event()
         # What a former run did not come to.
         self._to_grant.set()
+
+    def _invited(self, path: NodePath) -> str:
+        remedy = self._admissions.invited(path, self._clock.now().wall_ms)
+        return remedy and f"{remedy}; {THEN}"
 
     async def run(self) -> None:
         """Grant what nobody has to be asked about, until cancelled.
@@ -152,6 +159,8 @@ class Admission:
                     await self._granted.wait()
             verdict = self._judged(one, asked)
         state, grant = verdict.state, None
+        if state == PENDING and one.approved:
+            verdict = replace(verdict, reason="it is approved, and nobody has to do anything")
         if state == GRANTED:
             grant = await self._grant(self._admissions.tokens[one.token], asked)
             if grant is None:

@@ -120,6 +120,13 @@ async def sign_nothing(_path: NodePath, _request: str) -> str:
     return ""
 
 
+THEN = "then its address is known, and nodes can be added below it"
+
+
+def _not_joined(parent: NodePath) -> str:
+    return f"its parent {parent} has not joined yet"
+
+
 class Enrolment:
     """Judges and lets in; see `leafcast.daemon.nodes.membership` for who asks for it."""
 
@@ -140,6 +147,8 @@ class Enrolment:
         self._clock = clock
         self._dice = dice
         self._registered: dict[NodePath, Json] = {}
+        # Of who is no node yet, but was handed a token: what is still to be done. Else empty.
+        self.invited: Callable[[NodePath], str] = lambda _: ""
 
     async def plan(self, wanted: Sequence[NodeSpec]) -> Plan:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
@@ -276,6 +285,8 @@ class Enrolment:
         """Raises NodeRefused or ApiError unless a relay is there that can let a node in."""
         parent = path.parent
         if not parent.is_root and self.record(parent) is None:
+            if remedy := self.invited(parent):
+                raise NodeRefused(path, _not_joined(parent), remedy)
             raise NodeRefused(path, f"its parent {parent} is no node", f"add {parent} first")
         if name := edges.get(str(parent)):
             reason = f'its parent {parent} is an edge, of SyncTarget "{name}"; nothing hangs there'
@@ -283,6 +294,8 @@ class Enrolment:
         if parent in plan.parents:
             return
         remedy = "add nodes below it when it is back"
+        if not parent.is_root and (await self._states_of([parent]))[parent] == NEVER_JOINED:
+            raise NodeRefused(path, _not_joined(parent), f"leafcast join there; {THEN}")
         answer = await self.answer(parent, remedy)
         if not answer["leafUrls"]:
             message = f"{parent} does not say where servers of children dial in"

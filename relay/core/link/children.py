@@ -107,20 +107,14 @@ class Children:
             self._note_head(name, key, is_head=False)
 
     def rekey(self, name: str, nkey: str, now_ms: int) -> None:
-        """Let a child in by other keys.
-
-        If none of the former is among them, the session of whoever came by those ends at once: the
-        next run has the place, wherever it runs.
-        """
+        """Let a child in by other keys; a session that began by none of them ends at once."""
         child = self.by_name[name]
         ends = set(child.nkey.split()).isdisjoint(nkey.split())
         child.nkey = nkey
-        if not ends:
-            return
-        if child.session.is_there:
-            reason = "its key was replaced" if nkey else "its key was revoked"
-            self._silence(name, child, now_ms, reason)
-        child.session.end()
+        if ends and child.session.is_there:
+            self._silence(name, child, now_ms, f"its key was {'replaced' if nkey else 'revoked'}")
+        if ends:
+            child.session.end()
 
     def presence(self, name: str) -> Presence:
         """How it is with a child; who has no node record never joined."""
