@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leafcast.manifest_builds import CHART, TEMPLATES, built_from
+
 if TYPE_CHECKING:
     from schemas.content.manifests import LoadedObject
 
@@ -25,9 +27,16 @@ class BadManifests(ValueError):
 
 
 def read_manifests(
-    paths: Sequence[str], read_stdin: Callable[[], str], *, recursive: bool
+    paths: Sequence[str],
+    read_stdin: Callable[[], str],
+    *,
+    recursive: bool,
+    command: str = "leafcast apply -f -",
 ) -> list[LoadedObject]:
-    """All objects, in the order of `paths` and, in a folder, of names; raises BadManifests."""
+    """All objects, in the order of `paths` and, in a folder, of names; raises BadManifests.
+
+    `command` takes what other programs build.
+    """
     # To read YAML is loaded only by who has some to read.
     from schemas.content.manifests import read_objects  # noqa: PLC0415
 
@@ -39,6 +48,9 @@ def read_manifests(
             continue
         try:
             for text, origin in _texts(path, read_stdin, recursive=recursive):
+                if build := built_from(origin, text):
+                    faults.append(f"{origin}: {build} | {command}")
+                    continue
                 objects, problems = read_objects(text, origin)
                 loaded += objects
                 faults += [str(problem) for problem in problems]
@@ -65,8 +77,17 @@ def _texts(
         return
     for file in sorted(place.rglob("*") if recursive else place.iterdir()):
         hidden = any(part.startswith(".") for part in file.relative_to(place).parts)
-        if file.suffix in SUFFIXES and file.is_file() and not hidden:
+        if file.suffix in SUFFIXES and file.is_file() and not (hidden or _is_template(file, place)):
             yield file.read_text(encoding="utf-8"), str(file)
+
+
+def _is_template(file: Path, place: Path) -> bool:
+    """Whether it is part of a chart below the folder, of which is told once."""
+    return any(
+        folder.name == TEMPLATES and (folder.parent / CHART).is_file()
+        for folder in file.parents
+        if folder.is_relative_to(place) and folder != place
+    )
 
 
 def _nothing(paths: Sequence[str], *, recursive: bool) -> str:

@@ -16,6 +16,7 @@ import yaml
 
 from schemas.codec import DEPTH_MAX
 from schemas.scalars import NoJsonForm, Scalar, key_text, resolve
+from schemas.yaml_streams import parts_of
 
 # Characters that aliases may add to one document: more than any object that Kubernetes would take.
 ALIASED_CHARACTERS_MAX = 4 * 1024 * 1024
@@ -73,21 +74,28 @@ class Document:
     positions: dict[tuple[int, object], Position]
     # By the same keys how a scalar is written that reads as another: `y` for true.
     written: dict[tuple[int, object], str]
+    # By the same keys how a key itself is written that reads as another: `y` for "true".
+    written_keys: dict[tuple[int, object], str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A text that is read, or a part of one: what it is named, and how many lines are before it."""
+    """A text that is read, or a part of one: what it is named, and how much is before it."""
 
     origin: str
     lines: int = 0
+    columns: int = 0
 
     def at(self, mark: Any) -> Position:
         """What the parser marked."""
-        return Position(mark.line + 1 + self.lines, mark.column + 1)
+        return self.position(mark.line, mark.column)
+
+    def position(self, line: int, column: int) -> Position:
+        """Where in the whole text a line and column of the part are, both from 0."""
+        return Position(line + 1 + self.lines, column + 1 + (0 if line else self.columns))
 
     def fault(self, mark: Any, message: str) -> InvalidManifest:
-        position = Position(1 + self.lines, 1) if mark is None else self.at(mark)
+        position = self.position(0, 0) if mark is None else self.at(mark)
         return InvalidManifest([Problem(self.origin, position, message)])
 
 
@@ -101,8 +109,12 @@ def read_documents(text: str, origin: str) -> Iterator[Document]:
 
 def read_all(text: str, origin: str) -> Iterator[Document | InvalidManifest]:
     """Yield the documents that are not empty, and of each that cannot be read why not."""
-    text = _joined_escapes(text)
-    reader = _Reader(text, _Place(origin))
+    for part in parts_of(text):
+        yield from _read(_joined_escapes(part.text), _Place(origin, part.lines, part.columns))
+
+
+def _read(text: str, place: _Place) -> Iterator[Document | InvalidManifest]:
+    reader = _Reader(text, place)
     try:
         yield from reader.documents()
     except InvalidManifest as invalid:
@@ -113,12 +125,12 @@ def read_all(text: str, origin: str) -> Iterator[Document | InvalidManifest]:
         return
     # A parser does not go on behind a fault; documents begin where nothing else can stand.
     begins = [found.start() for found in _BEGIN.finditer(text)]
-    lines, at = 0, 0
+    lines, at = place.lines, 0
     for begin, end in itertools.pairwise((*begins, len(text))):
         lines, at = lines + text.count("\n", at, begin), begin
         if lines >= reader.line:
             try:
-                yield from _Reader(text[begin:end], _Place(origin, lines)).documents()
+                yield from _Reader(text[begin:end], _Place(place.origin, lines)).documents()
             except InvalidManifest as invalid:
                 yield invalid
 
@@ -165,8 +177,7 @@ class _Reader:
 
     def _unreadable(self, at: int, said: str) -> InvalidManifest:
         before = self._text[:at]
-        line = before.count("\n") + 1 + self._place.lines
-        position = Position(line, at - (before.rfind("\n") + 1) + 1)
+        position = self._place.position(before.count("\n"), at - (before.rfind("\n") + 1))
         return InvalidManifest([Problem(self._place.origin, position, said)])
 
 
@@ -194,12 +205,20 @@ class _Builder:
         self._aliased = 0
         self._positions: dict[tuple[int, object], Position] = {}
         self._written: dict[tuple[int, object], str] = {}
+        self._written_keys: dict[tuple[int, object], str] = {}
         # Positions go by id: what was merged stays, so that its id is not given again.
         self._kept: list[Any] = []
 
     def document(self) -> Document:
         began = self._started or Position(1, 1)
-        return Document(self._place.origin, self.root, began, self._positions, self._written)
+        return Document(
+            self._place.origin,
+            self.root,
+            began,
+            self._positions,
+            self._written,
+            self._written_keys,
+        )
 
     def take(self, event: Any) -> None:
         """Read one event."""
@@ -229,6 +248,8 @@ class _Builder:
             if wants_key:
                 assert frame is not None
                 self._key(frame, key_text(value), event)
+                if not isinstance(value, str) and event.value != frame.key:
+                    self._written_keys[id(frame.value), frame.key] = event.value
             else:
                 self._add(value, 1 + len(event.value), event)
         except NoJsonForm as error:
@@ -253,14 +274,21 @@ class _Builder:
     def _key(self, frame: _Frame, key: str, event: Any) -> None:
         assert isinstance(frame.value, dict)
         if key in frame.value:
-            first = self._positions[id(frame.value), key].line
-            said = f'"{key}" is given twice, first in line {first}'
-            raise self._place.fault(event.start_mark, said)
+            raise self._place.fault(event.start_mark, self._twice(frame.value, key, event))
         # Its value comes next; the place is kept by then, for a second one to be found.
         self._positions[id(frame.value), key] = self._place.at(event.start_mark)
         frame.value[key] = None
         frame.key = key
         frame.weight += 1 + len(key)
+
+    def _twice(self, value: dict[str, Any], key: str, event: Any) -> str:
+        """That a key is given twice, in the words of who wrote it."""
+        at = (id(value), key)
+        first, second = self._written_keys.get(at, key), getattr(event, "value", key)
+        said = f"is given twice, first in line {self._positions[at].line}"
+        if first == second == key:
+            return f'"{key}" {said}'
+        return f'"{key}" {said}: so YAML reads both {first} and {second}; quote them'
 
     def _add(self, value: Any, weight: int, event: Any) -> None:
         """Put a finished value where it belongs."""

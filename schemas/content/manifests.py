@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.annotations import annotation_faults
+from schemas.content.misread_keys import MisreadKey, misread_keys
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import title_of, validate_object
 from schemas.scalars import resolve
@@ -27,11 +28,15 @@ __all__ = ["InvalidManifest", "LoadedObject", "Problem", "load_manifests", "read
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """A valid object (a mapping of JSON types), the file it came from and its line, from 1."""
+    """A valid object (a mapping of JSON types), the file it came from and its line, from 1.
+
+    `notes` say, each with its place, what of it reads otherwise than it is written.
+    """
 
     object: Mapping[str, Any]
     origin: str
     line: int
+    notes: tuple[str, ...] = ()
 
 
 def load_manifests(text: str, origin: str) -> list[LoadedObject]:
@@ -55,13 +60,18 @@ def read_objects(text: str, origin: str) -> tuple[list[LoadedObject], list[Probl
             problems.extend(document.problems)
             continue
         for obj, position in _objects(document, document.root, document.position, 0, problems):
+            misread = list(misread_keys(document, obj))
+            wrong = [_told(document, obj, key) for key in misread if key.selects]
             try:
                 validate_object(obj)
                 _check_annotations(obj)
             except InvalidObject as error:
-                problems.extend(_located(document, obj, error))
-            else:
-                loaded.append(LoadedObject(obj, origin, position.line))
+                wrong += _located(document, obj, error)
+            if wrong:
+                problems += wrong
+                continue
+            notes = tuple(str(_told(document, obj, key)) for key in misread)
+            loaded.append(LoadedObject(obj, origin, position.line, notes))
     return loaded, sorted(dict.fromkeys(problems), key=lambda problem: problem.position)
 
 
@@ -124,6 +134,11 @@ def _located(document: Document, obj: Mapping[str, Any], error: InvalidObject) -
         position, written = _position_of(document, obj, fault)
         said = str(InvalidObject(error.kind, error.name, [_as_written(fault, written)]))
         yield Problem(document.origin, position, said)
+
+
+def _told(document: Document, obj: Mapping[str, Any], key: MisreadKey) -> Problem:
+    said = InvalidObject(*title_of(obj), [key.fault])
+    return Problem(document.origin, key.position, str(said))
 
 
 def _as_written(fault: Fault, written: str) -> Fault:

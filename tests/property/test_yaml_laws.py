@@ -1,5 +1,7 @@
 """What is written as YAML reads back the same."""
 
+import json
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -31,3 +33,14 @@ def test_what_is_written_reads_back_the_same(value):
 def test_it_is_laid_out_as_kubectl_does():
     text = write_yaml({"b": [{"name": "x", "args": ["1", 2]}], "a": {"conf": "x=1\ny=2\n"}})
     assert text == ('a:\n  conf: |\n    x=1\n    y=2\nb:\n- args:\n  - "1"\n  - 2\n  name: x\n')
+
+
+@given(
+    st.lists(st.dictionaries(TEXT, VALUES, max_size=3), max_size=4),
+    st.sampled_from(["", " ", "\n", "\n\n# a tool\n", "\ufeff", "\n\ufeff", "\n---\n", "\x1e"]),
+    st.booleans(),
+)
+def test_json_values_that_follow_each_other_read_back_the_same(values, between, escaped):
+    text = between.join(json.dumps(value, ensure_ascii=escaped) for value in values)
+    read = [document.root for document in read_documents(text, "stream")]
+    assert read == values

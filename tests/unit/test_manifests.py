@@ -238,6 +238,62 @@ def test_all_invalid_objects_are_named_in_the_order_of_the_text():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("{0}{0}", [(1, 1), (1, 61)]),
+        ("{0}\n{0}\n\n{0}", [(1, 1), (2, 1), (4, 1)]),
+        ("\ufeff{0}\n\ufeff{0}", [(1, 2), (2, 2)]),
+        ("# of a tool\n{0}\n---\n{1}---\n{0} {0}", [(2, 1), (4, 1), (9, 1), (9, 62)]),
+        ("{1}\ufeff---\n{1}---\n\ufeff{1}\ufeff{1}", [(1, 1), (6, 1), (11, 2), (15, 2)]),
+        ("\x1e{0}\n\x1e{0}\n", [(1, 2), (2, 2)]),
+    ],
+)
+def test_streams_are_read_as_tools_put_them_together(text, places):
+    document = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name":"a"}}'
+    loaded = load_manifests(text.format(document, HEAD), "s")
+    assert {one.object["metadata"]["name"] for one in loaded} == {"a"}
+    assert [one.line for one in loaded] == [line for line, _ in places]
+
+
+def test_what_is_wrong_in_a_stream_is_told_where_it_stands():
+    good = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}'
+    loaded, problems = read_objects(f'{good}{{"kind": 1}}\n{good}\n{{"a": \n', "s.json")
+    assert [one.line for one in loaded] == [1, 2]
+    assert [str(problem).partition(": ")[0] for problem in problems] == [
+        "s.json:1:63",
+        "s.json:1:63",
+        "s.json:1:64",
+        "s.json:4:1",
+    ]
+    twice = f'{good} {{"a": "\\ud83d\\ude00", "a": 1}}'
+    _, [problem] = read_objects(twice, "s.json")
+    assert str(problem).startswith('s.json:1:84: "a" is given twice')
+
+
+def test_a_key_that_reads_as_another_is_told_and_refused_where_it_selects():
+    text = f"{HEAD}  labels: {{y: a}}\ndata: {{on: b, 'n': c, 0x10: d, true: e0}}\n"
+    _, [problem] = read_objects(text, "s")
+    assert str(problem) == (
+        's:6:32: "true" is given twice, first in line 6: so YAML reads both on and true; quote them'
+    )
+    [loaded] = load_manifests(text.replace(", true: e0", ""), "s")
+    assert loaded.object["metadata"]["labels"] == {"true": "a"}
+    assert loaded.notes == (
+        's:5:12: ConfigMap "a": metadata.labels: the key y is read by YAML as "true"; quote it',
+        's:6:8: ConfigMap "a": data: the key on is read by YAML as "true"; quote it',
+        's:6:23: ConfigMap "a": data: the key 0x10 is read by YAML as "16"; quote it',
+    )
+    waves = "waves: [{name: canary, selector: {matchLabels: {y: canary}}}]"
+    rollout = f"apiVersion: leafcast.io/v1alpha1\nkind: Rollout\nmetadata: {{name: r}}\n{waves}\n"
+    assert (
+        'waves[0].selector.matchLabels: the key y is read by YAML as "true"; quote it'
+    ) in refusal(rollout)
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: r}\nspec: {selector: {no: a}}\n"
+    assert 'spec.selector: the key no is read by YAML as "false"' in refusal(service)
+    assert load_manifests(service.replace("no:", "'no':"), "s")[0].notes == ()
+
+
 UNREADABLE = [
     "a: [",
     "a: 'x",

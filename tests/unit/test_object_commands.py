@@ -342,15 +342,82 @@ async def test_what_manifests_name_is_shown_as_it_is_at_the_centre(session, caps
     assert 'deployments.apps "gone" not found' in capsys.readouterr().err
 
 
-async def test_an_object_said_twice_is_changed_by_what_is_said_later(session, capsys):
-    await applied(session, CONFIG % "conf", (CONFIG % "conf").replace("'1'", "'2'"))
-    await applied(session, SHOP, SHOP)
-    assert capsys.readouterr().out.splitlines() == [
-        "configmap/conf created",
-        "configmap/conf configured",
-        "namespace/shop created",
-        "namespace/shop unchanged",
+async def test_an_object_that_is_said_twice_alike_is_one_and_else_both_places_are_named(
+    session, capsys
+):
+    await applied(session, CONFIG % "a", SHOP, CONFIG % "a, namespace: default", SHOP)
+    assert capsys.readouterr().out.splitlines() == ["namespace/shop created", "configmap/a created"]
+    other = (CONFIG % "a").replace("'1'", "'2'")
+    with pytest.raises(BadManifests) as refused:
+        await applied(session, CONFIG % "b", CONFIG % "a", other, CONFIG % "a, namespace: shop")
+    first = "default/configmaps/a is given twice, first at m.yaml:3, and not alike; leave one out"
+    assert refused.value.faults == (f"m.yaml:5: {first}",)
+    (unchanged,) = await judge(session, manifests(CONFIG % "a"), None)
+    assert unchanged.verb == "unchanged"
+
+
+async def test_a_namespace_that_many_objects_lack_is_told_once_and_made_on_request(session, capsys):
+    lost = [CONFIG % f"c{at}, namespace: {name}" for name in ("night", "day") for at in range(3)]
+    with pytest.raises(BadManifests) as refused:
+        await applied(session, *lost, WEB)
+    remedy = "; apply the Namespace first, or add --create-namespace"
+    assert [said.removesuffix(remedy) for said in refused.value.faults] == [
+        'm.yaml:1: 3 objects, such as configmap/c0: namespaces "night" not found',
+        'm.yaml:7: 3 objects, such as configmap/c0: namespaces "day" not found',
+        'm.yaml:13: deployment.apps/web: namespaces "shop" not found',
     ]
+    how = {"namespace": "evening", "create_namespaces": True}
+    await applied(session, SHOP, CONFIG % "a", PLACEMENT, **how)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "namespace/evening created",
+        "namespace/shop created",
+    ]
+    await applied(session, CONFIG % "a", **how)
+    assert capsys.readouterr().out == "configmap/a unchanged\n"
+    assert await differences(session, manifests(*lost), None, create_namespaces=True)
+    with pytest.raises(BadManifests, match="not found"):
+        await differences(session, manifests(*lost), None)
+
+
+@pytest.mark.parametrize("field", ["uid", "resourceVersion"])
+async def test_a_file_that_names_what_was_once_read_says_what_to_leave_out(session, field):
+    await applied(session, CONFIG % "a")
+    with pytest.raises(BadManifests, match=rf"; leave metadata.{field} out of the file$"):
+        await applied(session, (CONFIG % f"a, {field}: '77'").replace("'1'", "'2'"))
+
+
+def test_what_other_programs_build_from_is_named_with_the_command_that_does(tmp_path):
+    def laid(name, text):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    laid("base/kustomization.yaml", "resources: [a.yaml]\n")
+    laid("base/a.yaml", CONFIG % "a")
+    laid("base/b.yaml", "a: [\n")
+    laid("base/c.yml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n")
+    laid("chart/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+    laid("chart/values.yaml", "replicas: 1\n")
+    laid("chart/templates/a.yaml", "{{ if .Values.a }}\n")
+    laid("real/values.yaml", CONFIG % "values")
+    flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+    laid("real/kustomization.yaml", f"{flux}metadata: {{name: flux}}\n")
+    with pytest.raises(BadManifests) as refused:
+        read_manifests([str(tmp_path)], str, recursive=True, command="leafcast plan -f -")
+    base, chart = tmp_path / "base", tmp_path / "chart"
+    kustomize = f"Kustomize builds objects from it: kubectl kustomize {base} | leafcast plan -f -"
+    helm = f"helm template NAME CHART -f {chart}/values.yaml"
+    values = f"values of a Helm chart: {helm} | leafcast plan -f -"
+    assert refused.value.faults == (
+        f"{base}/b.yaml:2:1: did not find expected node content",
+        f"{base}/c.yml: {kustomize}",
+        f"{base}/kustomization.yaml: {kustomize}",
+        f"{chart}/Chart.yaml: a Helm chart: helm template NAME {chart} | leafcast plan -f -",
+        f"{chart}/values.yaml: {values}",
+    )
+    names = [one.object["metadata"]["name"] for one in refused.value.loaded]
+    assert names == ["a", "flux", "values"]
 
 
 def test_an_address_is_not_taken_for_a_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import monotonic
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.cli.apply.circles import circles
+from leafcast.cli.apply.namespaces import is_lacking, lacking_namespaces, lacking_text
 from leafcast.cli.apply.placing import PLACING_MANAGER, placement_wanted
 from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
 from leafcast.cli.options.placing import Placing
@@ -27,6 +28,7 @@ from schemas.faults import InvalidObject
 from schemas.groups import GROUP
 from schemas.kind_check import check_kind
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.wording import namespace_first
 
 HOLD_AGAIN_SECONDS = 2.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
@@ -35,17 +37,25 @@ SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """An object as a user wants it, complete with its namespace; `place` is its file and line."""
+    """An object as a user wants it, complete with its namespace; `place` is its file and line.
+
+    `notes` say what of it reads otherwise than it is written.
+    """
 
     object: Object
     key: ObjectKey
     kind: ResourceKind
     place: str
     manager: str = USER_MANAGER
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         return self.kind.title(self.key.name)
+
+    def names(self, field: str) -> bool:
+        """Whether its metadata say anything under this name."""
+        return bool(self.object["metadata"].get(field))
 
 
 VERBS = ("created", "configured", "unchanged")
@@ -84,7 +94,7 @@ def complete_by(
     wishes, faults = _complete(definitions, loaded, namespace)
     if faults:
         raise BadManifests(list(map(str, faults)))
-    return wishes
+    return list({wish.key: wish for wish in wishes}.values())
 
 
 async def judge(
@@ -93,15 +103,25 @@ async def judge(
     namespace: str | None,
     unread: Sequence[str] = (),
     placing: Placing | None = None,
+    *,
+    create_namespaces: bool = False,
 ) -> list[Change]:
     """What each object would do, nothing written, in an order in which they can be applied.
 
-    With `placing` the placement that it asks for comes last. Raises BadManifests with all that is
-    wrong, by file and line: also what is `unread`, and what the spaces refuse.
+    With `placing` the placement that it asks for comes last; Namespaces that are not there come
+    first if they are to be made. Raises BadManifests with all that is wrong, by file and line: also
+    what is `unread`, and what the spaces refuse.
     """
-    wishes, faults = _complete(await _definitions(session), loaded, namespace)
+    definitions = await _definitions(session)
+    wishes, faults = _complete(definitions, loaded, namespace)
+    wishes, twice = _each_once(wishes)
+    faults += twice
     if placing is not None and not (faults or unread):
         wishes.append(await _placement(session, placing, wishes))
+    if create_namespaces:
+        # Not of the placement: what it brings takes its Namespace along.
+        lacking = await lacking_namespaces(session, {wish.key for wish in wishes})
+        wishes = [*_complete(definitions, lacking, None)[0], *wishes]
     prerequisites = _Prerequisites.by(wishes, unread=bool(unread))
     changes, refused = await _judge(session, wishes, prerequisites)
     if unread or faults or refused:
@@ -139,7 +159,7 @@ def _complete(
         if found:
             continue
         wish = _wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place)
-        wishes.append(wish)
+        wishes.append(replace(wish, notes=one.notes))
     return sorted(wishes, key=_order), faults
 
 
@@ -153,6 +173,19 @@ async def _placement(session: Session, placing: Placing, wishes: Sequence[Wish])
     )
 
 
+def _each_once(wishes: Sequence[Wish]) -> tuple[list[Wish], list[_Fault]]:
+    """Each object once; one that is given in two ways is at fault, for only one can be meant."""
+    once: dict[ObjectKey, Wish] = {}
+    faults: list[_Fault] = []
+    for wish in wishes:
+        first = once.setdefault(wish.key, wish)
+        if not same(first.object, wish.object):
+            name = namespace_first(str(wish.key))
+            said = f"{name} is given twice, first at {first.place}, and not alike; leave one out"
+            faults.append(_Fault(wish.place, said))
+    return list(once.values()), faults
+
+
 async def _judge(
     session: Session, wishes: Sequence[Wish], prerequisites: _Prerequisites
 ) -> tuple[list[Change], list[_Fault]]:
@@ -163,6 +196,7 @@ async def _judge(
     refused = await circles(session.workloads, wished)
     refused += await second_rollouts(session.workloads, wished)
     faults = [_refusal(by_key[key], said) for key, said in refused]
+    homeless: dict[str, list[Wish]] = {}
     for wish in wishes:
         space = session.space_for(wish.key)
         try:
@@ -174,10 +208,23 @@ async def _judge(
                     raise
                 after = prerequisites.judged(wish)
         except (SpaceError, Refused) as error:
-            faults.append(_refusal(wish, error.message.removeprefix(f"{wish.key}: ")))
+            if isinstance(error, SpaceError) and is_lacking(wish.key, error):
+                homeless.setdefault(wish.key.namespace, []).append(wish)
+                continue
+            said = error.message.removeprefix(f"{wish.key}: ")
+            faults.append(_refusal(wish, f"{said}{_of_another_reading(wish)}"))
         else:
             changes.append(Change(wish, before, after))
+    for namespace, alike in homeless.items():
+        told = lacking_text(namespace, [wish.title for wish in alike])
+        faults.append(_Fault(alike[0].place, told))
     return changes, faults
+
+
+def _of_another_reading(wish: Wish) -> str:
+    """The remedy for a file that says which object, or which version of it, was once read."""
+    named = [f"metadata.{name}" for name in ("uid", "resourceVersion") if wish.names(name)]
+    return f"; leave {' and '.join(named)} out of the file" if named else ""
 
 
 def _refusal(wish: Wish, said: str) -> _Fault:

@@ -54,6 +54,7 @@ async def warnings(
 
 
 def _of_one(change: Change) -> Iterator[str]:
+    yield from (f"Warning: {note}" for note in change.wish.notes)
     yield from _on_its_way_out(change)
     yield from _miswritten(change)
     yield from _without_prefix(change)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +22,7 @@ from leafcast.cli.apply.removals import (
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
+    create_namespaces_option,
     dry_run_option,
     files_options,
     load_files,
@@ -36,9 +36,7 @@ from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
 from relay.objects.serving import Serving
 from relay.space_errors import SpaceError
-from relay.space_port import Object
 from schemas.content.manifests import LoadedObject
-from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 from schemas.wording import many
 
@@ -56,6 +54,7 @@ _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (serv
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
 @click.option("-q", "--quiet", is_flag=True, help="One line: how many were created, and so on.")
 @placing_options
+@create_namespaces_option
 @confirm_removals_option
 @data_dir_option
 def apply(  # noqa: PLR0913 - click passes options by name
@@ -69,6 +68,7 @@ def apply(  # noqa: PLR0913 - click passes options by name
     place: str | None,
     where: LabelSelector | None,
     prune_all: bool,
+    create_namespaces: bool,
     confirmed: bool,
     data_dir: Path | None,
 ) -> None:
@@ -100,6 +100,7 @@ def apply(  # noqa: PLR0913 - click passes options by name
                 dry_run,
                 said,
                 unread,
+                create_namespaces=create_namespaces,
                 confirmed=confirmed,
                 placing=placing,
             ),
@@ -122,6 +123,7 @@ async def apply_all(  # noqa: PLR0913 - what the options say
     output: Output | Literal["total"] | None = None,
     unread: Sequence[str] = (),
     *,
+    create_namespaces: bool = False,
     confirmed: bool = False,
     placing: Placing | None = None,
 ) -> int:
@@ -130,7 +132,9 @@ async def apply_all(  # noqa: PLR0913 - what the options say
     Raises BadManifests, nothing being changed, if anything of the batch cannot be applied: with all
     that is wrong, also what was `unread`.
     """
-    changes = await judge(session, loaded, namespace, unread, placing)
+    changes = await judge(
+        session, loaded, namespace, unread, placing, create_namespaces=create_namespaces
+    )
     removals = Removals()
     if dry_run == "none":
         removals = await removals_of(session, changes_that_may_remove(changes))
@@ -171,19 +175,15 @@ async def _make_all(
     between: Callable[[], Awaitable[None]],
 ) -> list[Change]:
     made: list[Change] = []
-    latest: dict[ObjectKey, Object] = {}
     brought = Serving().extended_by(change.wish.object for change in changes)
-    for judged in changes:
+    for change in changes:
         await between()
-        # An object that is said twice is changed by what is said later.
-        change = replace(judged, before=latest.get(judged.wish.key, judged.before))
         try:
             made.append(change if dry_run != "none" else await make(session, change, brought))
         except SpaceError as error:
             said = session.why(error).removeprefix(f"{change.wish.key}: ")
             click.echo(f"Error from server ({error.reason}): {change.wish.title}: {said}", err=True)
             continue
-        latest[change.wish.key] = made[-1].after
         if output is None:
             click.echo(f"{change.wish.title} {made[-1].verb}{_DRY[dry_run]}")
         elif output == "name":

@@ -13,7 +13,12 @@ from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import Change, judge
 from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.objects import files_options, load_files, namespace_option
+from leafcast.cli.options.objects import (
+    create_namespaces_option,
+    files_options,
+    load_files,
+    namespace_option,
+)
 from leafcast.cli.session_calls import in_session
 from leafcast.show.object_output import yaml_text
 from relay.objects.merge import wish_of
@@ -25,9 +30,15 @@ _MASK = "***"
 @click.command()
 @files_options(required=True)
 @namespace_option
+@create_namespaces_option
 @data_dir_option
 def diff(
-    *, files: Sequence[str], recursive: bool, namespace: str | None, data_dir: Path | None
+    *,
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    create_namespaces: bool,
+    data_dir: Path | None,
 ) -> None:
     """Show what `apply` of these manifests would change.
 
@@ -35,7 +46,12 @@ def diff(
     """
     with exit_code_two():
         loaded = load_files(files, recursive=recursive)
-        lines = in_session(data_dir, lambda session: differences(session, loaded, namespace))
+        lines = in_session(
+            data_dir,
+            lambda session: differences(
+                session, loaded, namespace, create_namespaces=create_namespaces
+            ),
+        )
     for line in lines:
         click.echo(line)
     if lines:
@@ -43,10 +59,14 @@ def diff(
 
 
 async def differences(
-    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+    session: Session,
+    loaded: Sequence[LoadedObject],
+    namespace: str | None,
+    *,
+    create_namespaces: bool = False,
 ) -> list[str]:
     """The lines of the diff, none if nothing would change; raises BadManifests, SpaceError."""
-    changes = await judge(session, loaded, namespace)
+    changes = await judge(session, loaded, namespace, create_namespaces=create_namespaces)
     changed = (change for change in changes if change.verb != "unchanged")
     return [line for change in changed for line in _difference(change)]
 

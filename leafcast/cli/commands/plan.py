@@ -19,7 +19,12 @@ from leafcast.cli.commands.delete import Request, objects_to_delete
 from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.objects import files_options, load_files, namespace_option
+from leafcast.cli.options.objects import (
+    create_namespaces_option,
+    files_options,
+    load_files,
+    namespace_option,
+)
 from leafcast.cli.options.placing import Placing, placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
@@ -40,6 +45,7 @@ Form = dict[str, Any]
 @files_options(required=True)
 @namespace_option
 @placing_options
+@create_namespaces_option
 @click.option("--delete", "deletes", is_flag=True, help="Plan `delete -f`, not `apply -f`.")
 @click.option("--all", "every", is_flag=True, help="All rows, not only the first of each action.")
 @click.option("--live", is_flag=True, help="Ask the edges of these rows what they hold (drift).")
@@ -53,6 +59,7 @@ def plan(  # noqa: PLR0913 - click passes options by name
     place: str | None,
     where: LabelSelector | None,
     prune_all: bool,
+    create_namespaces: bool,
     deletes: bool,
     every: bool,
     live: bool,
@@ -75,7 +82,9 @@ def plan(  # noqa: PLR0913 - click passes options by name
             if deletes:
                 intent = await _deletion(session, loaded, namespace)
             else:
-                intent = await _application(session, loaded, namespace, placing)
+                intent = await _application(
+                    session, loaded, namespace, placing, create_namespaces=create_namespaces
+                )
             async with planned(session, intent.written, intent.named) as made:
                 shown = _Shown(made, intent, LiveCopies(made) if live else None, every=every)
                 await (shown.as_json() if output == "json" else shown.as_table())
@@ -102,9 +111,13 @@ async def _application(
     loaded: Sequence[LoadedObject],
     namespace: str | None,
     placing: Placing | None,
+    *,
+    create_namespaces: bool,
 ) -> _Intent:
     """What `apply` would write; raises BadManifests with all that is wrong."""
-    changes = await judge(session, loaded, namespace, placing=placing)
+    changes = await judge(
+        session, loaded, namespace, placing=placing, create_namespaces=create_namespaces
+    )
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
     verbs = {change.wish.key: change.verb for change in changes}
     named = list(dict.fromkeys(change.wish.key for change in changes))

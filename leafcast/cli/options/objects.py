@@ -103,6 +103,16 @@ def objects_options(metavar: str) -> Callable[[Command], Command]:
     return all_of_them
 
 
+def create_namespaces_option(command: Command) -> Command:
+    """`--create-namespace`, given as `create_namespaces: bool`."""
+    return click.option(
+        "--create-namespace",
+        "create_namespaces",
+        is_flag=True,
+        help="With them the Namespaces that they lie in, where these are not there.",
+    )(command)
+
+
 def dry_run_option(what: str) -> Callable[[Command], Command]:
     """`--dry-run`, given as `dry_run`; bare it is `client`, as it was with kubectl once."""
     return click.option(
@@ -129,7 +139,11 @@ def at_option(command: Command) -> Command:
 
 def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:
     """The objects in the files; raises BadManifests with everything that is wrong."""
-    return read_manifests(files, sys.stdin.read, recursive=recursive)
+    context = click.get_current_context(silent=True)
+    verb = context.info_name if context is not None else "apply"
+    return read_manifests(
+        files, sys.stdin.read, recursive=recursive, command=f"leafcast {verb} -f -"
+    )
 
 
 async def meant_by(

@@ -1,0 +1,51 @@
+"""Keys that YAML reads as something else than is written: `y:` is "true", `0x10:` is "16"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.faults import Fault
+from schemas.objects import CRD_GROUP
+from schemas.yaml_documents import Document, Position
+
+_SELECTORS = ("selector", "selectors", "matchlabels")
+
+
+@dataclass(frozen=True, slots=True)
+class MisreadKey:
+    """Such a key: what is to be said of it, where it stands, whether it chooses by a label."""
+
+    fault: Fault
+    position: Position
+    selects: bool
+
+
+def misread_keys(document: Document, obj: Mapping[str, Any]) -> Iterator[MisreadKey]:
+    """Those of an object of the document."""
+    if document.written_keys:
+        # A definition names fields of others: none of them selects here.
+        may_select = not str(obj.get("apiVersion")).startswith(f"{CRD_GROUP}/")
+        yield from _below(document, obj, "", selects=False, may_select=may_select)
+
+
+def _below(
+    document: Document, value: object, path: str, *, selects: bool, may_select: bool
+) -> Iterator[MisreadKey]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                if written := document.written_keys.get((id(value), key)):
+                    said = f'the key {written} is read by YAML as "{key}"'
+                    position = document.positions[id(value), key]
+                    yield MisreadKey(Fault(path, said, "quote it"), position, selects)
+                chooses = selects or (may_select and key.lower().endswith(_SELECTORS))
+                below = f"{path}.{key}" if path else key
+                yield from _below(document, item, below, selects=chooses, may_select=may_select)
+        case list():
+            for at, item in enumerate(value):
+                below = f"{path}[{at}]"
+                yield from _below(document, item, below, selects=selects, may_select=may_select)
+        case _:
+            return
