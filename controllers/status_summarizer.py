@@ -8,8 +8,8 @@ from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
 from controllers.core.inventory.make_before_break import HoldIndex
-from controllers.core.status.aggregated import aggregated
 from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.generations import HubContent, copies_expected, of_all_copies
 from controllers.core.status.holds import as_status, holds
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.rollout_holds import kept, lacking
@@ -238,20 +238,32 @@ class StatusSummarizer:
             cleared = await write_status(self._space, key, obj, {})
             return cleared and await self._label(obj, None)
         found = [(self._relay.count(item), self._results(item, key)) for item in asking]
-        judged = singleton(key, found)
+        hub = self._at_hub(key, obj)
+        judged = singleton(key, found, hub)
         status = judged.status
         if judged.count != 1 and status is not None:
             if resolver.selecting_with(key, WANT_MULTI):
                 collected = [result for item in asking for result in self._relay.collected(item)]
                 of_key = [each for each in collected if each.key == key]
                 rows = [each.rows for each in of_key if each.program.is_aggregate]
-                status = aggregated(key, rows)
+                expected = copies_expected(judged.count, [count for count, _ in found])
+                status = of_all_copies(key, rows, hub, expected, obj.get("status"))
             else:
                 self._ambiguous[key] = judged.count
         written = True
         if status is not None:
             written = await write_status(self._space, key, obj, status)
         return written and await self._label(obj, str(judged.count))
+
+    def _at_hub(self, key: ObjectKey, obj: Mapping[str, Any]) -> HubContent:
+        """What the hub has of an object, whoever sends it."""
+        translator, ids = self._translator, frozenset[bytes]()
+        for name in translator.workloads.resolver.selecting_with(key, _WANTED_BACK):
+            if key not in translator.placements.refused.get(name, ()):
+                marking = translator.keys_of(translator.source(name).key).marking
+                ids |= translator.placements.cleaned.content_ids(key, obj, marking)
+        generation = obj["metadata"].get("generation")
+        return HubContent(generation if isinstance(generation, int) else 0, ids)
 
     def _results(self, placement: MailKey, key: ObjectKey) -> list[ObjectResult]:
         """What is returned of one object; a state that nobody with the key said is none."""

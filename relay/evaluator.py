@@ -23,7 +23,7 @@ from relay.objects.expressions.cel import (
 )
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
-from relay.objects.status_merging import merging
+from relay.objects.status_merging import counts_without_status, merging_of_copy
 from schemas import codec
 from schemas.collectors import RESULT_MAX_BYTES, Blanks, BlankValue, CombinedField, Program
 from schemas.content.blobs import OBJECT_MAX_BYTES
@@ -35,6 +35,7 @@ from schemas.refusals import CodecError
 PROGRAMS_MAX = 256
 OUTCOMES_MAX, OUTCOME_OF_BYTES_MAX = 64, 1024
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
+_NO_STATUS = codec.canonical({})
 _ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 _SHOWN_CHARACTERS = 40
 _LEFT_OUT = Outcome(kept=False)
@@ -289,9 +290,15 @@ class CelEvaluator:
         bound = self.bind(program, plain)
         return tuple(blank for case in cases for blank in bound.blank_values(reachable=case))
 
-    def merging(self, key: ObjectKey, status: bytes) -> Node:
-        """How the fields of an object's status are merged."""
-        return merging(key, codec.unpack(status, OBJECT_MAX_BYTES))
+    def merging(
+        self, key: ObjectKey, status: bytes | None, content: bytes = b"", generation: int = 0
+    ) -> tuple[bytes, Node] | None:
+        """The status of a copy, and how it is merged with others; None if that copy counts not."""
+        if status is None and not counts_without_status(key):
+            return None
+        said = _NO_STATUS if status is None else status
+        value = codec.unpack(said, OBJECT_MAX_BYTES)
+        return said, merging_of_copy(key, value, content, generation)
 
 
 def _sample(field: CombinedField, value: Any) -> tuple[Sample, str]:

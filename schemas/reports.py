@@ -142,6 +142,10 @@ class ObjectResult(WireRecord, frozen=True):
     count: Natural
     destination: str = ""
     status: bytes | None = None
+    # What the copy holds of what was sent, by its id; empty if it does not, or not just that.
+    content: bytes = b""
+    # The copy's own, by which its status counts.
+    generation: Natural = 0
 
 
 class Report(WireRecord, frozen=True):

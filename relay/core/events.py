@@ -170,6 +170,8 @@ class ObjectObserved(Value, frozen=True):
     kept: bool = False
     # How often it was put right, if it ever was.
     repaired: Repaired | None = None
+    # The object's own, 0 if it has none; None if it is left to its cluster.
+    generation: int | None = None
 
 
 class UpsyncFault(Value, frozen=True):

@@ -493,10 +493,11 @@ class Node(NodeView):
     def _own(self, key: MailKey, obj: ObjectKey) -> CopyView | None:
         """What the destination here returned of an object; None if it has nothing to say of it."""
         destination = self._destination
-        status = destination.returned(key, obj) if destination is not None else None
-        if status is None or destination is None or destination.profile is None:
+        said = destination.returned(key, obj) if destination is not None else None
+        if said is None or destination is None or destination.profile is None:
             return None
-        return CopyView(destination.profile.source.name, status or None)
+        name = destination.profile.source.name
+        return CopyView(name, said.status or None, content=said.content, generation=said.generation)
 
     def _facts(self, child: str, key: MailKey) -> Facts:
         return self._downstream.facts(child, key)

@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from relay.objects.bare_numbers import has_bare_numbers, with_zeros
 from relay.objects.condition_merging import by_reason, counted
+from relay.objects.returned_generations import FIELD as IN_FORCE
+from relay.objects.returned_generations import in_force_node, says_generations
 from schemas.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
 from schemas.objects import ObjectKey
 
@@ -45,21 +48,21 @@ def merging(key: ObjectKey, status: Any) -> Node:
     """How the fields of an object's status are merged.
 
     Deployments, ReplicaSets and DaemonSets by the rules that users of the field know; of all others
-    numbers by the least, booleans by AND, conditions by type, all else while it is the same.
+    numbers by the least, booleans by AND, conditions by type, all else while it is the same. A
+    number that a built-in kind leaves out is 0.
     """
     if not isinstance(status, Mapping):
         return (SAME, status)
     rule = _RULES.get(key.group_resource)
     if key.group_resource == _JOBS:
-        return _of_job(status)
+        return _of_job(key, status)
     if rule is None:
-        return _generic(status, 0)
-    # A number that is missing everywhere is 0, and one that is missing here is ignored.
+        _, fields_said = _generic(status, 0)
+        return (FIELDS, with_zeros(key, fields_said))
     fields: dict[str, Node] = {
-        name: (op, number)
+        name: (op, _number(status.get(name)))
         for op, names in ((LEAST, rule.least), (MOST, rule.most))
         for name in names
-        if isinstance(number := status.get(name), int) and not isinstance(number, bool)
     }
     if key.group_resource == DEPLOYMENTS:
         fields["conditions"] = (CONDITIONS, by_reason(status.get("conditions")))
@@ -69,12 +72,33 @@ def merging(key: ObjectKey, status: Any) -> Node:
     return (FIELDS, fields)
 
 
-def _of_job(status: Mapping[str, Any]) -> Node:
+def _of_job(key: ObjectKey, status: Mapping[str, Any]) -> Node:
     """As of other kinds, but that it began when the first did."""
     _, fields = _generic(status, 0)
     if isinstance(began := status.get("startTime"), str):
         fields = {**fields, "startTime": (FIRST, json.dumps(began))}
-    return (FIELDS, fields)
+    return (FIELDS, with_zeros(key, fields))
+
+
+def _number(said: Any) -> int:
+    """A number of a copy; one that is missing is 0."""
+    return said if isinstance(said, int) and not isinstance(said, bool) else 0
+
+
+def counts_without_status(key: ObjectKey) -> bool:
+    """Whether a copy that says nothing counts: as one that has none of what is counted."""
+    return key.group_resource in _RULES or has_bare_numbers(key)
+
+
+def merging_of_copy(key: ObjectKey, status: Any, content: bytes, generation: int) -> Node:
+    """The same, and beside it whether the copy holds the `content` that was sent, or b"".
+
+    `generation` is the copy's own.
+    """
+    node = merging(key, status)
+    if node[0] != FIELDS or not (says_generations(status) or counts_without_status(key)):
+        return node
+    return (FIELDS, {**node[1], IN_FORCE: in_force_node(status, content, generation)})
 
 
 def known_numbers(key: ObjectKey) -> frozenset[str]:

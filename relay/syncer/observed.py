@@ -15,9 +15,9 @@ from relay.syncer.ownership import Hold, hold_of
 from relay.syncer.wish import MANAGER, removal_said
 from schemas import codec
 from schemas.objects import ObjectKey
-from schemas.reports import Health, Repaired
+from schemas.reports import Done, Health
 from schemas.values import Value
-from schemas.wire import replace
+from schemas.wire import INT_MAX, replace
 
 END_CHARACTERS = 56
 _LEFT_OUT = " … "
@@ -41,6 +41,8 @@ class ObservedState(Value, frozen=True):
     on_removal: str = ""
     # Whether it has done what it is for.
     ended: bool = False
+    # Its own, which its controllers count by; 0 if it has none.
+    generation: int = 0
 
 
 def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
@@ -59,6 +61,7 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
         ending=bool(obj["metadata"].get("deletionTimestamp")),
         on_removal=removal_said(obj),
         ended=has_succeeded(obj),
+        generation=_generation(obj),
     )
 
 
@@ -101,13 +104,15 @@ class Observations:
         error: str,
         reason: str,
         waits: str = "",
-        repaired: Repaired | None = None,
+        done: Done | None = None,
     ) -> ObjectObserved | None:
         """The last word on the object, unless it was said already.
 
-        `reason` is of its health, `waits` names what it waits for.
+        `reason` is of its health, `waits` names what it waits for, `done` what was applied.
         """
         sight, error, waits = self._sights.get(key), shortened(error), shortened(waits)
+        repaired = done.repaired if done is not None else None
+        left = done is not None and (done.left or done.stay)
         if sight is None:
             said = replace(_absent(key, error=error), waits=waits, repaired=repaired)
         else:
@@ -121,6 +126,7 @@ class Observations:
                 reason=shortened(reason),
                 waits=waits,
                 repaired=repaired,
+                generation=None if left else sight.generation,
             )
         return self._tell(key, said)
 
@@ -176,6 +182,11 @@ def _absent(key: ObjectKey, *, error: str = "", reason: str = "") -> ObjectObser
     return ObjectObserved(
         key, present=False, address="", error=error, health="unknown", status=None, reason=reason
     )
+
+
+def _generation(obj: Mapping[str, Any]) -> int:
+    said = obj["metadata"].get("generation")
+    return said if isinstance(said, int) and 0 <= said <= INT_MAX else 0
 
 
 def _fingerprint(obj: Mapping[str, Any]) -> str:

@@ -576,8 +576,8 @@ class Syncer:
             error = self._errors.get(key) or self._watched.trouble(key)
             sight = self._observed.sight(key)
             reason = self._stalled.reason(key, sight) if sight else ""
-            waits, repaired = self._waits(key), done.repaired if done else None
-            await self._say(self._observed.news(key, address, error, reason, waits, repaired))
+            waits = self._waits(key)
+            await self._say(self._observed.news(key, address, error, reason, waits, done))
 
     def _waits(self, key: ObjectKey) -> str:
         """What the object waits for, and what is the matter there; "" if for nothing for long."""

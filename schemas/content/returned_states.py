@@ -40,4 +40,6 @@ def opened_state(result: ObjectResult, keys: Sequence[SealingKey]) -> ObjectResu
 
 
 def _bound(result: ObjectResult) -> bytes:
-    return encode([result.destination, result.key])
+    said = [result.destination, result.key]
+    # What is said beside the state is said by its edge alone, too.
+    return encode([*said, result.content, result.generation] if result.content else said)

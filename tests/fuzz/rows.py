@@ -101,7 +101,7 @@ def aggregate_seeds() -> list[bytes]:
     for status in STATUSES:
         plain = codec.canonical(status)
         for key in (WEB, ObjectKey("batch", "jobs", "shop", "job")):
-            leaf = Aggregate(1, plain, CelEvaluator().merging(key, plain))
+            leaf = Aggregate(1, *(CelEvaluator().merging(key, plain, b"content", 3) or ()))
             seeds += [algebra.write(leaf), algebra.write(algebra.merge([leaf, leaf]))]
     return seeds
 

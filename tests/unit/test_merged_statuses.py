@@ -194,3 +194,17 @@ def test_a_condition_that_an_empty_list_lacks_is_unknown():
         [said] = merged(of_set, none, {"conditions": [condition("Ready", "True")]})["conditions"]
         assert (said["type"], said["status"]) == ("Ready", "Unknown")
     assert merged(of_set, {"conditions": []}, {"conditions": []}) == {"conditions": []}
+
+
+def test_a_number_that_a_copy_of_a_built_in_kind_leaves_out_is_zero():
+    three, none = {"replicas": 3, "readyReplicas": 3, "availableReplicas": 3}, {"replicas": 3}
+    for resource in ("deployments", "replicasets", "statefulsets"):
+        for pair in ((three, none), (none, three)):
+            said = merged(key("apps", resource), *pair)
+            assert (said["replicas"], said.get("availableReplicas", 0)) == (3, 0)
+            assert said.get("readyReplicas", 0) == 0
+    assert merged(key("apps", "statefulsets"), three, three) == three
+    assert merged(key("shop.example", "tills"), three, none) == three
+    done = {"succeeded": 1}
+    assert merged(key("batch", "jobs"), done, done) == done
+    assert merged(key("batch", "jobs"), done, {"active": 1}) == {}

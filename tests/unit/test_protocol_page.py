@@ -40,7 +40,7 @@ UNITS = {
 
 SAID_IN_A_LINE = frozenset(
     {
-        *("Alternative", "Requirement", "Source", "Reference", "ObjectKey", "ObjectResult"),
+        *("Alternative", "Requirement", "Source", "Reference", "ObjectKey"),
         *("AskFault", "BlankValue", "Ended", "Expression", "Lost", "ObjectPrograms"),
         "Repaired",
         *("ListRoot", "ManifestChunk", "SealedChunk", "SealedEntries", "SealedUpsync"),

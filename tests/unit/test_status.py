@@ -4,6 +4,7 @@ import pytest
 
 from controllers.core.conditions import condition, merged
 from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.generations import HubContent
 from controllers.core.status.status import (
     error_text,
     placement_status,
@@ -217,7 +218,7 @@ def result(count, returned=None, where="d"):
     ],
 )
 def test_only_the_one_copy_of_those_who_ask_gives_its_status(asking, count, expected):
-    judged = singleton(WEB, [(counted(known), listed) for known, listed in asking])
+    judged = singleton(WEB, [(counted(known), listed) for known, listed in asking], HubContent(0))
     assert (judged.count, judged.status) == (count, expected)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from controllers.core.status.job_statuses import JOBS, merged_job
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
+from relay.objects.bare_numbers import without_zeros
 from relay.objects.condition_merging import worst_of
 from relay.objects.merge import copied
+from relay.objects.returned_generations import FIELD as IN_FORCE
 from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers
 from schemas import codec
 from schemas.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
@@ -29,7 +31,8 @@ def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any
         return {}
     if whole.status is not None:
         return _mapping(unpacked(whole.status))
-    said = _mapping(_value(whole.merged, whole.count))
+    said = without_zeros(key, _mapping(_value(whole.merged, whole.count)))
+    said.pop(IN_FORCE, None)
     for name in known_numbers(key):
         said.setdefault(name, 0)
     if has_conditions(key):

@@ -13,6 +13,7 @@ from typing import Any
 from controllers.core.conditions import STANDING, condition, merged
 from controllers.core.status.aggregated import unpacked
 from controllers.core.status.facts import PlacementFacts
+from controllers.core.status.generations import HubContent, of_one_copy
 from controllers.core.status.holds import as_status, holds
 from controllers.core.status.readiness import readiness
 from controllers.core.status.rollout_holds import kept
@@ -133,11 +134,12 @@ class Singleton:
 
 
 def singleton(
-    key: ObjectKey, asking: Sequence[tuple[Count | None, Sequence[ObjectResult]]]
+    key: ObjectKey, asking: Sequence[tuple[Count | None, Sequence[ObjectResult]]], hub: HubContent
 ) -> Singleton:
     """Judge one object from the placements that ask for its singleton state.
 
-    A single destination is known by its id, and counts once whoever books it.
+    A single destination is known by its id, and counts once whoever books it. `hub` is what the
+    object is now, by which generations count.
     """
     results = [item for _, listed in asking for item in listed if item.key == key]
     single = {item.destination for item in results if item.count == 1}
@@ -150,16 +152,16 @@ def singleton(
         return Singleton(count, {})
     if not exact or count == 0:
         return Singleton(count, None)
-    return Singleton(count, _status_of(results))
+    return Singleton(count, _status_of(results, hub))
 
 
-def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
+def _status_of(results: Iterable[ObjectResult], hub: HubContent) -> dict[str, Any] | None:
     """The one returned status; `{}` while there is none, None if it is unreadable."""
-    returned = [item.status for item in results if item.count == 1 and item.status]
-    if not returned:
-        return {}
-    status = unpacked(returned[0])
-    return status if isinstance(status, dict) else None
+    for item in results:
+        if item.count == 1 and item.status:
+            status = unpacked(item.status)
+            return of_one_copy(status, item, hub) if isinstance(status, dict) else None
+    return {}
 
 
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:

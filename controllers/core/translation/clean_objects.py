@@ -17,8 +17,10 @@ from schemas.codec import address, canonical
 from schemas.collectors import Blanks, Program
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.sealing import SealingKey
+from schemas.content.content_ids import content_id
+from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
+from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 
@@ -72,6 +74,22 @@ class CleanObjects:
         self._plain.put(reference.address, plain)
         self._known[key] = (obj, self._rules(key), reference)
         return reference
+
+    def present(self, key: ObjectKey, obj: Mapping[str, Any]) -> Reference:
+        """The same as whatever kind of blob it goes out now; raises ObjectRefused."""
+        kind = blobs.TEMPLATE if self.casting(key, obj).template else blobs.OBJECT
+        return self.reference(key, obj, kind)
+
+    def content_ids(
+        self, key: ObjectKey, obj: Mapping[str, Any], marking: bytes
+    ) -> frozenset[bytes]:
+        """How edges name its content, in clear and sealed; nothing of one that cannot be sent."""
+        try:
+            address = self.present(key, obj).address
+        except ObjectRefused:
+            return frozenset()
+        marked = ContentHash(mark(marking, address))
+        return frozenset({content_id(key, address), content_id(key, marked)})
 
     def _reference(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> Reference | None:
         """Where the object was found to lie, if it is what it was then."""

@@ -150,7 +150,7 @@ class Placements:
         # What is tried went through all waves.
         self._is_dry_run = False
         resolver = self.workloads.resolver
-        self._cleaned = CleanObjects(
+        self.cleaned = CleanObjects(
             resolver.customizers, self.workloads.transforms, self.workloads.marks
         )
 
@@ -183,7 +183,7 @@ class Placements:
         self.known = True
         self._unfollowed -= objects.keys()
         touched = self.workloads.listed(objects, in_ledger, kind)
-        self._cleaned.keep_only(self.workloads.resolver.objects)
+        self.cleaned.keep_only(self.workloads.resolver.objects)
         return touched
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
@@ -193,7 +193,7 @@ class Placements:
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
         """Take it that an object is gone: an unbroken watch said so."""
-        self._cleaned.forget(key)
+        self.cleaned.forget(key)
         self._unfollowed.discard(key)
         # Who holds it for an edit does not select it, and lets go of it, too.
         holding = [name for name in self.braked if key in self.entries(name)]
@@ -210,7 +210,7 @@ class Placements:
 
         It `stays` while something holds it there.
         """
-        self._cleaned.forget(key)
+        self.cleaned.forget(key)
         return self.workloads.vanished(key, stays=stays)
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
@@ -345,7 +345,7 @@ class Placements:
         if obj is None:
             return None, None
         try:
-            return obj, self._cleaned.plain(key, obj)
+            return obj, self.cleaned.plain(key, obj)
         except ObjectRefused:
             return obj, None
 
@@ -414,7 +414,7 @@ class Placements:
             bare_head(self.source(name), meant + kept),
             selected,
             resolver.objects,
-            self._cleaned,
+            self.cleaned,
             before,
             unseen | held,
             DeltaRules(
@@ -427,7 +427,7 @@ class Placements:
                 removal_flag(placement.metadata.annotations.get(ON_REMOVAL, "")),
             ),
         )
-        self._cleaned.translated()
+        self.cleaned.translated()
         return translation
 
     def _is_stranded(self, name: str, placement: Placement, before: Issued | None) -> bool:

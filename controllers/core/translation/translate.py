@@ -521,8 +521,7 @@ def _entry(
 ) -> ManifestEntry:
     if fault := wave_fault(obj) or next(annotation_faults(obj), None):
         raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
-    kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
-    reference = cleaned.reference(key, obj, kind)
+    reference = cleaned.present(key, obj)
     by = casting.customizer
     version = str((obj.get("metadata") or {}).get("resourceVersion", ""))
     return ManifestEntry(

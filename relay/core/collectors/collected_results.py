@@ -367,7 +367,7 @@ class CollectedResults:
         elif status != seen.status:
             since = now_ms
             self._returned[obj] = (seen.status, now_ms)
-        return CopyView(seen.name, seen.status, since, now_ms)
+        return seen._replace(returned_ms=since, reported_ms=now_ms)
 
     def _stale_at(self, key: MailKey, place: Place, child: str) -> None:
         placement = self._placements.get(key)

@@ -272,9 +272,10 @@ class Item:
         return here, self._tables.leaf(outcome, member.who, place)
 
     def _aggregate(self, key: ObjectKey, seen: CopyView) -> Aggregate:
-        if seen.status is None or not self._context.books(self._placement, key):
+        if not self._context.books(self._placement, key):
             return Aggregate()
-        return Aggregate(1, seen.status, self._evaluator.merging(key, seen.status))
+        said = self._evaluator.merging(key, seen.status, seen.content, seen.generation)
+        return Aggregate(1, *said) if said is not None else Aggregate()
 
     def _blank(self, members: Sequence[Member], *, there: bool) -> SubtreeRows:
         """What counts for destinations of which nothing is reported."""

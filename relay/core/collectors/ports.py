@@ -51,6 +51,9 @@ class CopyView(NamedTuple):
     returned_ms: int = 0
     reported_ms: int = 0
     reachable: bool = True
+    # What the copy holds of what was sent, by its id, and its own generation.
+    content: bytes = b""
+    generation: int = 0
 
 
 class Bound(Protocol):
@@ -81,8 +84,14 @@ class Evaluator(Protocol):
     def bind(self, program: Program, sent: Sent) -> Bound:
         """A program for an object; what is wrong becomes its outcome."""
 
-    def merging(self, key: ObjectKey, status: bytes) -> tuple[Any, ...]:
-        """How the fields of an object's status are merged: a node of an aggregate."""
+    def merging(
+        self, key: ObjectKey, status: bytes | None, content: bytes = b"", generation: int = 0
+    ) -> tuple[bytes, tuple[Any, ...]] | None:
+        """The status of a copy, and how it is merged with others: a node of an aggregate.
+
+        None if it does not count. `content` is what the copy holds of what was sent, by its id,
+        `generation` its own.
+        """
 
 
 class PlacementStanding(NamedTuple):

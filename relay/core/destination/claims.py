@@ -64,11 +64,14 @@ class DesiredObject:
     mark: str = ""
 
     @property
+    def identity(self) -> ContentHash:
+        """Of what was sent, as its entry has it."""
+        return ContentHash(self.mark) if self.mark else self.reference.address
+
+    @property
     def address(self) -> ContentHash:
         """Of what is applied."""
-        if self.form is not None:
-            return self.form.address
-        return ContentHash(self.mark) if self.mark else self.reference.address
+        return self.form.address if self.form is not None else self.identity
 
     @property
     def on_removal(self) -> str:

@@ -35,6 +35,7 @@ from relay.core.destination.object_outcome import (
 )
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
+from relay.core.destination.returned_states import returned_state
 from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
 from relay.core.destination.traces import Traces
 from relay.core.destination.upsync import UpsyncWishes
@@ -467,13 +468,12 @@ class Destination:
             return []
         who = self.profile.destination if self.profile else ""
         booked = sorted(self._ownership.booked.get(key, ()))
-        seen = ((obj, self._observed.get(obj)) for obj in booked)
-        said = [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
+        said = [returned_state(o, who, self._observed.get(o), self.wanted.get(o)) for o in booked]
         sealing = assignment.key
         return said if sealing is None else [sealed_state(it, sealing) for it in said]
 
-    def returned(self, key: MailKey, obj: ObjectKey) -> bytes | None:
-        """The status that its copy of an object has, for a placement that lists it; b"" is none.
+    def returned(self, key: MailKey, obj: ObjectKey) -> ObjectResult | None:
+        """What its copy of an object returns to a placement that lists it.
 
         None if the placement has no such object here, or not yet, or no one to speak for it.
         """
@@ -482,9 +482,9 @@ class Destination:
             return None
         if obj not in self._ownership.of(key):
             return None
-        observed = self._observed.get(obj)
         lost = self._ownership.winner_over(key, obj) is not None
-        return b"" if observed is None or lost else observed.status or b""
+        observed = None if lost else self._observed.get(obj)
+        return returned_state(obj, self.profile.destination, observed, self.wanted.get(obj))
 
     def books(self, key: MailKey, obj: ObjectKey) -> bool:
         """Whether what an object returns is said under this placement."""
