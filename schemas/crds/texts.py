@@ -26,8 +26,8 @@ _STATUS: Texts = {
     "Stalled if no waiting helps.",
     "destinations": "How many destinations are meant.",
     "pending": "How many destinations have not applied all of it yet.",
-    "waiting": "How many destinations keep what they have until a window opens, or what they "
-    "depend on is healthy.",
+    "waiting": "How many destinations keep what they have until a wave or a window opens, or what "
+    "they depend on is healthy.",
     "synced": "How many destinations hold exactly what is prescribed.",
     "healthy": "At how many destinations all of it works.",
     "failing": "How many destinations cannot apply all of it; errors says why.",

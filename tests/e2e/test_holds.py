@@ -179,6 +179,32 @@ def test_what_a_deleted_rollout_leaves_is_said_until_it_is_let_go(scene):
     assert {scene.value(HERE), scene.value(THERE)} == {"3"}
 
 
+def test_who_awaits_the_first_wave_of_all_has_nothing_and_counts_as_waiting(tree, apply):
+    new = {"name": "held-first", "kind": "EdgePlacement"}
+    waits = ROLLOUT.replace("site-1}}}}", "site-1}}}}, approval: before")
+    texts = (APP.format(**new, value=1), EDGE_PLACEMENT.format(**new), waits.format(**new))
+    apply("---\n".join(texts))
+
+    def status():
+        return json.loads(did(tree, "get", "epl/held-first", "-o", "json").stdout)["status"]
+
+    def counts():
+        said = status()
+        return [said.get(each) for each in ("complete", "destinations", "synced", "healthy")]
+
+    until(lambda: counts() == [True, 2, 0, 0], status)
+    assert status()["waiting"] == 2
+    said = did(tree, "status", "epl/held-first").stdout
+    assert "delivered to 0 of 2, working at 0 of 2" in said
+    assert "AwaitingApproval" in said
+    said = did(tree, "status", "epl/held-first", "--destinations").stdout
+    rows = [line.split() for line in said.splitlines() if line.startswith("/")]
+    assert rows[-2:] == [[HERE, "waiting", "unknown"], [THERE, "waiting", "unknown"]]
+    did(tree, "rollout", "approve", "held-first", "first")
+    until(lambda: counts() == [True, 2, 1, 1], status)
+    did(tree, "delete", "epl/held-first", "rollout/held-first")
+
+
 def test_who_is_pinned_is_named_and_a_wait_ends_when_it_comes_to_be_held(scene):
     tree, name = scene.tree, scene.name
     did(tree, "rollout", "promote", name, "--all")

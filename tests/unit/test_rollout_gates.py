@@ -129,6 +129,20 @@ def test_without_names_there_are_no_cells():
     assert edge.said().states == {"synced": 1}
 
 
+def test_who_gets_nothing_before_its_wave_counts_as_waiting():
+    edge = Edge()
+    edge.gates(Gate(edge.arms[0], selector=ELSEWHERE, name="1.0"), Gate(None), generation=1)
+    said = edge.said()
+    assert (said.states, said.health, said.cells) == ({"waiting": 1}, {"unknown": 1}, {})
+    edge.gates(Gate(edge.arms[0], name="1.0"), Gate(None))
+    assert edge.said().states == {"pending": 1}
+    edge.applied()
+    assert (edge.said().states, edge.said().health) == ({"synced": 1}, {"healthy": 1})
+    # What it has is still to be removed.
+    edge.gates(Gate(None), generation=3)
+    assert edge.said().states == {"leaving": 1}
+
+
 def test_who_waits_is_neither_synced_nor_failing_with_what_it_has():
     edge = Edge()
     edge.gates(Gate(edge.arms[0], name="1.0"), generation=1)

@@ -242,3 +242,19 @@ def test_what_nobody_knows_to_be_wanted_is_not_held_back():
     fleet.target = None
     assert kept(steered(fleet), counted(fleet)) == 0
     assert found(fleet) == ()
+
+
+def test_who_has_nothing_before_its_wave_is_going_out_and_not_pending():
+    fleet = Fleet(rollout(({**WAVES[0], "soak": "1h"}, *WAVES[1:])))
+    fleet.turn()
+    fleet.want(V2)
+    whole = len(fleet.labels)
+    count = counted(fleet)
+    nothing = replace(count.summary, states={"waiting": whole}, health={"unknown": whole})
+    facts = PlacementFacts(1, 1, name="shop", selected=1, steered=steered(fleet))
+    said = placement_status(facts, Count(nothing, exact=True), None, NOW_MS)
+    listed = {it["type"]: it for it in said["conditions"]}
+    assert (said["synced"], said["waiting"], said["healthy"]) == (0, whole, 0)
+    for type_ in ("Synced", "Healthy"):
+        assert (listed[type_]["status"], listed[type_]["reason"]) == ("False", "RollingOut")
+        assert "still to get the newest content by the waves" in listed[type_]["message"]

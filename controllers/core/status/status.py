@@ -308,9 +308,14 @@ def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> li
 
 
 def _going_out(count: Count, number: int | None) -> Iterator[Condition]:
-    """What goes out by waves is not everywhere before the last one."""
-    for said in (_synced(count), _healthy(count)):
-        if said.status == "True":
+    """What goes out by waves is not everywhere before the last one.
+
+    Who has nothing before its wave counts as waiting, and works as nobody can tell.
+    """
+    synced, healthy = _synced(count), _healthy(count)
+    for said in (synced, healthy):
+        is_waiting = synced.reason == "Waiting" and said.reason in ("Waiting", "Progressing")
+        if said.status == "True" or is_waiting:
             left = many(number, "destination") if number is not None else "others"
             message = f"{said.message}; {left} still to get the newest content by the waves"
             yield condition(said.type, "False", "RollingOut", message)

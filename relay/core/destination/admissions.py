@@ -101,7 +101,8 @@ def in_wave(
 ) -> Summary:
     """What one destination says of a placement, with the wave in which it counts.
 
-    Who waits for a window is neither well nor ill with what is to come, whatever it has.
+    Who waits for a window, or has nothing before its wave, is neither well nor ill with what is to
+    come.
     """
     if admission is None:
         # Its gates are withheld.
@@ -115,6 +116,9 @@ def in_wave(
             sample = ExceptionSample(1, "", f"{NO_ZONE}: {fault}", 1, str(profile.path))
             said = (sample, *summary.exceptions)[:SAMPLES_MAX]
             summary = replace(summary, exceptions=said)
+    elif gated and admission.arm is None and "synced" in summary.states:
+        # There is nothing that it could have.
+        summary = replace(summary, states={"waiting": 1}, health={"unknown": 1})
     if not admission.wave:
         return summary
     [state], [health] = summary.states, summary.health
