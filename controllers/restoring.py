@@ -33,17 +33,17 @@ async def read_restoration(controllers: Controllers, name: str, key: ObjectKey) 
     arms = placements.rejections.arms(name)
     if arms is None or key not in placements.rejections.objects.get(name, ()):
         raise NotRestorable(key, "it is not rejected any more", "see: leafcast rollout status")
-    live, sent = _present(placements, arms, key)
+    live, sent = _present(placements, name, arms, key)
     entry = arms.target.entries.get(key)
     former = await _former(controllers, name, entry) if entry is not None else None
     return restoration(key, live, sent, former)
 
 
 def _present(
-    placements: Placements, arms: RejectedArms, key: ObjectKey
+    placements: Placements, name: str, arms: RejectedArms, key: ObjectKey
 ) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
     """The object at the centre, and what of it would be sent."""
-    live, plain = placements.sent(key)
+    live, plain = placements.sent(key, placements.workloads.cleaning_of(name))
     if (live is None) != (key not in arms.wish.entries):
         raise NotRestorable(key, "it changed just now", "look at it, and try again")
     if live is None:

@@ -261,7 +261,8 @@ class StatusSummarizer:
         for name in translator.workloads.resolver.selecting_with(key, _WANTED_BACK):
             if key not in translator.placements.refused.get(name, ()):
                 marking = translator.keys_of(translator.source(name).key).marking
-                ids |= translator.placements.cleaned.content_ids(key, obj, marking)
+                cleaned = translator.placements.cleaned[translator.workloads.cleaning_of(name)]
+                ids |= cleaned.content_ids(key, obj, marking)
         generation = obj["metadata"].get("generation")
         return HubContent(generation if isinstance(generation, int) else 0, ids)
 

@@ -52,12 +52,14 @@ class JsonPath:
         """
         return _places(self.text, self._compiled, obj)
 
-    def remove(self, obj: dict[str, Any]) -> None:
-        """Take out of an object, in place, what it leads to; raises Faulty."""
+    def remove(self, obj: dict[str, Any]) -> list[Place]:
+        """Take out of an object, in place, what it leads to, and tell where; raises Faulty."""
+        places = sorted(self.places(obj), key=_order, reverse=True)
         # Of a list the last items first, so that the others stay where they are.
-        for place in sorted(self.places(obj), key=_order, reverse=True):
+        for place in places:
             if (holder := _at(obj, place[:-1])) is not None:
                 del holder[place[-1]]
+        return places
 
     def replace(self, obj: dict[str, Any], value: Any) -> int:
         """Put a value, in place, wherever it leads to; in how many places. Raises Faulty.

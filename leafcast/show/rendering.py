@@ -14,7 +14,7 @@ Form = Mapping[str, Any]
 
 
 def rendering_lines(form: Form) -> Iterator[str]:
-    """Of each field what it says and what it was, and below that its properties."""
+    """Of each field what it says and what it was, below that its properties; what is not sent."""
     if not form["changes"]:
         yield "nothing is put into it here"
     for change in form["changes"]:
@@ -27,6 +27,9 @@ def rendering_lines(form: Form) -> Iterator[str]:
         if change["names"]:
             told = (_told(name, form["properties"][name]) for name in change["names"])
             yield "  " + "     ".join(told)
+    for reason, paths in form["taken_off"].items():
+        yield f"not sent, as {reason}:"
+        yield from (f"  {path}" for path in paths)
 
 
 def shortened(path: str) -> str:

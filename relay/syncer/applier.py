@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
+from relay.objects.allocation_refusals import with_remedy
 from relay.objects.health import terminating
 from relay.objects.policies import Policies, may_be_recreated, on_removal, policies_of
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
@@ -247,7 +248,7 @@ class Applier:
         """
         wish = self._marked(request.key, request.content, intent)
         try:
-            live = await self._space.apply(wish, MANAGER, force=False)
+            live = await self._send(request, wish, force=False)
         except FieldConflict:
             live = None
         if live is not None and is_newborn(live, MANAGER):
@@ -296,7 +297,7 @@ class Applier:
         same = bool(intent.held) and intent.address == request.wanted.address
         force = live is not None and (request.policies.force or same)
         try:
-            live = await self._space.apply(wish, MANAGER, force=force)
+            live = await self._send(request, wish, force=force)
         except FieldConflict as conflict:
             live = await self._contested(request, intent, wish, conflict)
         except SpaceError as error:
@@ -307,6 +308,18 @@ class Applier:
         if terminating(live):
             raise SpaceError("Terminating", terminating(live))
         return self._keep(request, intent, live)
+
+    async def _send(self, request: ApplyRequest, wish: Object, *, force: bool) -> Object:
+        """Apply a wish; what the space refuses of it is said with the remedy."""
+        try:
+            return await self._space.apply(wish, MANAGER, force=force)
+        except Conflict:
+            raise
+        except SpaceError as error:
+            said = with_remedy(request.key, error.message)
+            if said == error.message:
+                raise
+            raise SpaceError(error.reason, said) from error
 
     def _keep(self, request: ApplyRequest, intent: Done, live: Object) -> ObservedState:
         """Write into the record what the object is now."""
@@ -351,7 +364,7 @@ class Applier:
         others = {path: name for path, name in managers.items() if path not in ours}
         if others and not request.policies.force:
             raise FieldConflict("Conflict", _contention(others), others) from conflict
-        return await self._space.apply(wish, MANAGER, force=bool(managers))
+        return await self._send(request, wish, force=bool(managers))
 
     async def _is_scaled(self, key: ObjectKey, live: Object) -> bool:
         """Whether an autoscaler sets the replicas, and is not one that is gone."""
@@ -383,7 +396,7 @@ class Applier:
             raise SpaceError("Terminating", terminating(live) or refused.message)
         self._record.put(replace(intent, uid="", held="", fields=b""))
         await self._record.stored(request.key)
-        return await self._space.apply(of_this(wish, ""), MANAGER)
+        return await self._send(request, of_this(wish, ""), force=True)
 
 
 _REFUSED = (

@@ -3,6 +3,7 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.cleaning import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
@@ -35,16 +36,19 @@ from schemas.groups import (
 )
 
 __all__ = [
+    "AS_WRITTEN",
     "CONTROL_GROUP",
     "CONTROL_GROUPS",
     "CONTROL_VERSION",
     "DENATURED_GROUP",
     "GROUP",
+    "KUBESTELLAR",
     "PATH_ANNOTATION",
     "VERSION",
     "Binding",
     "BindingPolicy",
     "BindingPolicySpec",
+    "Cleaning",
     "CombinedStatus",
     "Condition",
     "CustomTransform",

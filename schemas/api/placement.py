@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from schemas import names
+from schemas.api.cleaning import AS_WRITTEN, Cleaning
 from schemas.api.hold import Hold
 from schemas.api.readiness import Readiness
 from schemas.api.shared import (
@@ -143,6 +144,7 @@ class EdgePlacementSpec(Value):
     # Of v1alpha1: admit cluster-scoped objects.
     non_namespaced_objects: ListOf[NonNamespacedObjectSet] = ()
     readiness: Readiness = Readiness()
+    cleaning: Cleaning = AS_WRITTEN
 
 
 class PlacementStatus(Value):

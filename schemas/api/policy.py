@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from schemas.api.cleaning import AS_WRITTEN, Cleaning
 from schemas.api.placement import DownsyncClause, PlacementStatus
 from schemas.api.readiness import Readiness
 from schemas.api.shared import ControlObject, ListOf, ObjectMeta, Selector, Value
@@ -30,6 +31,7 @@ class BindingPolicySpec(Value):
     cluster_selectors: ListOf[Selector] = ()
     downsync: ListOf[PolicyClause] = ()
     readiness: Readiness = Readiness()
+    cleaning: Cleaning = AS_WRITTEN
 
 
 class BindingPolicyStatus(PlacementStatus):

@@ -46,6 +46,11 @@ _STATUS: Texts = {
 }
 
 _READINESS = "What may be away, or empty, while the condition Ready is True."
+_CLEANING = (
+    "What is taken off objects before they go out. AsWritten: nothing that a person said. "
+    "KubeStellar: what KubeStellar takes off, such as node ports, traffic policies and a Job's "
+    "suspend, whoever said it."
+)
 _OWN_STATUS: Texts = {
     "observedGeneration": "The metadata.generation that this status speaks of.",
     "errors": "What is wrong, by field, and what to do.",
@@ -99,6 +104,7 @@ _PLACEMENT: Mapping[str, Texts] = {
         "exactly one destination has it.",
         "upsync": "Which objects that arise at destinations come up; they are never sent down.",
         "readiness": _READINESS,
+        "cleaning": _CLEANING,
         "namespaceSelector": "Of v1alpha1: all namespaced objects go down of the Namespaces whose "
         "labels it matches. None if absent.",
         "nonNamespacedObjects": "Of v1alpha1: which cluster-scoped objects go down: those that "
@@ -150,6 +156,7 @@ _POLICY: Mapping[str, Texts] = {
         "downsync": "Which objects go down: those that any one of these clauses admits. Of all "
         "clauses that admit an object each true option counts.",
         "readiness": _READINESS,
+        "cleaning": _CLEANING,
     },
     "PolicyClause": {**_CLAUSE, "objectSelectors": _BY_LABELS},
     "BindingPolicyStatus": {**_STATUS},

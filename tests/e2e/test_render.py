@@ -43,6 +43,28 @@ spec:
       containers:
       - {name: web, image: "web:1", args: ["--load=50%%", "--at=%(no/where)"]}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop, finalizers: [example.com/held]}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  sessionAffinity: ClientIP
+  clusterIP: 10.0.0.9
+  healthCheckNodePort: 30901
+  ports: [{port: 80, nodePort: 30900}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: later, namespace: shop}
+spec:
+  suspend: true
+  manualSelector: true
+  selector: {matchLabels: {job: later}}
+  template:
+    metadata: {labels: {job: later}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: "later:1"}]}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -65,6 +87,7 @@ spec:
   locationSelectors: [{}]
   downsync:
   - {apiGroup: apps, namespaces: [shop]}
+  - {resources: [services, jobs], namespaces: [shop]}
   - {apiGroup: rbac.authorization.k8s.io, resources: [clusterroles], objectNames: [shop-reader]}
 """
 
@@ -98,7 +121,29 @@ def test_each_site_has_its_own_and_render_says_why(tree, apply):
     assert "  no/where  nobody says it, so it stays as it is written" in why
     assert "$.spec.replicas: 2 by Customizer shop/per-site\n" in why
     assert "there: 3 by Customizer shop/per-site, which leads nowhere in it" in why
+    assert "not sent, as a server says it of its own object:\n" in why
+    assert "  metadata.resourceVersion\n" in why
     assert "per-role" in did(tree, "get", "customizers", "-n", "shop").stdout
+
+
+def test_what_a_person_wrote_goes_out_whole_unless_its_placement_says_otherwise(tree, apply):
+    apply(SHOP)
+    did(tree, "wait", "shop", "--for", "synced")
+    objects = {
+        it["kind"]: it for it in yaml.safe_load_all(SHOP) if it["kind"] in ("Service", "Job")
+    }
+    for kind, it in objects.items():
+        shown_at = shown(tree, "get", kind, it["metadata"]["name"], "-n", "shop", "--at", ONE)
+        assert shown_at["spec"] == it["spec"]
+        assert shown_at["metadata"].get("finalizers") == it["metadata"].get("finalizers")
+    apply(SHOP.replace("  downsync:", "  cleaning: KubeStellar\n  downsync:"))
+    did(tree, "wait", "shop", "--for", "synced")
+    service = shown(tree, "get", "service", "web", "-n", "shop", "--at", ONE)
+    assert service["spec"] == {"type": "LoadBalancer", "ports": [{"port": 80}]}
+    why = did(tree, "render", "job/later", "-n", "shop", "--at", ONE, "--why").stdout
+    assert why.endswith(
+        "not sent, as cleaning: KubeStellar takes it off:\n  spec.selector\n  spec.suspend\n"
+    )
 
 
 def test_render_compares_with_the_copy_and_needs_no_answer_but_for_that(tree, apply):

@@ -1,4 +1,6 @@
-"""Each copy fits its place, from kubectl at the centre to the API servers of two edges."""
+"""What becomes of objects on their way from kubectl at the centre to the API servers of edges."""
+
+import json
 
 import pytest
 
@@ -9,10 +11,10 @@ from tests.kube.test_end_to_end import namespace, value_is, value_of
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-@pytest.fixture
-def tree(tmp_path):
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
     need_binaries()
-    tree = LiveTree(tmp_path / "tree")
+    tree = LiveTree(tmp_path_factory.mktemp("live") / "tree")
     try:
         tree.up("--kube=all", *SHAPE)
         yield tree
@@ -67,3 +69,121 @@ def test_each_site_gets_the_copy_that_fits_it(tree):
 
 
 _BROKEN = '{"replacements": [{"path": "$", "value": "1"}]}'
+
+
+# What a hub's server, and who wrote there by whatever way, say of an object's fields.
+
+
+def _object(kind, name, spec, *, version="v1", **metadata):
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, **metadata},
+        "spec": spec,
+    }
+
+
+def _said(where, port):
+    """What a person says: a Service with choices, one without, Jobs, a claim."""
+    choices = {
+        "type": "LoadBalancer",
+        "externalTrafficPolicy": "Local",
+        "internalTrafficPolicy": "Local",
+        "sessionAffinity": "ClientIP",
+        "ports": [{"port": 80, "nodePort": port}],
+        "healthCheckNodePort": port + 1,
+        "ipFamilyPolicy": "PreferDualStack",
+        "selector": {"app": "web"},
+    }
+    pod = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "m:1"}]}
+    labelled = {"metadata": {"labels": {"app": "own"}}, "spec": pod}
+    own = {"manualSelector": True, "selector": {"matchLabels": {"app": "own"}}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = [
+        _object("Service", "chosen", choices),
+        _object("Service", "plain", {"ports": [{"port": 80}]}),
+        _object("Job", "held", {"suspend": True, "template": {"spec": pod}}, version="batch/v1"),
+        _object("Job", "own", {**own, "suspend": True, "template": labelled}, version="batch/v1"),
+        _object("PersistentVolumeClaim", "data", claim, finalizers=["example.com/held"]),
+    ]
+    for each in made:
+        each["metadata"]["namespace"] = where
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
+
+
+_OWN = {
+    ("Service", "chosen"): {"clusterIP", "clusterIPs", "ports", "healthCheckNodePort"},
+    ("Service", "plain"): {"clusterIP", "clusterIPs"},
+    ("Job", "held"): {"selector", "template"},
+}
+"""What each cluster hands out, or a test chooses for each."""
+
+
+_WAYS = {
+    "created": ("create",),
+    "helm": ("create", "--field-manager=helm"),
+    "applied": ("apply",),
+    "server-side": ("apply", "--server-side"),
+}
+
+
+@pytest.mark.parametrize("where", _WAYS)
+def test_what_a_person_wrote_at_a_hub_arrives_as_by_a_direct_apply(tree, where):
+    way, port = _WAYS[where], 30400 + 4 * list(_WAYS).index(where)
+    kinds = "services,jobs,persistentvolumeclaims"
+    tree.apply(namespace(where))
+    tree.centre(*way, "-f", "-", stdin=_said(where, port))
+    tree.until_at(0, lambda said: said.count("/") >= 5, "-n", where, "get", kinds, "-o", "name")
+    tree.synced(where)
+    tree.site(0, "create", "namespace", f"{where}-direct")
+    direct = _said(f"{where}-direct", port + 2)
+    tree.site(0, "apply", "--server-side", "-f", "-", stdin=direct)
+
+    def shown(at):
+        items = json.loads(tree.site(0, "-n", at, "get", kinds, "-o", "json"))["items"]
+        return {(it["kind"], it["metadata"]["name"]): it for it in items}
+
+    got, beside, hub = shown(where), shown(f"{where}-direct"), _at_hub(tree, where, kinds)
+    assert got.keys() == beside.keys()
+    for what, live in got.items():
+        own = _OWN.get(what, set())
+        for field in live["spec"].keys() | beside[what]["spec"].keys() - own:
+            if field not in own:
+                assert live["spec"].get(field) == beside[what]["spec"].get(field), (what, field)
+        finalizers = (it["metadata"].get("finalizers") for it in (live, beside[what]))
+        assert len({tuple(it or ()) for it in finalizers}) == 1
+    chosen, plain = got["Service", "chosen"]["spec"], got["Service", "plain"]["spec"]
+    assert (chosen["ports"][0]["nodePort"], chosen["healthCheckNodePort"]) == (port, port + 1)
+    # What nobody chose is the cluster's own.
+    assert plain["clusterIP"] != hub["Service", "plain"]["spec"]["clusterIP"]
+    assert got["Job", "held"]["spec"]["selector"] != hub["Job", "held"]["spec"]["selector"]
+    assert got["Job", "held"]["spec"]["suspend"] is True
+
+
+def _at_hub(tree, where, kinds):
+    items = json.loads(tree.centre("-n", where, "get", kinds, "-o", "json"))["items"]
+    return {(it["kind"], it["metadata"]["name"]): it for it in items}
+
+
+def test_a_placement_may_ask_for_kubestellars_cleaning_and_render_names_what_goes(tree):
+    tree.apply(namespace("cleaned"))
+    tree.centre("create", "-f", "-", stdin=_said("cleaned", 30480))
+    tree.until_at(0, value_is("Local"), *_policy("cleaned"))
+    render = ("render", "svc/chosen", "-n", "cleaned", "--at", PATHS[0], "--why")
+    assert "spec.externalTrafficPolicy" not in tree.leafcast(*render)
+    assert "  spec.clusterIP\n" in tree.leafcast(*render)
+    tree.centre(
+        "patch", "epl/cleaned", "--type=merge", "-p", '{"spec": {"cleaning": "KubeStellar"}}'
+    )
+    tree.until_at(0, value_is("Cluster"), *_policy("cleaned"))
+    tree.until_at(
+        0, value_is("false"), "-n", "cleaned", "get", "job/held", "-o", "jsonpath={.spec.suspend}"
+    )
+    said = tree.leafcast(*render)
+    assert "not sent, as cleaning: KubeStellar takes it off:\n" in said
+    assert "  spec.externalTrafficPolicy\n" in said
+    assert "  spec.ports[0].nodePort\n" in said
+
+
+def _policy(where):
+    return ("-n", where, "get", "svc/chosen", "-o", "jsonpath={.spec.externalTrafficPolicy}")

@@ -58,9 +58,9 @@ def issued(translation, generation=7):
 def test_an_object_is_cleaned_once_for_its_address_and_its_blob(monkeypatch):
     items, cleaned = objects(config("a"), config("b", value="2"), config("c", value="3")), []
 
-    def counting(which, obj):
+    def counting(which, obj, cleaning):
         cleaned.append(which)
-        return clean(which, obj)
+        return clean(which, obj, cleaning)
 
     monkeypatch.setattr(clean_objects, "clean", counting)
     for keys in ((), (SealingKey(TreeId("t" * 26), b"k" * 32),)):

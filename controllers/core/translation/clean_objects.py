@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.customizers import Casting, Customizers
+from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.tracking_marks import TrackingMarks, take_off_marks
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial
 from relay.evaluator import PROGRAMS_MAX, CelEvaluator
 from relay.recent import RecentBlobs
+from schemas.api import AS_WRITTEN, Cleaning
 from schemas.codec import address, canonical
 from schemas.collectors import Blanks, Program
 from schemas.content import blobs
@@ -39,12 +41,13 @@ class ObjectRefused(ValueError):
 
 @dataclass(slots=True)
 class CleanObjects:
-    """Addresses of clean objects, so that an object is cleaned once per change."""
+    """Addresses of objects cleaned by one rule, so that each is cleaned once per change."""
 
     customizers: Customizers = field(default_factory=Customizers)
     # What they take off is taken off of clean objects, too.
     transforms: Transforms = field(default_factory=Transforms)
     marks: TrackingMarks = field(default_factory=TrackingMarks)
+    cleaning: Cleaning = AS_WRITTEN
     _known: dict[ObjectKey, tuple[Mapping[str, Any], _Rules, Reference]] = field(
         default_factory=dict
     )
@@ -144,7 +147,7 @@ class CleanObjects:
         if is_partial(obj):
             raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
         try:
-            cleaned = clean(key, obj)
+            cleaned = clean(key, obj, self.cleaning)
             take_off_marks(cleaned, self.marks.patterns)
             transform(cleaned, self.transforms.of(key))
             plain = canonical(cleaned)
@@ -156,3 +159,26 @@ class CleanObjects:
             message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
             raise ObjectRefused(key, message, "split the object")
         return plain
+
+
+class CleanedByRule:
+    """The objects of a space as they are sent, by the rule that a placement asks for."""
+
+    def __init__(self, workloads: Workloads) -> None:
+        customizers, rules = workloads.resolver.customizers, get_args(Cleaning)
+        self._by_rule: dict[Cleaning, CleanObjects] = {
+            rule: CleanObjects(customizers, workloads.transforms, workloads.marks, rule)
+            for rule in rules
+        }
+
+    def __getitem__(self, cleaning: Cleaning) -> CleanObjects:
+        return self._by_rule[cleaning]
+
+    def forget(self, key: ObjectKey) -> None:
+        for cleaned in self._by_rule.values():
+            cleaned.forget(key)
+
+    def keep_only(self, keys: Container[ObjectKey]) -> None:
+        """Forget all other objects."""
+        for cleaned in self._by_rule.values():
+            cleaned.keep_only(keys)

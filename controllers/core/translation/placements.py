@@ -32,7 +32,7 @@ from controllers.core.ledger.removal import (
 )
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rejection import Rejection, Wanted
-from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
+from controllers.core.translation.clean_objects import CleanedByRule, ObjectRefused
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
@@ -48,6 +48,7 @@ from controllers.core.translation.translate import (
 from controllers.core.workloads.selection import clauses_of
 from controllers.core.workloads.space import Object, Placement, Workloads
 from schemas.annotations import ON_REMOVAL
+from schemas.api import Cleaning
 from schemas.content.blobs import Reference
 from schemas.content.chunks import removal_flag
 from schemas.faults import Fault
@@ -149,10 +150,7 @@ class Placements:
         self._inventory: SelectedDestinations | None = None
         # What is tried went through all waves.
         self._is_dry_run = False
-        resolver = self.workloads.resolver
-        self.cleaned = CleanObjects(
-            resolver.customizers, self.workloads.transforms, self.workloads.marks
-        )
+        self.cleaned = CleanedByRule(self.workloads)
 
     def trial(
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
@@ -339,13 +337,13 @@ class Placements:
         target = self._targets.get(name)
         return target.entries if target and self.workloads.rollouts.of(name) else None
 
-    def sent(self, key: ObjectKey) -> tuple[Object | None, bytes | None]:
+    def sent(self, key: ObjectKey, cleaning: Cleaning) -> tuple[Object | None, bytes | None]:
         """An object of the space, None if it is not there, and as it would be sent."""
         obj = self.workloads.resolver.objects.get(key)
         if obj is None:
             return None, None
         try:
-            return obj, self.cleaned.plain(key, obj)
+            return obj, self.cleaned[cleaning].plain(key, obj)
         except ObjectRefused:
             return obj, None
 
@@ -414,7 +412,7 @@ class Placements:
             bare_head(self.source(name), meant + kept),
             selected,
             resolver.objects,
-            self.cleaned,
+            self.cleaned[placement.spec.cleaning],
             before,
             unseen | held,
             DeltaRules(
@@ -427,7 +425,7 @@ class Placements:
                 removal_flag(placement.metadata.annotations.get(ON_REMOVAL, "")),
             ),
         )
-        self.cleaned.translated()
+        self.cleaned[placement.spec.cleaning].translated()
         return translation
 
     def _is_stranded(self, name: str, placement: Placement, before: Issued | None) -> bool:

@@ -1,106 +1,106 @@
 """What is taken off an object before it goes out: what is the centre's, or one cluster's only.
 
-A clean object is a new mapping; the one that came in is never changed.
+What a person wrote goes out as it is written. In a space that keeps objects as they are written,
+that is all; an API server tells by managedFields what it handed out itself. A placement may ask for
+KubeStellar's rule instead, which takes fields off whoever said them.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from controllers.core.workloads.allocated_fields import take_off_allocated
+from controllers.core.workloads.kubestellar_cleaning import (
+    take_off_as_kubestellar,
+    taken,
+)
+from relay.objects.customization import path_text
+from relay.objects.field_owners import CONTROL_PLANE, Steps, owned_fields
+from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.objects import ObjectKey
 
-PRESERVE_ANNOTATION = "control.kubestellar.io/preserve"
 EXECUTING_COUNT_LABEL = "kubestellar.io/executing-count"
 
 # The time stamps are no content: with them, equal objects of two spaces would have two addresses,
 # and every copy would differ for ever from what its cluster says.
-_METADATA = (
+_SERVERS = (
     "managedFields",
-    "finalizers",
     "generation",
-    "ownerReferences",
     "selfLink",
     "resourceVersion",
     "uid",
-    "generateName",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+_OF_SERVER = "a server says it of its own object"
+_OF_OWNER = "it names an owner by its uid here, so that a cluster would delete the copy"
+_OF_NAME = "its name is given"
+_OF_STATUS = "it tells what became of the object here"
+_OF_KUBECTL = "kubectl noted it for itself"
+_OF_COUNT = "it counts the copies"
+_ALLOCATED = "no manager owns it, so this server handed it out"
+_AS_KUBESTELLAR = "cleaning: KubeStellar takes it off"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_SERVICE_SPEC = (
-    "ipFamilies",
-    "externalTrafficPolicy",
-    "internalTrafficPolicy",
-    "ipFamilyPolicy",
-    "sessionAffinity",
-    # Set by a server for those above, and refused by the next one without them.
-    "healthCheckNodePort",
-    "sessionAffinityConfig",
+
+_WHOLE: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
+    (("metadata",), _SERVERS, _OF_SERVER),
+    (("metadata",), ("ownerReferences",), _OF_OWNER),
+    (("metadata",), ("generateName",), _OF_NAME),
+    ((), ("status",), _OF_STATUS),
 )
-_JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
-_JOB_ANNOTATION = "batch.kubernetes.io/job-tracking"
-_HEADLESS = "None"
+_WITHIN: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
+    (("metadata", "annotations"), (_LAST_APPLIED,), _OF_KUBECTL),
+    (("metadata", "labels"), (EXECUTING_COUNT_LABEL,), _OF_COUNT),
+)
 
-Fields = MutableMapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class TakenOff:
+    """A field that does not go out, and why."""
+
+    path: str
+    reason: str
 
 
-def clean(key: ObjectKey, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it goes to destinations."""
-    kept = {field: copy.deepcopy(value) for field, value in obj.items() if field != "status"}
-    metadata = _mapping(kept, "metadata")
-    for field in _METADATA:
-        metadata.pop(field, None)
-    _take_off(metadata, "annotations", (_LAST_APPLIED,))
-    _take_off(metadata, "labels", (EXECUTING_COUNT_LABEL,))
-    match key.group, key.resource:
-        case "", "services":
-            _clean_service(kept)
-        case "batch", "jobs":
-            _clean_job(kept)
-        case _:
-            pass
+def clean(
+    key: ObjectKey, obj: Mapping[str, Any], cleaning: Cleaning = AS_WRITTEN
+) -> dict[str, Any]:
+    """The object as it goes to destinations; the one that came in is never changed."""
+    kept: dict[str, Any] = {}
+    for _ in _take_off(key, obj, kept, cleaning):
+        pass
     return kept
 
 
-def _clean_service(service: Fields) -> None:
-    spec = _mapping(service, "spec")
-    for field in _SERVICE_SPEC:
-        spec.pop(field, None)
-    if spec.get("clusterIP") != _HEADLESS:
-        spec.pop("clusterIP", None)
-    addresses = [item for item in spec.pop("clusterIPs", None) or () if item == _HEADLESS]
-    if addresses:
-        spec["clusterIPs"] = addresses
-    annotations = _mapping(_mapping(service, "metadata"), "annotations")
-    if annotations.get(PRESERVE_ANNOTATION) == "nodeport":
+def taken_off(
+    key: ObjectKey, obj: Mapping[str, Any], cleaning: Cleaning = AS_WRITTEN
+) -> list[TakenOff]:
+    """Each field of the object that does not go out."""
+    found = _take_off(key, obj, {}, cleaning)
+    return [TakenOff(path_text(steps), reason) for steps, reason in found]
+
+
+def _take_off(
+    key: ObjectKey, obj: Mapping[str, Any], kept: dict[str, Any], cleaning: Cleaning
+) -> Iterator[tuple[Steps, str]]:
+    """Put into `kept` what goes out of the object; yields what does not."""
+    kept |= obj
+    if isinstance(obj.get("metadata"), Mapping):
+        kept["metadata"] = {**obj["metadata"]}
+    for above, names, reason in _WHOLE:
+        yield from ((steps, reason) for steps in taken(kept, above, *names))
+    # What is large, and goes in any case, is not copied.
+    kept |= copy.deepcopy(kept)
+    for above, names, reason in _WITHIN:
+        yield from ((steps, reason) for steps in taken(kept, above, *names))
+    if cleaning == KUBESTELLAR:
+        found = take_off_as_kubestellar(key, kept)
+        yield from ((steps, _AS_KUBESTELLAR) for steps in found)
         return
-    for port in spec.get("ports") or ():
-        if isinstance(port, MutableMapping):
-            port.pop("nodePort", None)
-
-
-def _clean_job(job: Fields) -> None:
-    spec = _mapping(job, "spec")
-    spec.pop("selector", None)
-    spec.pop("suspend", None)
-    metadata = _mapping(job, "metadata")
-    _take_off(metadata, "annotations", (_JOB_ANNOTATION,))
-    _take_off(metadata, "labels", _JOB_LABELS)
-    _take_off(_mapping(_mapping(spec, "template"), "metadata"), "labels", _JOB_LABELS)
-
-
-def _mapping(fields: Fields, name: str) -> Fields:
-    """A field that is a mapping, to be changed in place; a passing empty one if it is none."""
-    value = fields.get(name)
-    return value if isinstance(value, MutableMapping) else {}
-
-
-def _take_off(fields: Fields, name: str, keys: tuple[str, ...]) -> None:
-    """Remove keys of a mapping, and the mapping itself if nothing is left by that."""
-    value = _mapping(fields, name)
-    for key in keys:
-        if value.pop(key, None) is not None and not value:
-            fields.pop(name, None)
+    persons = owned_fields(obj, but=CONTROL_PLANE)
+    if persons is not None:
+        yield from ((steps, _ALLOCATED) for steps in take_off_allocated(key, kept, persons))

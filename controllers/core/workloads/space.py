@@ -20,7 +20,7 @@ from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.tracking_marks import TrackingMarks
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
-from schemas.api import BindingPolicy, EdgePlacement, parse_wish
+from schemas.api import AS_WRITTEN, BindingPolicy, Cleaning, EdgePlacement, parse_wish
 from schemas.collectors import AGGREGATE, Program
 from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
 from schemas.faults import Fault, InvalidObject
@@ -151,6 +151,11 @@ class Workloads:
         """Objects that a placement selects and of which only the metadata is known."""
         selected = self.resolver.selection(name)
         return frozenset(key for key in selected if is_partial(self.resolver.objects[key]))
+
+    def cleaning_of(self, name: str) -> Cleaning:
+        """By which rule a placement's objects are cleaned."""
+        placement = self.placements.get(name)
+        return placement.spec.cleaning if placement is not None else AS_WRITTEN
 
     def thin(self, keys: Iterable[ObjectKey]) -> None:
         """Keep no more than the metadata of what no placement selects: there may be much of it."""

@@ -14,7 +14,7 @@ from typing import Any
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
 from schemas.api.transform import check_identity
 from schemas.faults import Faulty, InvalidObject
-from schemas.json_paths import JsonPath
+from schemas.json_paths import JsonPath, Place
 from schemas.objects import ObjectKey, identity_of
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
@@ -113,6 +113,14 @@ class Transforms:
 
 def transform(obj: dict[str, Any], transforms: tuple[Transform, ...]) -> None:
     """Take off an object, in place, what these say; raises TransformFailed."""
+    for _ in take_off(obj, transforms):
+        pass
+
+
+def take_off(
+    obj: dict[str, Any], transforms: tuple[Transform, ...]
+) -> Iterator[tuple[Place, Transform]]:
+    """The same, telling of each part that goes, and for whom; raises TransformFailed."""
     for one in transforms:
         about = f"customtransform/{one.name}"
         if one.errors:
@@ -121,12 +129,13 @@ def transform(obj: dict[str, Any], transforms: tuple[Transform, ...]) -> None:
         before = identity_of(obj)
         for text in one.remove:
             try:
-                JsonPath(text).remove(obj)
+                places = JsonPath(text).remove(obj)
                 check_identity(text, before, obj)
             except Faulty as error:
                 fault = error.faults[0]
                 said = f"{about}: spec.remove: {fault.message}"
                 raise TransformFailed(said, fault.remedy) from error
+            yield from ((place, one) for place in reversed(places))
 
 
 def _read(name: str, obj: Object) -> tuple[Kind | None, Transform]:

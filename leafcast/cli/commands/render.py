@@ -46,7 +46,9 @@ from schemas.objects import DEFAULT_NAMESPACE
     shell_complete=shell_completion.paths,
     help="The destination, such as /region-1/site-1. It may be away.",
 )
-@click.option("--why", is_flag=True, help="Show what was put in, and who says it.")
+@click.option(
+    "--why", is_flag=True, help="Show what was put in, and who says it; and what is not sent."
+)
 @click.option(
     "--live",
     is_flag=True,

@@ -8,20 +8,29 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.centre import Controllers
-from controllers.core.workloads.clean_copies import clean
-from controllers.core.workloads.tracking_marks import take_off_marks
-from controllers.core.workloads.transforms import TransformFailed, transform
+from controllers.core.workloads.clean_copies import clean, taken_off
+from controllers.core.workloads.tracking_marks import marks_of, take_off_marks
+from controllers.core.workloads.transforms import TransformFailed, take_off, transform
 from controllers.core.workloads.what import is_partial
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.daemon.verbs.selection import until_seen
 from leafcast.local.tree import LocalTree
-from relay.objects.customization import CustomizationFailed, Customized, customize
+from relay.objects.customization import (
+    CustomizationFailed,
+    Customized,
+    customize,
+    path_text,
+)
 from relay.ports import Object
+from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.placements import title
 from schemas.properties import Properties, properties_of
 from schemas.records import LocationRecord, Profile
+
+_OF_TOOLS = "it tells a tool what is its own"
 
 
 def register_rendering(api: Api, tree: LocalTree) -> None:
@@ -31,7 +40,8 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
         """An object (group, resource, namespace, name) as it is to be at the node of a path.
 
         Beside it, in `changes`, what was expanded or replaced; in `properties`, who says what was
-        asked for; in `notes`, what else there is to know. Raises ApiError.
+        asked for; in `taken_off`, the fields that do not go out, by the reason; in `notes`, what
+        else there is to know. Raises ApiError.
         """
         controllers = running(tree.controllers)
         await until_seen(controllers)
@@ -54,6 +64,7 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
                 for change in made.changes
             ],
             "properties": {name: _said(properties, name) for name in names},
+            "taken_off": _taken_off(controllers, wanted, obj),
             "notes": _notes(controllers, wanted, obj),
         }
 
@@ -99,7 +110,7 @@ def _made(
     if casting.faults:
         said = "; ".join(str(fault) for fault in casting.faults)
         raise ApiError("Frozen", said, "correct it: until then nothing of its placements goes out")
-    plain = clean(key, obj)
+    plain = clean(key, obj, _cleaning(controllers, key))
     take_off_marks(plain, workloads.marks.patterns)
     try:
         transform(plain, workloads.transforms.of(key))
@@ -115,6 +126,28 @@ def _made(
         raise ApiError("Frozen", str(error), said) from error
 
 
+def _cleaning(controllers: Controllers, key: ObjectKey) -> Cleaning:
+    """By which rule the object is cleaned; where two meet, what is written counts."""
+    workloads = controllers.translator.workloads
+    rules = {workloads.cleaning_of(name) for name in workloads.resolver.selecting(key)}
+    return KUBESTELLAR if rules == {KUBESTELLAR} else AS_WRITTEN
+
+
+def _taken_off(controllers: Controllers, key: ObjectKey, obj: Object) -> dict[str, list[str]]:
+    """The fields that do not go out, by the reason."""
+    workloads, rule = controllers.translator.workloads, _cleaning(controllers, key)
+    found = dict[str, list[str]]()
+    for each in taken_off(key, obj, rule):
+        found.setdefault(each.reason, []).append(each.path)
+    plain = clean(key, obj, rule)
+    for steps in list(marks_of(plain, workloads.marks.patterns)):
+        found.setdefault(_OF_TOOLS, []).append(path_text(("metadata", *steps)))
+    take_off_marks(plain, workloads.marks.patterns)
+    for place, by in take_off(plain, workloads.transforms.of(key)):
+        found.setdefault(f"customtransform/{by.name} takes it off", []).append(path_text(place))
+    return found
+
+
 def _said(properties: Properties, name: str) -> list[dict[str, str]]:
     """Who says a property, the one that counts first."""
     return [
@@ -127,6 +160,11 @@ def _notes(controllers: Controllers, key: ObjectKey, obj: Object) -> list[str]:
     resolver = controllers.translator.workloads.resolver
     missing = resolver.customizers.lacks(key, obj)
     notes = [f"Customizer {missing} is not there: it goes out as it is written"] if missing else []
-    if not resolver.selecting(key):
+    names, rule = resolver.selecting(key), _cleaning(controllers, key)
+    other = [n for n in names if controllers.translator.workloads.cleaning_of(n) != rule]
+    if other:
+        where = "where it alone goes, it is cleaned so"
+        notes += [f"{title(name)} says cleaning: {KUBESTELLAR}: {where}" for name in sorted(other)]
+    if not names:
         notes.append("no placement selects it: it goes nowhere")
     return notes
