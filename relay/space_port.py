@@ -38,6 +38,8 @@ class Kind:
     versions: tuple[str, ...] = ()
     # What it lets one do, as in Kubernetes' discovery.
     verbs: frozenset[str] = frozenset()
+    # Whether somebody is to write the status of its objects.
+    has_status: bool = False
 
     @property
     def group_resource(self) -> tuple[str, str]:

@@ -81,6 +81,11 @@ class KindTable:
         """Tell what is known of a kind; None if nothing is."""
         return self._entries.get((group, kind))
 
+    @property
+    def group_resources(self) -> frozenset[tuple[str, str]]:
+        """All that are known, by group and resource."""
+        return frozenset((group, entry.resource) for (group, _), entry in self._entries.items())
+
     def items(self) -> Iterable[tuple[tuple[str, str], KindEntry]]:
         """All that are known, by group and kind."""
         return self._entries.items()

@@ -24,8 +24,14 @@ _CRASHING = "CrashLoopBackOff"
 _GENERATED = re.compile(r'(^FailedCreate: pods "[^"]*-)[a-z0-9]{5}(?=")')
 
 
-def assess(obj: Mapping[str, Any]) -> Assessment:
-    """The object's health and, unless it is healthy, a line that says why."""
+def assess(
+    obj: Mapping[str, Any], is_wished: Callable[[str], bool] = lambda _path: True
+) -> Assessment:
+    """The object's health and, unless it is healthy, a line that says why.
+
+    `is_wished` says of a field whether who applied the object wrote it: what its author stops is
+    as it shall be.
+    """
     metadata = _section(obj, "metadata")
     ending = terminating(obj)
     if ending:
@@ -35,8 +41,11 @@ def assess(obj: Mapping[str, Any]) -> Assessment:
     if behind:
         return "progressing", behind
     group = str(obj.get("apiVersion", "")).rpartition("/")[0]
-    rule = _RULES.get((group, str(obj.get("kind", ""))), _by_conditions)
-    return rule(spec, status)
+    kind = (group, str(obj.get("kind", "")))
+    stop = _STOPS.get(kind)
+    if stop is not None and spec.get(stop[0]) is True:
+        return _stopped(stop, kind, (spec, status), is_wished=is_wished(f"spec.{stop[0]}"))
+    return _RULES.get(kind, _by_conditions)(spec, status)
 
 
 def terminating(obj: Mapping[str, Any]) -> str:
@@ -84,9 +93,24 @@ def _count(fields: _Fields, name: str, default: int = 0) -> int:
     return value if isinstance(value, int) else default
 
 
+def _stopped(
+    stop: tuple[str, str], kind: tuple[str, str], said: tuple[_Fields, _Fields], *, is_wished: bool
+) -> Assessment:
+    """Of what is stopped: well as it is if its author stopped it, and nothing fails."""
+    health, reason = _RULES[kind](*said)
+    if health == "degraded" or (kind == ("batch", "Job") and health == "healthy"):
+        return health, reason
+    if not is_wished:
+        return "progressing", stop[1]
+    spec, status = said
+    there = min(_count(status, "replicas"), _count(spec, "replicas", 1))
+    available = _count(status, "availableReplicas")
+    if available < there:
+        return "progressing", f"{available} of {there} replicas available"
+    return _HEALTHY
+
+
 def _deployment(spec: _Fields, status: _Fields) -> Assessment:
-    if spec.get("paused"):
-        return "progressing", "paused"
     conditions = _conditions(status)
     progressing = conditions.get("Progressing", {})
     if progressing.get("reason") == "ProgressDeadlineExceeded":
@@ -156,8 +180,6 @@ def _job(_spec: _Fields, status: _Fields) -> Assessment:
         return "degraded", _why(conditions["Failed"])
     if conditions.get("Complete", {}).get("status") == "True":
         return _HEALTHY
-    if conditions.get("Suspended", {}).get("status") == "True":
-        return "progressing", "suspended"
     return "progressing", "not complete"
 
 
@@ -296,6 +318,10 @@ def _by_conditions(_spec: _Fields, status: _Fields) -> Assessment:
             return "progressing", _why(deciding)
 
 
+_STOPS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("apps", "Deployment"): ("paused", "paused there"),
+    ("batch", "Job"): ("suspend", "suspended there"),
+}
 _RULES: Mapping[tuple[str, str], Callable[[_Fields, _Fields], Assessment]] = {
     ("", "Namespace"): _namespace,
     ("", "PersistentVolumeClaim"): _claim,

@@ -7,11 +7,12 @@ from typing import Any
 
 from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
+from relay.objects.awaited import Awaited, awaited
 from relay.objects.ended import has_succeeded
 from relay.objects.health import assess
 from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
-from relay.syncer.ownership import Hold, hold_of
+from relay.syncer.ownership import Hold, hold_of, is_marked
 from relay.syncer.wish import MANAGER, removal_said
 from schemas import codec
 from schemas.objects import ObjectKey
@@ -43,13 +44,15 @@ class ObservedState(Value, frozen=True):
     ended: bool = False
     # Its own, which its controllers count by; 0 if it has none.
     generation: int = 0
+    # What outside of it its health waits for.
+    awaits: Awaited | None = None
 
 
 def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
     """Take in an object; raises CodecError if it is no JSON value."""
-    health, reason = assess(obj)
-    status = obj.get("status")
     hold = hold or hold_of(obj, MANAGER)
+    health, reason = assess(obj, lambda path: hold is None or is_marked(path, hold.fields))
+    status = obj.get("status")
     return ObservedState(
         uid=str(obj["metadata"].get("uid", "")),
         revision=str(obj["metadata"].get("resourceVersion", "")),
@@ -62,6 +65,7 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
         on_removal=removal_said(obj),
         ended=has_succeeded(obj),
         generation=_generation(obj),
+        awaits=awaited(obj),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 from relay.ports import Kind, Object, Space, SpaceError
+from relay.syncer.ownership import AUTOSCALERS, scales
 from relay.syncer.wish import is_adopted, is_left_alone, is_ours, ours, removal_said
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.reports import Done
@@ -51,6 +52,15 @@ async def each_kind(
                 raise
             continue
         yield {_of_kind(kind, obj): obj for obj in listing.objects}
+
+
+async def scaled_with(space: Space, key: ObjectKey, ours: Iterable[ObjectKey]) -> list[ObjectKey]:
+    """Which of ours the object of this key scales, if that is an autoscaler."""
+    live = await space.get(key) if key.group_resource == AUTOSCALERS else None
+    if live is None:
+        return []
+    beside = (other for other in ours if other.namespace == key.namespace)
+    return [other for other in beside if scales(live, other.group, other.name)]
 
 
 async def find_ours(space: Space, tree: str, namespaces: Sequence[str] = ()) -> list[Done]:

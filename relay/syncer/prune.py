@@ -94,6 +94,15 @@ def kept_reason(done: Done) -> str:
     return f"{LEFT_IN_PLACE}{KEPT}it holds data; {ON_REMOVAL}: {DELETE} would take it away"
 
 
+def is_let_go(done: Done, obj: Object | None, tree: str) -> bool:
+    """Whether an object that is kept is not there as it was left; None: it is gone."""
+    if not done.kept:
+        return False
+    if obj is None or obj["metadata"].get("uid") != done.uid:
+        return True
+    return not is_ours(obj, done.key, tree)
+
+
 async def _leave(space: Space, done: Done, word: str) -> KeptObject:
     """Keep what the record is of, or make it nobody's; whatever else the word is, it is kept."""
     live = await space.get(done.key)

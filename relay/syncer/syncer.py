@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import LEFT_IN_PLACE, ObjectObserved
@@ -34,8 +33,7 @@ from relay.syncer.drift import Drift
 from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
 from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, failure_text
 from relay.syncer.observed import Observations, ObservedState, look_at
-from relay.syncer.owned_objects import find_ours
-from relay.syncer.ownership import AUTOSCALERS, scales
+from relay.syncer.owned_objects import find_ours, scaled_with
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
     NAMESPACES,
@@ -46,12 +44,13 @@ from relay.syncer.plan import (
     action_for,
     with_namespaces,
 )
-from relay.syncer.prune import NotEmpty, holders, kept_reason, take_back
+from relay.syncer.prune import NotEmpty, holders, is_let_go, kept_reason, take_back
 from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.stalled import StalledObjects
-from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
+from relay.syncer.surroundings import Surroundings
+from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of, time_text
 from relay.syncer.wave_barrier import WaveBarrier
-from relay.syncer.wish import is_ours, tree_of
+from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from schemas.wire import replace
@@ -92,6 +91,7 @@ class Syncer:
         self._errors: dict[ObjectKey, str] = {}
         self._observed = Observations()
         self._stalled = StalledObjects(space, clock, self._tell)
+        self._surroundings = Surroundings(space, clock, self._watched.has_status, self._judged)
         self._pending = Pending()
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._barrier = WaveBarrier(clock, self._tell)
@@ -188,6 +188,7 @@ class Syncer:
             group.create_task(self._tell_what_was_done(), name="syncer:tell")
             group.create_task(self._look_at_what_is_left(), name="syncer:left")
             group.create_task(self._stalled.run(), name="syncer:stalled")
+            group.create_task(self._surroundings.run(), name="syncer:surroundings")
             group.create_task(self._barrier.run(), name="syncer:waves")
 
     # What is to be done.
@@ -237,6 +238,7 @@ class Syncer:
         """Say the last word on what is wanted no more and never came to be: nothing ends it."""
         unwanted, self._unwanted = self._unwanted, {}
         for key in unwanted:
+            self._surroundings.forget(key)
             if key not in self._busy and key not in self._done and key not in self._wanted:
                 self._errors.pop(key, None)
                 await self._say(self._observed.forget_object(key, ""))
@@ -314,8 +316,7 @@ class Syncer:
         amiss = self._drift.applied(key, sight)
         if amiss is not None and (done := self._done.get(key)) is not None:
             self._record.put(self._drift.put_right(done, amiss))
-        self._observed.see(key, sight)
-        self._stalled.see(key, sight)
+        self._note(key, self._surroundings.judge(key, sight))
         if key.group_resource == NAMESPACES:
             for ended in in_namespace(key.name, self._done) if amiss is not None else ():
                 # It went with all that was in there, and is to run anew.
@@ -325,7 +326,7 @@ class Syncer:
                 self._pending.hurry(other)
 
     async def _prune(self, done: Done) -> None:
-        scaled = await self._scaled_by(done.key)
+        scaled = await scaled_with(self._space, done.key, self._wanted.keys() & self._done.keys())
         sight = self._observed.sight(done.key)
         said = sight.on_removal if sight is not None and sight.uid == done.uid else ""
         left = await take_back(self._space, done, self._done, self._tree, said)
@@ -375,14 +376,6 @@ class Syncer:
             self._pending.hurry(holder)
         self._reconsider(key)
         await self._say(self._observed.forget_object(key, ""))
-
-    async def _scaled_by(self, key: ObjectKey) -> list[ObjectKey]:
-        """What is wanted and scaled by the object of this key, if that is an autoscaler."""
-        live = await self._space.get(key) if key.group_resource == AUTOSCALERS else None
-        if live is None:
-            return []
-        beside = (it for it in self._wanted if it.namespace == key.namespace and it in self._done)
-        return [it for it in beside if scales(live, it.group, it.name)]
 
     async def _look(self, key: ObjectKey) -> None:
         """Ask for the one object; what was told meanwhile is newer."""
@@ -441,7 +434,8 @@ class Syncer:
             case Listed(interest, objects) if interest is not None:
                 await self._take_in(scope_of(interest), objects)
             case Unserved():
-                for key in self._within({self._watched.unserved(event, self._now_text())}):
+                now_ms = self._clock.now().wall_ms
+                for key in self._within({self._watched.unserved(event, time_text(now_ms))}):
                     self._reconsider(key)
                     await self._tell(key)
             case Served():
@@ -517,14 +511,13 @@ class Syncer:
             if obj is not None and tree_of(obj, key) not in ("", self._tree):
                 self._others.add(key)
             return
-        if self._is_let_go(key, obj):
+        if key not in self._wanted and is_let_go(self._done[key], obj, self._tree):
             await self._let_go(key)
             return
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
         sight = self._sight_of(key, obj)
-        self._observed.see(key, sight)
-        self._stalled.see(key, sight)
+        self._note(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
         others_alone = True
         if done and wanted:
@@ -543,24 +536,28 @@ class Syncer:
             self._retry(key)
         await self._tell(key)
 
+    def _note(self, key: ObjectKey, sight: ObservedState | None) -> None:
+        self._observed.see(key, sight)
+        self._stalled.see(key, sight)
+
+    async def _judged(self, key: ObjectKey, sight: ObservedState) -> None:
+        """Its cluster lets an object be well, or no more, though nothing of it changed."""
+        if key in self._wanted and self._observed.sight(key) is not None and key not in self._busy:
+            self._note(key, sight)
+            self._reconsider_others(key)
+            await self._tell(key)
+
     def _sight_of(self, key: ObjectKey, obj: Object | None) -> ObservedState | None:
         """How an object does, or did when it ended; what is new of that goes into the record."""
-        sight, done = look_at(obj) if obj else None, self._done.get(key)
-        if done is None:
-            return sight
-        if sight is not None:
-            self._record.put(with_end(done, sight))
-            return sight
-        return as_it_ended(done) if is_over(self._wanted.get(key), done) else None
-
-    def _is_let_go(self, key: ObjectKey, obj: Object | None) -> bool:
-        """Whether an object that is kept is not there as it was left; None: it is gone."""
         done = self._done.get(key)
-        if done is None or not done.kept or key in self._wanted:
-            return False
-        if obj is None or obj["metadata"].get("uid") != done.uid:
-            return True
-        return not is_ours(obj, key, self._tree)
+        if obj is not None:
+            sight = look_at(obj)
+            if done is not None:
+                self._record.put(with_end(done, sight))
+            return self._surroundings.judge(key, sight)
+        if done is None:
+            return None
+        return as_it_ended(done) if is_over(self._wanted.get(key), done) else None
 
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
@@ -588,10 +585,6 @@ class Syncer:
         sight = self._observed.sight(other)
         why = self._errors.get(other) or (sight.reason if sight is not None else "")
         return f"{named}: {why}" if why else named
-
-    def _now_text(self) -> str:
-        seconds = self._clock.now().wall_ms // 1000
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def _say(self, news: ObjectObserved | None) -> None:
         if news is not None:

@@ -7,6 +7,7 @@ objects are in, and Namespaces one by one, by their names: an edge may have righ
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 from relay.ports import Interest, Interests, Kind, Served, Synced, Unserved
 from relay.syncer.plan import NAMESPACES
@@ -81,6 +82,11 @@ class WatchedKinds:
         self._unserved[scope] = f"{reported(told.reason, told.message)}; since {since}"
         return scope
 
+    def has_status(self, key: ObjectKey) -> bool:
+        """Whether somebody is to write the status of such an object, as far as known."""
+        kind = self._served.get(key.group_resource)
+        return kind is not None and kind.has_status
+
     def unready(self) -> str:
         """What keeps the space, or a kind of it, from being told of; "" if nothing does."""
         if not self.begun:
@@ -129,3 +135,8 @@ class WatchedKinds:
 def scope_of(interest: Interest) -> Scope:
     """The part of its kind that an interest tells of."""
     return (*interest.group_resource, interest.namespace or interest.name)
+
+
+def time_text(wall_ms: int) -> str:
+    """A moment as API servers write it."""
+    return datetime.fromtimestamp(wall_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

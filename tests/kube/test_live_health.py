@@ -8,7 +8,9 @@ import pytest
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
+from relay.syncer import surroundings
 from schemas.objects import ObjectKey
+from tests.contract.spaces import definition, deployment, ox, serve
 from tests.contract.syncing import Bench
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -102,3 +104,184 @@ async def test_of_a_job_that_ended_while_nobody_looked_the_clusters_events_tell(
         await bench.until(lambda: (done := bench.done.of(key)) and done.ended)
         await bench.settled()
         assert bench.space.applied.count("once") == 1
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """What is waited for in vain is soon waited for no more."""
+    for name in ("ADDRESS_GRACE_SECONDS", "OPERATOR_GRACE_SECONDS"):
+        monkeypatch.setattr(surroundings, name, 3.0)
+    monkeypatch.setattr(surroundings, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(surroundings, "FACTS_SECONDS", 0.5)
+
+
+API_SERVICE = """
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.metrics.k8s.io}
+spec:
+  group: metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {name: nobody, namespace: default}
+"""
+
+
+def storage_class(name, mode):
+    return f"""
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {{name: {name}}}
+provisioner: example.com/nobody
+volumeBindingMode: {mode}
+---
+"""
+
+
+def claim(place, name, storage):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": place},
+        "spec": {**spec, "storageClassName": storage},
+    }
+
+
+def of_wave(obj, wave):
+    obj["metadata"].setdefault("annotations", {})["leafcast.io/wave"] = wave
+    return obj
+
+
+def healthy(bench, *keys):
+    return all(key in bench.said and bench.said[key].health == "healthy" for key in keys)
+
+
+async def test_a_claim_that_waits_for_its_first_pod_holds_up_no_wave(server, place, bench, soon):
+    late, now = f"late-{place}", f"now-{place}"
+    classes = storage_class(late, "WaitForFirstConsumer") + storage_class(now, "Immediate")
+    await kubectl(server, "apply", "-f", "-", stdin=classes)
+    data, other = (ObjectKey("", "persistentvolumeclaims", place, it) for it in ("data", "other"))
+    web = ObjectKey("apps", "deployments", place, "web")
+    async with bench.running():
+        bench.want(claim(place, "data", late), of_wave(deployment(namespace=place), "1"))
+        await bench.until(lambda: healthy(bench, data, web))
+        # One that nothing keeps from being bound is waited for.
+        bench.want(
+            claim(place, "data", late),
+            claim(place, "other", now),
+            of_wave(deployment(namespace=place), "1"),
+        )
+        await bench.until(lambda: other in bench.said and bench.said[other].present)
+        await bench.settled()
+        assert bench.said[other].health == "progressing"
+
+
+async def test_an_address_is_waited_for_only_where_some_controller_gives_such(
+    server, place, bench, soon
+):
+    def ingress(name, of):
+        backend = {"service": {"name": "web", "port": {"number": 80}}}
+        return {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "Ingress",
+            "metadata": {"name": name, "namespace": place},
+            "spec": {"ingressClassName": f"{of}-{place}", "defaultBackend": backend},
+        }
+
+    balancer = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "front", "namespace": place},
+        "spec": {
+            "type": "LoadBalancer",
+            "loadBalancerClass": f"example.com/{place}",
+            "ports": [{"port": 80}],
+        },
+    }
+    without, given, former = (
+        ObjectKey("networking.k8s.io", "ingresses", place, name)
+        for name in ("without", "given", "former")
+    )
+    front = ObjectKey("", "services", place, "front")
+    async with bench.running():
+        bench.want(ingress("former", "good"))
+        await bench.settled()
+        address = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+        await bench.space.set_status(former, address)
+        bench.want(
+            ingress("former", "good"), ingress("given", "good"), ingress("without", "bad"), balancer
+        )
+        await bench.until(lambda: {given, without, front} <= bench.said.keys())
+        assert bench.said[without].health == "progressing"
+        await bench.until(lambda: healthy(bench, without, front))
+        assert bench.said[given].health == "progressing"
+        await bench.space.set_status(given, address)
+        await bench.until(lambda: healthy(bench, given, without, front))
+
+
+async def test_an_autoscaler_is_well_where_nobody_measures(server, place, bench, soon):
+    metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": place},
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "metrics": [{"type": "Resource", "resource": metric}],
+        },
+    }
+    key = ObjectKey("autoscaling", "horizontalpodautoscalers", place, "web")
+    # As its controller says it, after up to 15 s.
+    said = {"lastTransitionTime": "2026-01-01T00:00:00Z", "message": "no metrics"}
+    conditions = [
+        {"type": "AbleToScale", "status": "True", "reason": "SucceededGetScale", **said},
+        {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", **said},
+    ]
+    async with bench.running():
+        bench.want(deployment(namespace=place), autoscaler)
+        await bench.settled()
+        await bench.space.set_status(key, {"desiredReplicas": 0, "conditions": conditions})
+        await bench.until(lambda: healthy(bench, key))
+        measured = "v1beta1.metrics.k8s.io"
+        await kubectl(server, "apply", "-f", "-", stdin=API_SERVICE)
+        try:
+            await bench.until(lambda: bench.said[key].health == "degraded")
+        finally:
+            await kubectl(server, "delete", "apiservice", measured)
+        await bench.until(lambda: healthy(bench, key))
+
+
+async def test_what_its_author_stops_is_well_and_what_another_stops_is_not(server, place, bench):
+    paused, plain = deployment("paused", place, paused=True), deployment("plain", place)
+    kinds = {name: ObjectKey("apps", "deployments", place, name) for name in ("paused", "plain")}
+    asleep = ObjectKey("batch", "jobs", place, "asleep")
+    async with bench.running():
+        bench.want(paused, plain, job(place, "asleep", suspend=True))
+        await bench.until(lambda: healthy(bench, *kinds.values(), asleep))
+        await kubectl(server, "-n", place, "rollout", "pause", "deployment/plain")
+        await bench.until(lambda: bench.said[kinds["plain"]].health == "progressing")
+        await bench.until(lambda: "paused there" in bench.said[kinds["plain"]].reason)
+
+
+async def test_a_custom_resource_is_at_work_until_its_operator_speaks_or_a_while_is_over(
+    place, bench, soon
+):
+    defined = definition("oxen", "Ox")
+    defined["spec"]["versions"][0]["subresources"] = {"status": {}}
+    await serve(bench.space, defined)
+    beast = ox(legs=4)
+    beast["metadata"]["namespace"] = place
+    key = ObjectKey("example.com", "oxen", place, beast["metadata"]["name"])
+    async with bench.running():
+        bench.want_keyed({key: beast})
+        await bench.until(lambda: key in bench.said and bench.said[key].present)
+        assert bench.said[key].health == "progressing"
+        await bench.until(lambda: healthy(bench, key))
+        await bench.space.set_status(
+            key, {"conditions": [{"type": "Ready", "status": "False", "reason": "Lame"}]}
+        )
+        await bench.until(lambda: bench.said[key].health == "degraded")

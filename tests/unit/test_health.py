@@ -46,6 +46,20 @@ CASES = [
     ("healthy", obj("Job", "batch/v1", {"conditions": [condition("Complete", "True")]})),
     ("degraded", obj("Job", "batch/v1", {"conditions": [condition("Failed", "True")]})),
     ("progressing", obj("Job", "batch/v1", {"active": 1})),
+    ("healthy", obj("Job", "batch/v1", {}, {"suspend": True})),
+    (
+        "degraded",
+        obj("Job", "batch/v1", {"conditions": [condition("Failed", "True")]}, {"suspend": True}),
+    ),
+    ("healthy", obj("Deployment", "apps/v1", {"observedGeneration": 2}, {**THREE, "paused": True})),
+    (
+        "healthy",
+        obj("Deployment", "apps/v1", {**READY, "updatedReplicas": 0}, {**THREE, "paused": True}),
+    ),
+    (
+        "progressing",
+        obj("Deployment", "apps/v1", {**READY, "availableReplicas": 1}, {**THREE, "paused": True}),
+    ),
     ("healthy", obj("Pod", "v1", {"phase": "Succeeded"})),
     ("healthy", obj("Pod", "v1", {"phase": "Running", "conditions": [condition("Ready", "True")]})),
     ("progressing", obj("Pod", "v1", {"phase": "Running"})),

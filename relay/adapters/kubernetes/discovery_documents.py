@@ -61,9 +61,10 @@ def resources(group: str, version: str, document: Mapping[str, Any]) -> GroupVer
     items = list(_mappings(document.get("resources")))
     names = {str(item.get("name")) for item in items}
     served = tuple(
-        Served(_kind(group, version, name, item), f"{name}/status" in names)
+        Served(_kind(group, version, name, item, has_status=has), has)
         for item in items
         if "/" not in (name := str(item.get("name")))
+        for has in (f"{name}/status" in names,)
     )
     return GroupVersion(group, version, served)
 
@@ -89,10 +90,13 @@ def _aggregated_resources(group: str, version: str, form: Mapping[str, Any]) -> 
             continue
         parts = [part.get("subresource") for part in _mappings(item.get("subresources"))]
         said = {**item, "kind": kind, "namespaced": item.get("scope") == "Namespaced"}
-        yield Served(_kind(group, version, name, said), "status" in parts)
+        has_status = "status" in parts
+        yield Served(_kind(group, version, name, said, has_status=has_status), has_status)
 
 
-def _kind(group: str, version: str, resource: str, item: Mapping[str, Any]) -> Kind:
+def _kind(
+    group: str, version: str, resource: str, item: Mapping[str, Any], *, has_status: bool
+) -> Kind:
     return Kind(
         group=group,
         version=version,
@@ -100,6 +104,7 @@ def _kind(group: str, version: str, resource: str, item: Mapping[str, Any]) -> K
         kind=str(item.get("kind") or ""),
         namespaced=bool(item.get("namespaced")),
         verbs=frozenset(_texts(item.get("verbs"))),
+        has_status=has_status,
     )
 
 
