@@ -1,7 +1,9 @@
 """The properties of a destination: what its copies of objects may say of the place they are at.
 
 Who says them, the first one first: the ConfigMap of the destination, its annotations, its labels,
-and what is built in. A Location that it belongs to speaks after the SyncTarget itself.
+and what is built in. For parameters, `%(name)`, labels go before annotations: both as KubeStellar
+has them, in its second and its first generation. A Location that it belongs to speaks after the
+SyncTarget itself.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from schemas.groups import PROPERTIES_NAMESPACE as PROPERTIES_NAMESPACE
 from schemas.records import LocationRecord, Profile
 
 CLUSTER_NAME = "clusterName"
+PARAMETER = "%"
+"""Begins the name of a property where a parameter asks for it; no property's own name does."""
 PROPERTIES_MAX_BYTES = 64 * 1024
 """Of the names and values in one ConfigMap: each profile travels through the whole tree."""
+_PARAMETER_ORDER = ("data", "label", "annotation", "built in")
 _SYSTEM = ("kubernetes.io", "k8s.io", "kcp.io", "kubestellar.io", "leafcast.io")
 
 
@@ -39,15 +44,30 @@ class Layer(NamedTuple):
 class Clash(NamedTuple):
     """Two Locations that give one name different values; the first one counts."""
 
+    # As it is asked for: `%name` of a parameter.
     name: str
     first: Layer
     other: Layer
 
     def __str__(self) -> str:
+        name = self.name.removeprefix(PARAMETER)
         return (
-            f'"{self.name}" is "{self.first.values[self.name]}" by {self.first.source} and '
-            f'"{self.other.values[self.name]}" by {self.other.source}; the first by name counts'
+            f'"{name}" is "{self.first.values[name]}" by {self.first.source} and '
+            f'"{self.other.values[name]}" by {self.other.source}; the first by name counts'
         )
+
+
+class Values(dict[str, str]):
+    """What counts, by name; `get` says of `%name` what a parameter of that name becomes.
+
+    Of those only the ones are held that a template would not become as well.
+    """
+
+    def get(self, name: str, default: Any = None) -> Any:
+        value = super().get(name)
+        if value is None and name.startswith(PARAMETER):
+            value = super().get(name.removeprefix(PARAMETER))
+        return default if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +78,41 @@ class Properties:
     layers: tuple[Layer, ...]
 
     @property
-    def values(self) -> Mapping[str, str]:
-        """What counts, by name."""
-        return ChainMap(*(dict(layer.values) for layer in self.layers))
+    def values(self) -> Values:
+        """What counts, for templates and for parameters."""
+        found = Values(ChainMap(*(dict(layer.values) for layer in self.layers)))
+        for name, value in ChainMap(*(dict(each.values) for each in self._of_parameters)).items():
+            if value != found[name]:
+                found[f"{PARAMETER}{name}"] = value
+        return found
+
+    @property
+    def _of_parameters(self) -> list[Layer]:
+        """The layers with labels before annotations."""
+        return sorted(self.layers, key=lambda layer: _PARAMETER_ORDER.index(layer.kind))
 
     def layers_with(self, name: str) -> list[Layer]:
-        """Who says a property, the one that counts first."""
-        return [layer for layer in self.layers if name in layer.values]
+        """Who says a property, or `%name` of a parameter, the one that counts first."""
+        plain = name.removeprefix(PARAMETER)
+        layers = self.layers if plain == name else self._of_parameters
+        return [layer for layer in layers if plain in layer.values]
 
     def clashes(self) -> Iterator[Clash]:
         """What two Locations say otherwise of the same, where nobody else decides it."""
-        for name in sorted({name for layer in self.layers for name in layer.values}):
-            first, *others = self.layers_with(name)
-            if not first.source.startswith("Location ") or _is_system(name):
-                continue
-            for other in others:
-                same_kind = other.kind == first.kind and other.source.startswith("Location ")
-                if same_kind and other.values[name] != first.values[name]:
-                    yield Clash(name, first, other)
-                    break
+        names = sorted({name for layer in self.layers for name in layer.values})
+        for name in names:
+            yield from self._clash(name, name)
+            yield from self._clash(f"{PARAMETER}{name}", name)
+
+    def _clash(self, asked: str, name: str) -> Iterator[Clash]:
+        first, *others = self.layers_with(asked)
+        if not first.source.startswith("Location ") or _is_system(name):
+            return
+        for other in others:
+            same_kind = other.kind == first.kind and other.source.startswith("Location ")
+            if same_kind and other.values[name] != first.values[name]:
+                yield Clash(asked, first, other)
+                return
 
 
 def properties_of(profile: Profile, locations: Iterable[LocationRecord]) -> Properties:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from schemas.properties import PARAMETER
+
 STEPS_MAX = 3
 _STEP = re.compile(r"[^.\[\]]+(?:\[[^\]]*\])*|\[[^\]]*\]")
 
@@ -38,8 +40,9 @@ def shortened(path: str) -> str:
     return path if len(steps) <= STEPS_MAX else "…" + ".".join(steps[-STEPS_MAX:])
 
 
-def _told(name: str, said: Sequence[Form]) -> str:
+def _told(asked: str, said: Sequence[Form]) -> str:
     """Who says a property; whom that hides."""
+    name = asked.removeprefix(PARAMETER)
     if not said:
         return f"{name}  nobody says it, so it stays as it is written"
     first, *others = said

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
+from schemas.properties import PARAMETER
+
 EXCERPT_MAX = 60
 _MARKS = re.compile(r"%|\{\{")
 _TEMPLATE = re.compile(r"\{\{[ \t\r\n]*\.([^\W\d]\w*)[ \t\r\n]*\}\}")
@@ -54,8 +56,8 @@ class Syntax:
     ) -> str:
         """The text with its expressions replaced; notes in `used` what each name stood for.
 
-        A parameter that is not there stays as it is written. Raises PropertyMissing of a template,
-        and ExpressionWrong.
+        That of a parameter is noted as `%name`. A parameter that is not there stays as it is
+        written. Raises PropertyMissing of a template, and ExpressionWrong.
         """
         parts: list[str] = []
         at = 0
@@ -86,7 +88,10 @@ class Syntax:
         end = text.find(")", at)
         name = text[at + 2 : end] if end >= 0 else text[at + 2 :]
         after = end + 1 if end >= 0 else len(text)
-        value = used[name] = values.get(name)
+        asked = f"{PARAMETER}{name}"
+        value = values.get(asked)
+        # A plain mapping makes no difference between parameters and templates.
+        value = used[asked] = values.get(name) if value is None else value
         return (text[at:after] if value is None else value), after
 
     def _template(

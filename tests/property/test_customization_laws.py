@@ -19,6 +19,7 @@ from relay.syncer.customized_content import customized_address
 from schemas import codec
 from schemas.content import blobs
 from schemas.objects import ObjectKey
+from schemas.properties import PARAMETER
 
 KEY = ObjectKey("", "configmaps", "shop", "c")
 NAMES = ("a", "b", "example.com/c")
@@ -78,7 +79,8 @@ def test_only_the_properties_that_it_asked_for_matter(obj, by, said, others):
     made, used = outcome(obj, by, said)
     if used is None:
         return
-    mixed = {name: value for name, value in others.items() if name not in used}
+    asked = {name.removeprefix(PARAMETER) for name in used}
+    mixed = {name: value for name, value in others.items() if name not in asked}
     mixed |= {name: value for name, value in used.items() if value is not None}
     assert outcome(obj, by, mixed) == (made, used)
 

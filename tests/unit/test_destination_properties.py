@@ -45,17 +45,31 @@ def test_the_config_map_counts_first_then_annotations_then_labels_then_what_is_b
     assert told == ["label of SyncTarget s-001", "built in"]
 
 
+def test_for_parameters_labels_go_before_annotations():
+    east = location("east", {"a": "5", "b": "5"}, {"a": "4", "b": "4", "c": "4"})
+    said = profile({"a": "3"}, {"a": "2"}, {"d": "1"})
+    values = properties_of(said, [east]).values
+    asked = ["a", "%a", "b", "%b", "c", "%c", "d", "%d", "%clusterName", "%e"]
+    assert [values.get(name) for name in asked] == [*"2345", "4", "4", "1", "1", "s-001", None]
+    assert values.get("%e", "") == ""
+    told = [layer.origin for layer in properties_of(said, [east]).layers_with("%a")]
+    assert told[:2] == ["label of SyncTarget s-001", "label of Location east"]
+
+
 def test_locations_clash_where_nobody_else_decides():
     east, west = (
         location("east", {"sky": "a", "up": "1"}),
         location("west", {"sky": "b", "up": "1"}),
     )
-    (clash,) = properties_of(profile(), [west, east]).clashes()
+    clash, as_parameter = properties_of(profile(), [west, east]).clashes()
+    assert (clash.name, as_parameter.name) == ("sky", "%sky")
+    assert str(clash) == str(as_parameter)
     assert str(clash) == (
         '"sky" is "a" by Location east and "b" by Location west; the first by name counts'
     )
     assert not [*properties_of(profile({"sky": "c"}), [east, west]).clashes()]
-    assert not [*properties_of(profile(annotations={"sky": "c"}), [east, west]).clashes()]
+    noted = properties_of(profile(annotations={"sky": "c"}), [east, west])
+    assert [clash.name for clash in noted.clashes()] == ["%sky"], "of parameters labels decide"
     notes = [location(name, annotations={"x.kubernetes.io/n": name}) for name in "ab"]
     assert not [*properties_of(profile(), notes).clashes()]
 

@@ -82,6 +82,13 @@ def test_a_template_needs_its_property():
     with pytest.raises(PropertyMissing, match='no property "till"') as missing:
         BOTH.expand("%(no) {{ .env }} {{ .till }}", VALUES, used)
     assert missing.value.name == "till"
-    assert used == {"no": None, "env": "prod", "till": None}
+    assert used == {"%no": None, "env": "prod", "till": None}
     assert TEMPLATES.check("{{ .till }}")
     assert not TEMPLATES.check("till")
+
+
+def test_a_parameter_may_be_another_value_than_the_template_of_its_name():
+    used = {}
+    values = {"env": "prod", "%env": "of-the-label"}
+    assert BOTH.expand("%(env) {{ .env }}", values, used) == "of-the-label prod"
+    assert used == {"%env": "of-the-label", "env": "prod"}

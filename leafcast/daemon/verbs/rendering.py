@@ -27,7 +27,7 @@ from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.placements import title
-from schemas.properties import Properties, properties_of
+from schemas.properties import PARAMETER, Properties, properties_of
 from schemas.records import LocationRecord, Profile
 
 _OF_TOOLS = "it tells a tool what is its own"
@@ -150,8 +150,9 @@ def _taken_off(controllers: Controllers, key: ObjectKey, obj: Object) -> dict[st
 
 def _said(properties: Properties, name: str) -> list[dict[str, str]]:
     """Who says a property, the one that counts first."""
+    plain = name.removeprefix(PARAMETER)
     return [
-        {"origin": layer.origin, "what": layer.kind, "value": layer.values[name]}
+        {"origin": layer.origin, "what": layer.kind, "value": layer.values[plain]}
         for layer in properties.layers_with(name)
     ]
 

@@ -16,7 +16,7 @@ from schemas.objects import ObjectKey
 from schemas.properties import Properties
 
 Values = tuple[tuple[str, str | None], ...]
-"""Properties by name, sorted; None is one that the destination has not."""
+"""Properties as they were asked for, sorted; None is one that the destination has not."""
 
 NOBODY = Properties("", ())
 
@@ -62,14 +62,14 @@ class CustomizedForms:
     def __init__(self, customize: Customize) -> None:
         self._customize = customize
         self._destination = ""
-        self._values: dict[str, str] = {}
+        self._values: Mapping[str, str] = {}
         # What is said otherwise by two Locations, by property.
         self._clashes: dict[str, str] = {}
 
     def put(self, properties: Properties) -> None:
         """Take the properties that the destination has from now on."""
         self._destination = properties.destination
-        self._values = dict(properties.values)
+        self._values = properties.values
         self._clashes = {clash.name: str(clash) for clash in properties.clashes()}
 
     def clashes(self, forms: Forms) -> Iterator[tuple[ObjectKey, str]]:
