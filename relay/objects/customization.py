@@ -158,6 +158,16 @@ def expression_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(path_text(steps), str(error), "")
 
 
+def properties_needed(obj: Mapping[str, Any]) -> dict[str, str]:
+    """The properties without which an object cannot be customized, each with a field that asks."""
+    found: dict[str, str] = {}
+    syntax = syntax_of(obj)
+    for steps, text in _texts(syntax, obj, ()) if syntax.templates else ():
+        for name in syntax.properties_needed(text):
+            found.setdefault(name, path_text(steps))
+    return found
+
+
 def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
     """What is wrong with a Customizer, whatever the destination."""
     for at, item in enumerate(customizer.replacements):

@@ -77,6 +77,15 @@ class Syntax:
         self.expand(text, names, {})
         return names.asked
 
+    def properties_needed(self, text: str) -> frozenset[str]:
+        """The properties that templates in a text cannot do without; of what is wrong none."""
+        used: dict[str, str | None] = {}
+        try:
+            Syntax(parameters=False, templates=self.templates).expand(text, _Names(), used)
+        except ExpressionWrong:
+            return frozenset()
+        return frozenset(used)
+
     def _parameter(
         self, text: str, at: int, values: Mapping[str, str], used: MutableMapping[str, str | None]
     ) -> tuple[str, int]:

@@ -89,6 +89,20 @@ def test_what_no_placement_selects_is_told_to_stay(tree, apply):
     assert "Placements:   <none> (it stays at the centre)" in told
 
 
+def test_a_template_of_what_no_destination_has_is_told_of_at_once(tree, apply):
+    asks = ", annotations: {control.kubestellar.io/expand-templates: 'true', a: '%s'}"
+    said = apply(
+        SETTINGS.format(name="asks", more=asks % "{{ .nope }} at {{ .clusterName }}")
+    ).stderr
+    assert (
+        'Warning: configmap/asks: metadata.annotations.a: no destination has a property "nope": '
+        "its placements are frozen everywhere;"
+    ) in said
+    assert said.count("no destination has") == 1
+    said = apply(SETTINGS.format(name="asks", more=asks % "{{ .region }}")).stderr
+    assert "no destination has" not in said
+
+
 def test_a_placement_made_of_files_follows_them_and_takes_nothing_else(tree, apply):
     """Another project in the same namespace goes elsewhere, and much that leaves is asked for."""
     apply("{apiVersion: v1, kind: Namespace, metadata: {name: vendor}}")

@@ -14,6 +14,7 @@ from leafcast.show.secrets_read import SECRETS_READ_BY
 from relay.objects.customization import (
     customizer_faults,
     expression_faults,
+    properties_needed,
     read_customizer,
 )
 from relay.objects.merge import wish_of
@@ -48,6 +49,7 @@ async def warnings(
         found += await _of_secrets(session, made)
         if dry or not made:
             return found
+        found += await _of_properties(session, made)
         return found + await _of_placements(session, made) + await _of_objects(session, made)
     except CallFailed:
         return found
@@ -141,6 +143,27 @@ def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
     elif isinstance(wished, list) and isinstance(kept, list) and len(wished) == len(kept):
         for at, (value, held) in enumerate(zip(wished, kept, strict=True)):
             yield from _lost(value, held, f"{path}[{at}]")
+
+
+async def _of_properties(session: Session, made: Sequence[Change]) -> list[str]:
+    """Which templates ask for a property that no destination has."""
+    needed = [(change.wish, properties_needed(change.wish.object)) for change in made]
+    names = sorted({name for _, fields in needed for name in fields})
+    if not names or any(_says_properties(change.wish.key) for change in made):
+        return []
+    answer = await session.call("selection", properties=names, written=[])
+    return [
+        f'Warning: {wish.title}: {field}: no destination has a property "{name}": its placements '
+        "are frozen everywhere; say it as a label or an annotation of the SyncTargets"
+        for wish, fields in needed
+        for name, field in fields.items()
+        if name in answer["unsaid"]
+    ]
+
+
+def _says_properties(key: ObjectKey) -> bool:
+    """Whether it may say properties, which are not read yet where it came with others."""
+    return key.group_resource in _PLACES or is_properties(key)
 
 
 async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:

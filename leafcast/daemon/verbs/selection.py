@@ -6,7 +6,7 @@ What the space holds when the question comes is taken into account first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,8 @@ from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, Clock, SpaceError
 from schemas.objects import ObjectKey
+from schemas.properties import CLUSTER_NAME
+from schemas.records import LocationRecord, Profile
 
 SEEN_SECONDS_MAX = 5.0
 KNOWN_SECONDS_MAX, LOOK_SECONDS = 0.5, 0.02
@@ -32,13 +34,15 @@ def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
         placements: list[str] | None = None,
         objects: list[list[str]] | None = None,
         written: list[list[str]] | None = None,
+        properties: list[str] | None = None,
     ) -> dict[str, Any]:
         """`placements` has a form for each that is named and there (see `selection_form`).
 
         `carried` has for each object (group, resource, namespace, name) the placements that select
         it, `rejected` the Rollout, or "", by which it stays as it was. `written` are objects that
         were written just now, each with its resourceVersion: then no more than these are waited
-        for, and briefly. Raises ApiError if the centre does not know its space yet.
+        for, and briefly. `unsaid` are those of the `properties` that no destination has. Raises
+        ApiError if the centre does not know its space yet.
         """
         if len(objects or ()) > SELECTION_OBJECTS_MAX:
             remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
@@ -63,9 +67,24 @@ def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
             ],
             "carried": [resolver.selecting(ObjectKey(*key)) for key in objects or ()],
             "rejected": [_rejecting(controllers, ObjectKey(*key)) for key in objects or ()],
+            "unsaid": sorted(_unsaid(controllers, properties or ())),
         }
 
     api.register("selection", selection)
+
+
+def _unsaid(controllers: Controllers, names: Iterable[str]) -> set[str]:
+    """Those of these properties that no destination has; none while there is no destination."""
+    left, places = set(names) - {CLUSTER_NAME}, 0
+    for record in controllers.issuer.records.values() if left else ():
+        if isinstance(record, Profile):
+            places += 1
+            left.difference_update(record.properties)
+        if isinstance(record, Profile | LocationRecord):
+            left.difference_update(record.annotations, record.labels)
+        if not left:
+            break
+    return left if places else set()
 
 
 def _rejecting(controllers: Controllers, key: ObjectKey) -> str:
