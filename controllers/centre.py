@@ -21,6 +21,7 @@ from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space, SpaceError
 from schemas.api import Condition
+from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of
@@ -283,6 +284,14 @@ class Controllers:
     def kept_back(self, placement: str) -> int | None:
         """How many destinations waves keep from its newest content; None if nobody can tell."""
         return self.workload_spaces[0].summarizer.kept_back(placement)
+
+    def is_refused(self, placement: str) -> bool:
+        """Whether something of a placement of the first space cannot be sent as it is."""
+        return bool(self.workload_spaces[0].translator.placements.faults.get(placement))
+
+    def unreturned(self, placement: str) -> tuple[Fault, ...]:
+        """Which statuses a placement of the first space wants back, and its hub does not take."""
+        return self.workload_spaces[0].summarizer.unreturned(placement)
 
     def readiness(self, placement: str) -> tuple[Condition, ...]:
         """Whether a placement of the first space is ready now, and else whether it goes on."""

@@ -14,16 +14,18 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.rollout_holds import kept, lacking
 from controllers.core.status.status import UNCOUNTED, placement_status, singleton, standing
+from controllers.core.status.unreturned import passes, unreturned
 from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
-from controllers.status_writing import write_status
+from controllers.status_writing import put_status, write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import Condition, EdgePlacement, Location
 from schemas.api.readiness import Readiness
 from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
 from schemas.content.returned_states import opened_state
+from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey, takes_status
 from schemas.placements import BINDING_POLICIES, kind_of, placement_key
@@ -33,6 +35,8 @@ from schemas.reports import ObjectResult
 from schemas.wire import replace
 
 MANAGER = "leafcast-status"
+REFUSED_SECONDS = 30.0
+"""After so long a status is written again that was refused."""
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
 
@@ -59,6 +63,8 @@ class StatusSummarizer:
         self._combined = CombinedStatuses(relay, space, clock, queue, translator)
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
+        # Objects whose status the space does not take, and why.
+        self._unreturned: dict[ObjectKey, Fault] = {}
         self._pacing = Pacing()
         # Placements for whose status someone waits.
         self._hurried: set[str] = set()
@@ -80,10 +86,14 @@ class StatusSummarizer:
         """Write what is reported of these placements; those to be tried again."""
         if ALL in names:
             names = names - {ALL} | self._translator.workloads.objects.keys()
-        objects = self._concerned(names)
-        refused = [key for key in sorted(objects) if not await self._return(key)]
+        objects = sorted(self._concerned(names))
+        errors = [error for key in objects if (error := await self._return(key)) is not None]
         again = frozenset([name for name in sorted(names) if not await self._write_all(name)])
-        return names if refused else again
+        if any(passes(error.reason) for error in errors):
+            return names
+        for name in names if errors else ():
+            self._queue.add_later(name, REFUSED_SECONDS)
+        return again
 
     async def _write_all(self, name: str) -> bool:
         """Write all that is said of a placement; False if some of it is to be tried again."""
@@ -140,6 +150,14 @@ class StatusSummarizer:
         count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
         return standing(self._facts(name), count)
 
+    def unreturned(self, name: str) -> tuple[Fault, ...]:
+        """Which statuses that a placement wants back the space does not take, and why."""
+        if not self._unreturned:
+            return ()
+        return tuple(
+            self._unreturned[key] for key in sorted(self._asked(name) & self._unreturned.keys())
+        )
+
     def kept_back(self, name: str) -> int | None:
         """How many destinations the waves keep from the newest content; None if nobody can tell."""
         steered = self._translator.steered(name)
@@ -186,6 +204,7 @@ class StatusSummarizer:
             ambiguous={
                 key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()
             },
+            unreturned=self.unreturned(name),
             selected=workloads.resolver.count(name),
             uncustomized=workloads.resolver.customizers.missing(name),
             undenatured=self._translator.undenatured_text(name),
@@ -224,19 +243,24 @@ class StatusSummarizer:
             if flags & _WANTED_BACK and takes_status(key) and not workloads.renatured.holds(key)
         }
 
-    async def _return(self, key: ObjectKey) -> bool:
-        """Bring an object's status and its executing-count label up to date."""
-        resolver = self._translator.workloads.resolver
-        obj = resolver.objects.get(key)
+    async def _return(self, key: ObjectKey) -> SpaceError | None:
+        """Bring an object's status and its executing-count label up to date; why they are not."""
         self._ambiguous.pop(key, None)
-        if obj is None:
-            return True
+        self._unreturned.pop(key, None)
+        obj = self._translator.workloads.resolver.objects.get(key)
+        error = await self._return_to(key, obj) if obj is not None else None
+        if error is not None and not passes(error.reason):
+            self._unreturned[key] = unreturned(key, error.reason, error.message)
+        return error
+
+    async def _return_to(self, key: ObjectKey, obj: Mapping[str, Any]) -> SpaceError | None:
+        resolver = self._translator.workloads.resolver
         asking = [
             self._translator.source(name).key for name in resolver.selecting_with(key, _WANTED_BACK)
         ]
         if not asking:
-            cleared = await write_status(self._space, key, obj, {})
-            return cleared and await self._label(obj, None)
+            error = await put_status(self._space, key, obj, {})
+            return error or await self._label(obj, None)
         found = [(self._relay.count(item), self._results(item, key)) for item in asking]
         hub = self._at_hub(key, obj)
         judged = singleton(key, found, hub)
@@ -250,10 +274,8 @@ class StatusSummarizer:
                 status = of_all_copies(key, rows, hub, expected, obj.get("status"))
             else:
                 self._ambiguous[key] = judged.count
-        written = True
-        if status is not None:
-            written = await write_status(self._space, key, obj, status)
-        return written and await self._label(obj, str(judged.count))
+        error = await put_status(self._space, key, obj, status) if status is not None else None
+        return error or await self._label(obj, str(judged.count))
 
     def _at_hub(self, key: ObjectKey, obj: Mapping[str, Any]) -> HubContent:
         """What the hub has of an object, whoever sends it."""
@@ -277,10 +299,10 @@ class StatusSummarizer:
                     found.append(replace(result, status=None))
         return found
 
-    async def _label(self, obj: Mapping[str, Any], count: str | None) -> bool:
-        """Set the executing-count label, or take it off."""
+    async def _label(self, obj: Mapping[str, Any], count: str | None) -> SpaceError | None:
+        """Set the executing-count label, or take it off; why that is to be tried again."""
         if _count_label(obj) == count:
-            return True
+            return None
         metadata = {
             field: obj["metadata"][field]
             for field in ("name", "namespace")
@@ -291,9 +313,9 @@ class StatusSummarizer:
         said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
         try:
             await self._space.apply(said, MANAGER)
-        except SpaceError:
-            return False
-        return True
+        except SpaceError as error:
+            return error
+        return None
 
 
 def _count_label(obj: Mapping[str, object]) -> str | None:

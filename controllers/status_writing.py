@@ -14,13 +14,18 @@ async def write_status(
     space: Space, key: ObjectKey, obj: Mapping[str, Any] | None, status: Mapping[str, Any]
 ) -> bool:
     """Write the status of an object that is known as `obj`; False if that is to be tried again."""
-    if obj is None:
-        return True
+    return obj is None or await put_status(space, key, obj, status) is None
+
+
+async def put_status(
+    space: Space, key: ObjectKey, obj: Mapping[str, Any], status: Mapping[str, Any]
+) -> SpaceError | None:
+    """The same; why it is to be tried again."""
     status = storable(key, obj.get("status"), status)
     if (obj.get("status") or {}) == status:
-        return True
+        return None
     try:
         await space.set_status(key, dict(status))
     except SpaceError as error:
-        return error.reason == NOT_FOUND
-    return True
+        return error if error.reason != NOT_FOUND else None
+    return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from controllers.core.status.unreturned import STATUS_REFUSED
 from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
@@ -25,6 +26,7 @@ _WARNINGS = frozenset(
     {
         "Invalid",
         "RemovalHeld",
+        STATUS_REFUSED,
         "ObjectsRefused",
         "Failing",
         "Degraded",
@@ -271,7 +273,9 @@ class _Conditions:
                 self._tell(name, type_, told, obj.get("status") or {})
         # What is wrong with a placement already when the tree starts is news, too.
         errors, known = errors_of(obj), self._stuck.get(name, {})
-        for said in _by_cause({error: errors[error] for error in errors.keys() - known.keys()}):
+        told_apart = now["SingletonReported"].message if _is_refused(now) else ""
+        news = [error for error in errors.keys() - known.keys() if error not in told_apart]
+        for said in _by_cause({error: errors[error] for error in news}):
             self._add(name, WARNING, "Failing", f"failing{said}")
         self._stuck[name] = errors
         self._tell_repairs(name, obj.get("status") or {})
@@ -340,6 +344,12 @@ def _is_told_by_another(type_: str, now: Mapping[str, Condition]) -> bool:
     if type_ == "Ready":
         return told.reason in _ON_THE_WAY
     return type_ in _STORY and ready is not None and ready[:2] == told[:2]
+
+
+def _is_refused(now: Mapping[str, Condition]) -> bool:
+    """Whether a condition tells that the hub does not take statuses: the errors say it, too."""
+    told = now.get("SingletonReported")
+    return told is not None and told.reason == STATUS_REFUSED
 
 
 def errors_of(obj: Mapping[str, Any]) -> dict[str, str]:

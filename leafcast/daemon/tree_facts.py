@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from controllers.core.status.status import UNCOUNTED
+from controllers.core.status.undelivered import undelivered
 from controllers.nodes import node_record
 from controllers.nodes import nodes as node_records
 from leafcast.ask.handlers import children_counts, figures_of
@@ -139,10 +140,12 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     known = centre is not None and key in centre.records
     count = centre.count(key) if centre is not None and known else UNCOUNTED
     counts = _counts(tree, (key,)) if known else {}
+    # Below the centre nobody knows what was not sent.
+    shown = undelivered(count) if controllers.is_refused(name) else count
     direct = [path for path in counts if len(path.names) == 1]
     form = {
         "name": name,
-        **count_form(count),
+        **count_form(shown),
         **selection_form(controllers, name),
         "problem": controllers.errors.get(title(name), ""),
         "held": controllers.held(name),

@@ -104,6 +104,8 @@ class PlacementFacts:
     lack: str = ""
     undenatured: str = ""
     """What of it acts on the hub itself, and what to do."""
+    unreturned: Sequence[str] = ()
+    """Objects whose status is wanted back and refused by the hub, why, and what to do."""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()
     # Why it selects nobody.

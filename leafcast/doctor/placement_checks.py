@@ -91,6 +91,10 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         said, _, remedy = item.undenatured.partition("; ")
         cause = "an API server obeys such an object wherever it lies"
         yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
+    for unreturned in item.unreturned:
+        said, _, remedy = unreturned.partition("; ")
+        cause = "at the hub these objects show no status, or a former one"
+        yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
     if not item.complete and item.blocking:
         yield Check(
             GROUP,

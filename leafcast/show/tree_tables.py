@@ -129,6 +129,7 @@ def placement_view(form: Form, now_ms: int) -> View:
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
     if form.get("undenatured"):
         parts.append(Text(form["undenatured"], style="yellow"))
+    parts += [Text(said, style="yellow") for said in form.get("unreturned", ())]
     parts += _held(hold_lines(form.get("held", ()), now_ms))
     parts.append(Text(f"  objects:   {form['selected']} selected"))
     counted = _counted("delivered", form["states"]), _counted("working", form["health"])

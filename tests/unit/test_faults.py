@@ -205,7 +205,7 @@ def test_the_doctor_warns_of_what_is_at_work_once_it_says_what_keeps_it(reason, 
     item = {"severity": AT_WORK, "object": "pods/shop/web", "reason": reason, "count": 1}
     form = {
         **dict.fromkeys(("name", "problem", "lack", "undenatured"), ""),
-        **dict.fromkeys(("held", "blocking"), ()),
+        **dict.fromkeys(("held", "blocking", "unreturned"), ()),
         "destinations": 1,
         "never_joined": 0,
         "mayBeEmpty": False,

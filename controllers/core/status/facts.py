@@ -25,6 +25,8 @@ class PlacementFacts:
     faults: tuple[Fault, ...] = ()
     # Objects whose singleton status is asked for, and how many destinations have them, if not one.
     ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
+    unreturned: tuple[Fault, ...] = ()
+    """Objects whose status is asked for, and that the hub does not take."""
     # How many objects it selects.
     selected: int = 0
     # With one it is neither synced nor healthy, whatever is counted.

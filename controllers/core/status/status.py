@@ -18,6 +18,8 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.readiness import readiness
 from controllers.core.status.rollout_holds import kept
 from controllers.core.status.traces import traces
+from controllers.core.status.undelivered import undelivered
+from controllers.core.status.unreturned import STATUS_REFUSED
 from controllers.core.workloads.space import FROZEN
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
@@ -86,7 +88,7 @@ def placement_status(
     """The status of a placement; `before` is the one it has now."""
     generation = max(1, facts.generation)
     older = {"specGeneration": generation, "matchingLocationCount": facts.locations}
-    count = count or UNCOUNTED
+    count = _counted(facts, count or UNCOUNTED)
     known = count.summary
     # An empty set of objects is everywhere at once, which says nothing.
     counts = facts.selected > 0 or facts.lack is None
@@ -115,6 +117,11 @@ def placement_status(
             former.get("conditions"), _conditions(facts, count, awaited), now_ms, _OWNED
         ),
     }
+
+
+def _counted(facts: PlacementFacts, count: Count) -> Count:
+    """What is counted, where nothing counts as delivered while an object of it is not sent."""
+    return undelivered(count) if facts.faults else count
 
 
 def error_text(sample: ExceptionSample) -> str:
@@ -169,6 +176,7 @@ def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[s
     own += [facts.lack.message] if facts.lack and facts.lack.reason == FROZEN else []
     own += told_once(facts.faults)
     own += [_ambiguous_text(facts)] if facts.ambiguous else []
+    own += told_once(facts.unreturned)
     wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
     return [*own, *(error_text(sample) for sample in wrong)][:ERRORS_MAX]
 
@@ -185,9 +193,7 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
     if facts.faults:
         message = "; ".join(told_once(facts.faults)[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
-    if facts.ambiguous:
-        message = _ambiguous_text(facts)
-        listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
+    listed += _returned(facts)
     listed += _asked_for(facts)
     listed += _waited_for(facts)
     if facts.undenatured:
@@ -201,8 +207,17 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
     return listed
 
 
+def _returned(facts: PlacementFacts) -> Iterator[Condition]:
+    """That statuses which are asked for do not come back, and why."""
+    told = [_ambiguous_text(facts)] if facts.ambiguous else []
+    reason = "NotOneDestination" if told else STATUS_REFUSED
+    if told := [*told, *told_once(facts.unreturned)[:ERRORS_MAX]]:
+        yield condition(SINGLETON_REPORTED, "False", reason, "; ".join(told))
+
+
 def standing(facts: PlacementFacts, count: Count) -> tuple[Condition, ...]:
     """Whether it is ready, and else whether it goes on by itself or needs a person."""
+    count = _counted(facts, count)
     found = holds(facts, count)
     return _standing(facts, count, found, _delivered(facts, count, found))
 

@@ -168,6 +168,7 @@ def placement_facts(form: Form) -> PlacementFacts:
         held=form["held"],
         lack=form["lack"],
         undenatured=form["undenatured"],
+        unreturned=form["unreturned"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst],
         nowhere=nowhere_text(form["name"]) if _selects_nowhere(form) else "",

@@ -18,6 +18,7 @@ from leafcast.ask.session import SELECTION_OBJECTS_MAX
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, Clock, SpaceError
+from schemas.faults import told_once
 from schemas.objects import ObjectKey
 from schemas.properties import CLUSTER_NAME
 from schemas.records import LocationRecord, Profile
@@ -116,6 +117,7 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
         "lack": lack.message if lack else "",
         "lackReason": lack.reason if lack else "",
         "undenatured": controllers.translator.undenatured_text(name),
+        "unreturned": told_once(controllers.unreturned(name)),
     }
 
 

@@ -16,6 +16,7 @@ from controllers.core.conditions import STALLED
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.status.status import FAILING, UNCOUNTED
+from controllers.core.status.undelivered import undelivered
 from controllers.core.workloads.missing_references import UNKNOWN_KIND, UNREADABLE, Lack
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.wait_goals import (
@@ -424,7 +425,8 @@ class _Waiting:
         key = self._controllers().translator.source(self._meant(name)).key
         if node is None or key not in node.records:
             return UNCOUNTED
-        return node.count(key)
+        count, is_refused = node.count(key), self._controllers().is_refused(self._meant(name))
+        return undelivered(count) if is_refused else count
 
     def _form(self, name: str) -> dict[str, Any]:
         controllers, placement = self._controllers(), self._meant(name)

@@ -1,0 +1,53 @@
+"""Statuses that a hub's API server does not take: which refusals pass by themselves, and the words.
+
+Without them nobody would know why an object whose status is wanted back shows none.
+"""
+
+from __future__ import annotations
+
+from schemas.faults import Fault
+from schemas.missing_rights import FORBIDDEN, missing_right
+from schemas.objects import ObjectKey
+from schemas.wording import namespace_first
+
+STATUS_REFUSED = "StatusRefused"
+"""The reason of a condition that says so."""
+_PASSING = frozenset(
+    {
+        "Conflict",
+        "NotFound",
+        "ServerTimeout",
+        "ServiceUnavailable",
+        "Timeout",
+        "TooManyRequests",
+    }
+)
+"""What a server says that is away, or busy, or that was told of an older object."""
+_GRANT_ALL = "leafcast install --singleton-status any | kubectl apply -f -"
+_COMPARE = "compare its definition at the hub with the one at the edge"
+_LOOK = "the hub's API server has to take it"
+
+
+def passes(reason: str) -> bool:
+    """Whether nobody need know of a refusal, as it is tried again and passes."""
+    return reason in _PASSING
+
+
+def unreturned(key: ObjectKey, reason: str, message: str) -> Fault:
+    """That the hub refuses the status of an object that was to be returned, and what helps."""
+    where = namespace_first(str(key))
+    right = missing_right(message) if reason == FORBIDDEN else None
+    if right is None:
+        remedy = _COMPARE if reason == "Invalid" else _LOOK
+        said = " ".join(message.replace("; ", ", ").split())
+        return Fault(where, f"its status is not returned: the hub says {reason}: {said}", remedy)
+    resource = right.resource.partition("/")[0]
+    kind = f"{resource}.{right.group}" if right.group else resource
+    of_group = f" of {right.group}" if right.group else ""
+    part = "the status of " if "/" in right.resource else ""
+    return Fault(
+        where,
+        f"its status is not returned: the centre may not {right.verb} {part}{kind}",
+        f"let {right.user} patch {resource} and {resource}/status{of_group}, "
+        f"or those of all kinds: {_GRANT_ALL}",
+    )
