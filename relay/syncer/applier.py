@@ -16,6 +16,7 @@ from relay.objects.policies import Policies, may_be_recreated, on_removal, polic
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
+from relay.syncer.going import check_gone
 from relay.syncer.observed import ObservedState, look_at
 from relay.syncer.ownership import (
     AUTOSCALERS,
@@ -392,6 +393,7 @@ class Applier:
             raise SpaceError(refused.reason, f"{refused.message}{_KEPT}") from refused
         await self._space.delete(request.key, uid=intent.uid)
         live = await self._space.get(request.key)
+        check_gone(live, intent.uid)
         if live is not None:
             raise SpaceError("Terminating", terminating(live) or refused.message)
         self._record.put(replace(intent, uid="", held="", fields=b""))

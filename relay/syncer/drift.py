@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,9 +10,11 @@ from relay.core.destination.claims import DesiredObject
 from relay.objects.customization import CustomizationFailed
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, subsumes, wish_of
+from relay.objects.stored_object import timestamp
 from relay.ports import Clock, Object
 from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.ended import is_over
+from relay.syncer.going import GoingObjects
 from relay.syncer.losses import loss_text, lost_again, pause_left, taker
 from relay.syncer.observed import ObservedState, shortened
 from relay.syncer.ownership import taken
@@ -24,7 +27,8 @@ from schemas.wire import replace
 from schemas.wording import some_of
 
 NAMED_MAX = 3
-
+SAME_SECONDS = 2.0
+"""A pause that ends so much later, or sooner, is the same: clocks are set."""
 
 _UNKNOWN = "a field that is not known"
 
@@ -34,9 +38,12 @@ class Amiss(NamedTuple):
 
     field: str
     manager: str
+    # Whether it went as it was deleted for us: that is no repair.
+    is_ours: bool = False
 
 
 _GONE = Amiss("", "")
+_TAKEN = Amiss("", "", is_ours=True)
 
 
 class Drift:
@@ -46,10 +53,14 @@ class Drift:
         self.drifted: set[ObjectKey] = set()
         # Those that were not where they were looked for.
         self.doubted: set[ObjectKey] = set()
+        # Those that were deleted for us, and go later.
+        self.going = GoingObjects()
         self._holding: dict[ObjectKey, str] = {}
         # What differed in those that drifted, and by whom, until they are put right.
         self._amiss: dict[ObjectKey, Amiss] = {}
         self._repairs = Repairs()
+        # When those that wait are repaired, as it was told: monotonic seconds, and in words.
+        self._told: dict[ObjectKey, tuple[float, str]] = {}
         # What may have taken those that went.
         self._takers: dict[ObjectKey, str] = {}
         self._applier = applier
@@ -61,15 +72,21 @@ class Drift:
 
     def applied(self, key: ObjectKey, sight: ObservedState) -> Amiss | None:
         """The object was made as wanted, and is this now; what was amiss, if it was put right."""
-        if key in self.drifted:
+        amiss = self._amiss.pop(key, None)
+        if key in self.drifted and amiss != _TAKEN:
             self._repairs.made(key, self._clock.now().seconds)
+        self.going.forget(key)
+        self._told.pop(key, None)
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._holding[key] = sight.held
-        return self._amiss.pop(key, None)
+        return amiss
 
     def put_right(self, done: Done, amiss: Amiss) -> Done:
-        """The record of an object that was repaired once more."""
+        """The record of an object that was repaired once more, if someone else was behind it."""
+        if amiss.is_ours:
+            self._takers.pop(done.key, None)
+            return done
         now_ms = self._clock.now().wall_ms
         count = min(1 + (done.repaired.count if done.repaired is not None else 0), COUNT_MAX)
         repaired = Repaired(count, now_ms, shortened(amiss.field), shortened(amiss.manager))
@@ -84,6 +101,8 @@ class Drift:
     def forget(self, key: ObjectKey) -> None:
         """The object is not looked after any more."""
         self._takers.pop(key, None)
+        self._told.pop(key, None)
+        self.going.forget(key)
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._holding.pop(key, None)
@@ -108,18 +127,28 @@ class Drift:
         pause = self.due(done.key, done.lost) - self._clock.now().seconds
         if pause <= 0:
             return ""
+        due = self._when(done.key, pause)
         if done.lost is not None and self._amiss[done.key] == _GONE:
-            return loss_text(done.lost, self._takers.get(done.key, ""), pause)
+            return loss_text(done.lost, self._takers.get(done.key, ""), due)
         some = sorted(lost.items())[:NAMED_MAX]
         who = ", ".join(f"manager {name} over {path}" for path, name in some) or "another writer"
-        return f"Contended: contended with {who}; it is repaired again in {pause:.0f} s"
+        return f"Contended: contended with {who}; it is repaired again at {due}"
+
+    def _when(self, key: ObjectKey, pause: float) -> str:
+        """When a pause ends, said the same while it lasts: each other word would be news."""
+        now = self._clock.now()
+        due, told = now.seconds + pause, self._told.get(key)
+        if told is None or abs(told[0] - due) > SAME_SECONDS:
+            told = (due, timestamp(now.wall_ms + math.ceil(pause) * 1000))
+            self._told[key] = told
+        return told[1]
 
     async def _looked_into(
         self, obj: Object | None, done: Done, want: DesiredObject, lost: Mapping[str, str]
     ) -> Amiss:
         """What of an object differs, and who holds that: as far as the object tells."""
         if obj is None or obj["metadata"].get("uid") != done.uid:
-            return _GONE
+            return _TAKEN if self.going.has(done.key, done.uid) else _GONE
         if lost:
             path = min(lost)
             return Amiss(some_of(sorted(lost), 1), lost[path])

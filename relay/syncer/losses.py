@@ -40,17 +40,13 @@ def pause_left(lost: Lost | None, now_ms: int) -> float:
     return max(min(pause, PAUSE_SECONDS_MAX) - (now_ms - lost.at_ms) / 1000, 0.0)
 
 
-def loss_text(lost: Lost, by: str, pause: float) -> str:
+def loss_text(lost: Lost, by: str, due: str) -> str:
     """That an object is taken again and again, by whom, and when it is made anew."""
     who = by or lost.by or "by whom is not known"
     return (
         f"Contended: deleted there again and again, {lost.count + 1} times so far: {who}; "
-        f"it is made again in {_span(pause)}"
+        f"it is made again at {due}"
     )
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
 
 
 def taker(obj: Mapping[str, Any]) -> str:

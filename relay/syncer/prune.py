@@ -7,9 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from relay.core.events import KEPT, LEFT_IN_PLACE
-from relay.objects.health import terminating
 from relay.objects.policies import on_removal
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
+from relay.syncer.going import check_gone
 from relay.syncer.owned_objects import FORBIDDEN, each_kind
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
@@ -58,7 +58,7 @@ async def take_back(
 
     It is kept or orphaned instead if that is `said` on it, or its record or kind says so. A
     Namespace or a definition that holds what others made or what is kept, or may hold some, stays
-    for now, with our marks: who takes them off keeps it. Raises SpaceError (Terminating if it goes
+    for now, with our marks: who takes them off keeps it. Raises SpaceError (Going if it goes
     later), and NotEmpty if something is in it that is to go first.
     """
     if done.left:
@@ -81,9 +81,7 @@ async def take_back(
         await space.delete(done.key, uid=done.uid)
     except Conflict:
         return KeptObject("it was replaced by another's")
-    live = await space.get(done.key)
-    if live is not None and live["metadata"].get("uid") == done.uid and terminating(live):
-        raise SpaceError("Terminating", terminating(live))
+    check_gone(await space.get(done.key), done.uid)
     return KeptObject()
 
 

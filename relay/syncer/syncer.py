@@ -274,6 +274,7 @@ class Syncer:
                         await self._look(key)
         except FAILURES as error:
             self._errors[key] = failure_text(error)
+            self._drift.going.failed(key, error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
         else:
             self._errors.pop(key, None)

@@ -348,6 +348,8 @@ async def test_a_termination_that_hangs_is_said_and_what_is_wanted_comes_after(
         await bench.settled()
         assert (await bench.space.get(key))["data"] == {"a": "2"}
         assert bench.said[key].error == ""
+        # We took it ourselves: that it is made again is no repair.
+        assert bench.done.of(key).repaired is None
 
 
 async def test_a_lost_record_is_found_again(bench, server, place):

@@ -1,0 +1,41 @@
+"""What a syncer deleted itself and its cluster still holds: that it goes then is no drift."""
+
+from __future__ import annotations
+
+from relay.objects.health import terminating
+from relay.ports import Object, SpaceError
+from schemas.objects import ObjectKey
+
+
+class Going(SpaceError):
+    """An object that was deleted for us goes once its cluster is done with it."""
+
+    def __init__(self, uid: str, message: str) -> None:
+        super().__init__("Terminating", message)
+        self.uid = uid
+
+
+def check_gone(live: Object | None, uid: str) -> None:
+    """Raise Going if the object of this uid, which was deleted for us, is still there."""
+    if live is not None and live["metadata"].get("uid") == uid and (said := terminating(live)):
+        raise Going(uid, said)
+
+
+class GoingObjects:
+    """By object, the uid of what was deleted for us and goes later."""
+
+    def __init__(self) -> None:
+        self._uids: dict[ObjectKey, str] = {}
+
+    def failed(self, key: ObjectKey, error: BaseException) -> None:
+        """Take in why an action on an object failed."""
+        if isinstance(error, Going):
+            self._uids[key] = error.uid
+
+    def has(self, key: ObjectKey, uid: str) -> bool:
+        """Whether the object of this uid goes for us."""
+        return self._uids.get(key) == uid
+
+    def forget(self, key: ObjectKey) -> None:
+        """There is another one now, or none is looked after."""
+        self._uids.pop(key, None)
