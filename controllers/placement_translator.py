@@ -88,8 +88,8 @@ class PlacementTranslator:
         issuer.listen(self._ledger_changed)
         self._keyless = UnsealableDestinations(issuer.records)
         issuer.listen(self._keyless.changed)
-        self._places = RolledPlaces(issuer.records)
-        issuer.listen(self._places.changed)
+        self.places = RolledPlaces(issuer.records)
+        issuer.listen(self.places.changed)
         self._placements = Placements("", {})
         self._notes = RolloutNotes(relay, self._placements)
         self._interests = Interests()
@@ -215,8 +215,8 @@ class PlacementTranslator:
         gates = steered.gates
         return replace(
             steered,
-            places=self._places.of(self.source(name).key, gates),
-            opens=self._places.opens(gates, self._clock.now().wall_ms),
+            places=self.places.of(self.source(name).key, gates),
+            opens=self.places.opens(gates, self._clock.now().wall_ms),
         )
 
     def release(self, name: str) -> None:

@@ -14,7 +14,8 @@ from controllers.core.conditions import condition, merged, stalled
 from controllers.core.rollout import history, layers
 from controllers.core.rollout.culprits import members_at
 from controllers.core.rollout.decision import Run, begin_run, decide
-from controllers.core.rollout.estimates import label_values, members
+from controllers.core.rollout.empty_waves import empty_condition
+from controllers.core.rollout.estimates import label_values
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.messages import OWNED, conditions, with_message
 from controllers.core.rollout.rejection import rejection_of
@@ -32,8 +33,7 @@ from schemas.annotations import ROLLOUT_REQUEST
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.shared import Condition
 from schemas.content.blobs import Reference
-from schemas.identity import NodePath
-from schemas.records import NodeRecord, Profile
+from schemas.records import LocationRecord, NodeRecord, Profile, Record
 
 COUNTS_SECONDS = 1.0
 """How often a status is written that says no more than other counts."""
@@ -77,6 +77,9 @@ class RolloutController:
         self._queue = queue
         self._translator = translator
         self._known: dict[str, _Known] = {}
+        # Those that have waves, or keep places, of nobody: who comes is no news of theirs else.
+        self._empty: set[str] = set()
+        issuer.listen(self._inventory_changed)
 
     @property
     def _rollouts(self) -> Rollouts:
@@ -112,6 +115,7 @@ class RolloutController:
     async def _forget(self, name: str) -> None:
         """Nobody goes back any more to contents of a Rollout that is gone."""
         known = self._known.pop(name, None)
+        self._empty.discard(name)
         if known is not None and known.placement and self._rollouts.of(known.placement) is None:
             key = self._translator.source(known.placement).key
             # What it rejected goes out no more for its being deleted.
@@ -138,7 +142,10 @@ class RolloutController:
         known.state, known.run = state, decision.run
         if decision.wake is not None:
             self._queue.add_later(name, decision.wake)
-        if not await self._write(name, known, conditions(state)):
+        empty = list(empty_condition(spec, state, facts))
+        (self._empty.add if empty else self._empty.discard)(name)
+        said = [*conditions(state), *empty]
+        if not await self._write(name, known, said):
             return False
         await self._let_out(name, spec, state)
         return True
@@ -175,6 +182,11 @@ class RolloutController:
 
     # What is known.
 
+    def _inventory_changed(self, records: Sequence[Record]) -> None:
+        if any(isinstance(record, Profile | LocationRecord | NodeRecord) for record in records):
+            for name in self._empty:
+                self._queue.add_later(name, COUNTS_SECONDS)
+
     def _facts(self, name: str, spec: RolloutSpec, lost: frozenset[Reference]) -> Facts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
@@ -195,12 +207,12 @@ class RolloutController:
             is_gone=gates is None and not is_lost and self._is_deleted(placement),
             uid=self._known[name].uid,
             request=_request(obj),
-            members=lambda wave: members(self._issuer.records, source, wave),
+            members=lambda wave: translator.places.members(source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),
             blocked=lambda: self._blocked(name, placement),
             lacks=lambda arm: arm in lost,
             in_wave=lambda gate, paths: members_at(self._issuer.records, gates or (), gate, paths),
-            is_place=self._is_place,
+            is_place=translator.places.is_place,
         )
 
     def _is_deleted(self, placement: str) -> bool:
@@ -234,12 +246,6 @@ class RolloutController:
             if both and is_under_way(state):
                 return f'rollout "{other}" has {min(both)}, too, and is under way: it goes first'
         return ""
-
-    def _is_place(self, path: str) -> bool:
-        records = self._issuer.records.values()
-        place = NodePath.parse(path)
-        listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
-        return place.is_root or any(place.holds(each) for each in listed)
 
     # What is said.
 

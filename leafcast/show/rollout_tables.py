@@ -117,7 +117,7 @@ def _doing(wave: Form) -> str:
         whole = wave["definition"]["soak"]
         return f"soaking {span_text(wave.get('soaked', 0))} of {whole}"
     if phase == "AwaitingApproval":
-        return "needs approval"
+        return _asked(wave)
     steps: Sequence[Form] = wave.get("steps", ())
     if phase == "Progressing" and len(steps) > 1:
         return f"step {min(int(wave.get('step', 0)) + 1, len(steps))} of {len(steps)}"
@@ -143,10 +143,14 @@ def _far(status: Form, wave: Form) -> Text:
     if status.get("phase") == "Aborted" and phase in _OPEN:
         return Text("aborted", style="red") if wave.get("step") else Text("not begun")
     if phase == "AwaitingApproval" or _asks_before(wave):
-        return Text("needs approval", style="yellow")
+        return Text(_asked(wave), style="yellow")
     if phase == "Pending":
         return Text("pending", style="dim")
     return Text(str(phase).lower(), style=_wave_style(phase))
+
+
+def _asked(wave: Form) -> str:
+    return "admits nobody" if wave.get("step") and wave.get("reason") else "needs approval"
 
 
 def _wave_style(phase: str) -> str:

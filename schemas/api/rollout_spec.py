@@ -129,6 +129,7 @@ class Wave(Value):
     soak: Duration | None = None
     deadline: Duration | None = None
     windows: ListOf[RolloutWindow] = ()
+    allow_empty: bool = False
 
     @model_validator(mode="after")
     def _admits_someone(self) -> Wave:

@@ -48,6 +48,8 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "soak": f"How long it must stay good without a break. {_DURATION}.",
         "deadline": _DEADLINE,
         "windows": _WINDOWS,
+        "allowEmpty": "Whether the rollout goes on if the wave admits nobody. Else it waits for a "
+        "person, for nobody has tried then what goes out.",
     },
     "PerGroup": {"label": "The key of a label of SyncTargets."},
     "Rate": {
@@ -119,7 +121,7 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "since": "When its first step was.",
         "approvedBefore": "Whether a person let it begin.",
         "approvedAfter": "Whether a person let it end.",
-        "reason": "Why it failed.",
+        "reason": "Why it failed, or why nobody tries what it lets out.",
         "definition": "The wave as it was when the revision began.",
     },
     "RolloutStep": {

@@ -46,7 +46,8 @@ class Rolling(Workload):
         if draw.random() < 0.5:
             key = draw.choice(list(LABELS))
             selector = {"matchLabels": {key: draw.choice(LABELS[key])}}
-            waves.insert(draw.randint(0, len(waves) - 1), self._wave({"selector": selector}))
+            whom = {"selector": selector, "allowEmpty": draw.random() < 0.3}
+            waves.insert(draw.randint(0, len(waves) - 1), self._wave(whom))
         said = {
             "placement": {"name": name},
             "waves": [{"name": f"w{at}", **wave} for at, wave in enumerate(waves)],

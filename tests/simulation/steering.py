@@ -2,7 +2,7 @@
 
 | law | what is asked |
 | --- | --- |
-| A wave opens once the one before is good | exact counts, for its soak, within its limits |
+| A wave opens once the one before is good | exact counts, for its soak, within limits, by someone |
 | What was aborted or undone stays back | object by object, until it changes or a person says so |
 | Pins and freezes hold | a place has the revision it is pinned to, or what it had |
 | Each rollout ends, or says what it waits for | when faults stop |
@@ -21,9 +21,11 @@ from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
+from controllers.core.rollout.state import changed
+from controllers.core.rollout.waves import EVERYONE
 from relay.core.events import Instant
 from schemas.api import RolloutSpec, RolloutStatus
-from schemas.api.rollout_spec import seconds_of
+from schemas.api.rollout_spec import Wave, seconds_of
 from schemas.api.rollout_status import WaveStatus
 from schemas.content.blobs import Reference
 from schemas.identity import MailKey, NodePath
@@ -35,7 +37,7 @@ from tests.simulation.centre import Centre
 from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, TAKEN_BACK, WAVES
 from tests.simulation.model import Arm, Content, Placed, Rung, Target, placement_key
 from tests.simulation.oracle import Oracle
-from tests.simulation.prescribed import arm_for
+from tests.simulation.prescribed import arm_for, is_meant
 from tests.simulation.world import WALL_MS, LawBroken, World
 
 LOOK_SECONDS = 1.0
@@ -163,6 +165,7 @@ class Steered:
             count=count,
             uid=self.name,
             request=self.request,
+            members=self._members,
             is_place=lambda path: any(
                 NodePath.parse(path).holds(known) for known in self.centre.model.nodes
             ),
@@ -213,6 +216,14 @@ class Steered:
         arm = self.centre.arm(merged)
         self.arms[arm.root.address] = arm
         return Wanted(arm.root, self._target, tuple(sorted(left)), over)
+
+    def _members(self, wave: Wave) -> int:
+        """How many destinations of the placement a wave's labels and share admit."""
+        model, placed = self.centre.model, self.placed
+        meant = [at for at in model.targets.values() if is_meant(model, placed, at)]
+        by = wave.selector
+        found = [at for at in meant if by is None or by.matches(dict(at.labels))]
+        return len(found) * (100 if wave.percent is None else wave.percent) // 100
 
     def _contents(self, address: str) -> dict[ObjectKey, Content]:
         arm = self.arms.get(address)
@@ -308,8 +319,17 @@ class Steered:
         if wave.members and self._witness.good_seconds < soak:
             what = f"{former[0]} was good for {self._witness.good_seconds:.0f} of {soak:.0f} s"
             raise LawBroken(WAVES, f"{self.name}: {now[0]} opens, and {what}")
+        self._require_tried(wave)
         if layers.wave_of(now[0]) != layers.wave_of(former[0]) + 1:
             raise LawBroken(WAVES, f"{self.name}: {now[0]} opens after {former[0]}")
+
+    def _require_tried(self, wave: WaveStatus) -> None:
+        """A wave whose labels nobody has is passed by no rollout that was not told to."""
+        told = wave.definition.allow_empty or wave.approved_after or wave.phase == "Promoted"
+        if wave.members or told or wave.definition.selector is None:
+            return
+        if self._members(EVERYONE) and not self._members(changed(wave.definition, percent=None)):
+            raise LawBroken(WAVES, f"{self.name}: {wave.name} is of nobody, and is passed")
 
     def _require_taken_back(self, before: RolloutStatus | None) -> None:
         """What begins by itself has nothing that was aborted or undone and did not change."""

@@ -8,6 +8,7 @@ from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rejection import Wanted, rejection_of
 from controllers.core.rollout.state import Change
+from controllers.core.rollout.waves import labels_of
 from relay.core.events import Instant
 from relay.core.gates import Candidate, admit, arm_name
 from schemas.api import parse_kind
@@ -146,8 +147,14 @@ class Fleet:
             count=self.count() if self.gates is not None else None,
             uid="uid-1",
             request=self.request,
-            **self.facts,
+            **{"members": self.matched, **self.facts},
         )
+
+    def matched(self, wave):
+        """How many a wave's labels and share admit; nobody is at a Location."""
+        _, selector = labels_of(wave)
+        found = [each for each in self.labels.values() if not selector or selector.matches(each)]
+        return 0 if wave.location_selector else len(found) * (wave.percent or 100) // 100
 
     def admission(self, destination):
         """What a destination makes of the gates at this hour, by what it took before."""

@@ -12,7 +12,7 @@ OPEN_NOW = {"cron": "0 22 * * *", "duration": "30m", "zone": "UTC"}
 
 
 def test_a_group_of_a_label_that_nobody_has_is_a_wave_of_nobody():
-    group = {"name": "by", "perGroup": {"label": "tier"}}
+    group = {"name": "by", "perGroup": {"label": "tier"}, "allowEmpty": True}
     fleet = Fleet(rollout([group]))
     fleet.turn()
     state = fleet.want(V2)

@@ -359,9 +359,10 @@ def test_a_last_wave_below_all_ends_partial():
     assert len({gate.arm for gate in fleet.gates}) == 2
 
 
-def test_a_wave_of_nobody_passes():
+def test_a_wave_of_nobody_passes_if_it_may():
+    nobody = {"selector": {"matchLabels": {"ring": "x"}}, "allowEmpty": True}
     waves = (
-        {"name": "none", "selector": {"matchLabels": {"ring": "x"}}, "soak": "1h"},
+        {"name": "none", **nobody, "soak": "1h"},
         {"name": "rest", "percent": 100},
     )
     fleet = Fleet(rollout(waves))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from controllers.core.rollout import history, layers, recovery, wave_health, waves
 from controllers.core.rollout.culprits import culprits
+from controllers.core.rollout.empty_waves import of_nobody
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rejection import NOTHING, rejection_of, taken
 from controllers.core.rollout.requests import handle, ignored
@@ -22,6 +23,7 @@ from controllers.core.rollout.revisions import (
     settled,
 )
 from controllers.core.rollout.state import (
+    arm_of,
     changed,
     is_under_way,
     paced,
@@ -239,6 +241,7 @@ class _Turn:
 
     def _judged(self, state: RolloutStatus, wave: WaveStatus, found: Tally) -> RolloutStatus:
         """What exact counts of the present step make of the wave."""
+        wave = changed(wave, reason="")
         if reason := wave_health.failure(self._spec, found):
             return self._failed(state, wave, reason)
         if wave_health.shortfall(self._spec, found):
@@ -270,9 +273,26 @@ class _Turn:
             self._wake_in(soak - self.run.soaked)
             return _at_phase(state, wave, "Soaking")
         self.run = replace(self.run, is_good=True)
-        if wave.definition.approval == "after" and not wave.approved_after:
+        if wave.approved_after:
+            return with_wave(state, changed(wave, phase="Done"))
+        if not found.members and (reason := self._of_nobody(state, wave)):
+            return self._untried(state, changed(wave, reason=reason))
+        if wave.definition.approval == "after":
             return _at_phase(state, wave, "AwaitingApproval")
         return with_wave(state, changed(wave, phase="Done"))
+
+    def _of_nobody(self, state: RolloutStatus, wave: WaveStatus) -> str:
+        """Why nobody tries what the wave lets out; "" if that is meant so."""
+        is_proved = any(each.members for each in state.waves[: state.wave - 1])
+        return of_nobody(self._spec, wave.definition, self._facts.members, is_proved=is_proved)
+
+    def _untried(self, state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
+        """A wave of nobody waits for a person; by waves that were corrected it begins again."""
+        listed, _ = waves.expanded(self._spec, self._facts.label_values)
+        arm = arm_of(state.layers[0])
+        if arm is not None and listed != tuple(each.definition for each in state.waves):
+            return begun(self._spec, self._facts, state, arm, self._now.wall_ms)
+        return _at_phase(state, wave, "AwaitingApproval")
 
     def _next_wave(self, state: RolloutStatus) -> RolloutStatus:
         if state.wave < len(state.waves):

@@ -11,22 +11,16 @@ from schemas.identity import MailKey
 from schemas.records import (
     BUCKETS,
     Alternative,
-    DeltaHead,
     Profile,
     Record,
     bucket,
 )
 
 
-def members(records: Mapping[MailKey, Record], placement: MailKey, wave: Wave) -> int:
-    """How many destinations of a placement a wave admits, waves before it not being asked."""
-    head = records.get(placement)
-    if not isinstance(head, DeltaHead):
-        return 0
+def matched(records: Mapping[MailKey, Record], meant: tuple[Alternative, ...], wave: Wave) -> int:
+    """How many of the destinations that are meant a wave's labels take."""
     reach = SelectedDestinations(records.values())
-    among = _among(reach, reach.destinations(head.alternatives), wave)
-    share = 100 if wave.percent is None else wave.percent
-    return len(among) * share // 100
+    return len(_among(reach, reach.destinations(meant), wave))
 
 
 def wave_members(

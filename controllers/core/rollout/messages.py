@@ -13,6 +13,7 @@ from controllers.core.conditions import (
     stalled,
 )
 from controllers.core.rollout import layers, wave_health
+from controllers.core.rollout.empty_waves import EMPTY, approval_text
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
 from controllers.core.rollout.state import changed, is_under_way, present
@@ -25,7 +26,7 @@ ROLLED_OUT, HELD, PARTIAL = "RolledOut", "RolloutHeld", "Partial"
 PAUSED, LATE, GROUPED = "Paused", "LateFailures", "TooManyGroups"
 OWNED = (
     *(ROLLED_OUT, HELD, PARTIAL, PAUSED, LATE, GROUPED),
-    *("Blocked", "Valid", "Superfluous", *STANDING),
+    *(EMPTY, "Blocked", "Valid", "Superfluous", *STANDING),
 )
 _GOES_ON = ("Waiting", "Progressing", "Soaking")
 _COMMAND = "leafcast rollout"
@@ -89,9 +90,7 @@ def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -
     if failed := _failed(wave):
         return failed, f"{_COMMAND} abort {name}"
     if wave.phase == "AwaitingApproval":
-        when = "end" if wave.step else "begin"
-        said = f'wave "{wave.name}" needs approval to {when}'
-        return said, f"{_COMMAND} approve {name} {wave.name}"
+        return approval_text(wave), f"{_COMMAND} approve {name} {wave.name}"
     if state.waiting_for:
         return state.waiting_for, ""
     return _progress(spec, facts, state, wave), ""

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from controllers.core.rollout.estimates import label_values
+from controllers.core.rollout.estimates import label_values, matched
 from controllers.core.rollout.kept_back import destinations_at
+from controllers.core.rollout.waves import labels_of
 from relay.objects.stored_object import timestamp
+from schemas.api.rollout_spec import Wave
 from schemas.identity import MailKey, NodePath
-from schemas.records import Alternative, DeltaHead, Gate, LocationRecord, Profile, Record
+from schemas.records import (
+    Alternative,
+    DeltaHead,
+    Gate,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+    Record,
+)
 from schemas.windows import ZONE_LABEL, Window, next_opening
 
+MATCHED_MAX = 4096
+"""So many waves are remembered with how many destinations their labels take."""
 ZONES_MAX = 64
 """So many zones of destinations are looked at for the next window."""
 
@@ -27,13 +39,19 @@ class RolledPlaces:
     def __init__(self, records: Mapping[MailKey, Record]) -> None:
         self._records = records
         self._counts: dict[_Asked, Mapping[NodePath, int]] = {}
+        self._matched: dict[object, int] = {}
+        self._known: dict[str, bool] = {}
         self._zones: tuple[str, ...] | None = None
 
     def changed(self, records: Iterable[Record]) -> None:
         """Take records that came into force, or left it."""
-        if any(isinstance(record, Profile | LocationRecord) for record in records):
+        kinds = {type(record) for record in records}
+        if kinds & {Profile, LocationRecord}:
             self._counts.clear()
+            self._matched.clear()
             self._zones = None
+        if kinds & {Profile, NodeRecord}:
+            self._known.clear()
 
     def of(self, placement: MailKey, gates: Sequence[Gate]) -> Mapping[NodePath, int]:
         """How many destinations of a placement each place with gates of its own has."""
@@ -47,6 +65,27 @@ class RolledPlaces:
                 del self._counts[old]
             self._counts[asked] = destinations_at(self._records, placement, gates)
         return self._counts[asked]
+
+    def members(self, placement: MailKey, wave: Wave) -> int:
+        """About how many destinations of a placement a wave admits, whatever is before it."""
+        head = self._records.get(placement)
+        if not isinstance(head, DeltaHead):
+            return 0
+        asked = (head.alternatives, labels_of(wave))
+        if asked not in self._matched:
+            if len(self._matched) >= MATCHED_MAX:
+                self._matched.clear()
+            self._matched[asked] = matched(self._records, head.alternatives, wave)
+        share = 100 if wave.percent is None else wave.percent
+        return self._matched[asked] * share // 100
+
+    def is_place(self, path: str) -> bool:
+        """Whether a node or a destination is at or below a path."""
+        if path not in self._known:
+            place, records = NodePath.parse(path), self._records.values()
+            listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
+            self._known[path] = place.is_root or any(place.holds(each) for each in listed)
+        return self._known[path]
 
     def opens(self, gates: Iterable[Gate], now_ms: int) -> str:
         """When the first of the gates' windows opens for someone, in RFC 3339; "" if none will."""

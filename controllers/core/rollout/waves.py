@@ -73,12 +73,19 @@ def _grouped(values: Sequence[str], most: int) -> list[Sequence[str]]:
     return [*([value] for value in alone), *([rest] if rest or not values else ())]
 
 
+def by_label(wave: Wave) -> Wave:
+    """The wave as of all who have the label of its groups, if it has groups."""
+    return wave if wave.per_group is None else _of_group(wave, wave.per_group.label, ())
+
+
 def _of_group(wave: Wave, label: str, values: Sequence[str]) -> Wave:
     requirement = Requirement(label, IN if values else EXISTS, tuple(values))
     selector = LabelSelector((*(wave.selector or ()), requirement))
+    # A value that only others' destinations have is no slip.
+    may_be_empty = wave.allow_empty or bool(values)
     word = values[0].lower().replace("_", "-").replace(".", "-") or "none" if values else ""
     name = f"{wave.name}-{word}"[:LABEL_MAX].rstrip("-")
-    return changed(wave, name=name, selector=selector, per_group=None)
+    return changed(wave, name=name, selector=selector, per_group=None, allow_empty=may_be_empty)
 
 
 def wave_statuses(waves: Iterable[Wave]) -> tuple[WaveStatus, ...]:

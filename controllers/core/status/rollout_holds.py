@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from controllers.core.rollout import kept_back
+from controllers.core.rollout.empty_waves import approval_text
 from controllers.core.rollout.rejection import told
 from controllers.core.rollout.state import is_under_way, present, target_of
 from schemas.annotations import RELEASE_ROLLOUT
@@ -182,8 +183,7 @@ def _under_way(steered: Steered, state: RolloutStatus, about: str) -> tuple[str,
         said = f'{about}wave "{wave.name}" failed: {wave.reason}'
         return WAVE_FAILED, said, f"{_COMMAND} abort {name}"
     if wave is not None and wave.phase == "AwaitingApproval":
-        when = "end" if wave.step else "begin"
-        said = f'{about}wave "{wave.name}" needs approval to {when}'
+        said = about + approval_text(wave)
         return AWAITING_APPROVAL, said, f"{_COMMAND} approve {name} {wave.name}"
     if state.waiting_for:
         return ROLLOUT_BLOCKED, about + state.waiting_for, f"{_COMMAND} status {name}"
