@@ -33,6 +33,7 @@ EXISTING = "leafcast.io/existing"
 CONFLICTS = "leafcast.io/conflicts"
 ON_IMMUTABLE = "leafcast.io/on-immutable"
 ON_REMOVAL = "leafcast.io/on-removal"
+HEALTH, IGNORE = "leafcast.io/health", "ignore"
 OVERWRITE = "edge.kubestellar.io/downsync-overwrite"
 DEPENDS_ON = "leafcast.io/depends-on"
 MOVE, MOVE_DEADLINE = "leafcast.io/move", "leafcast.io/move-deadline"
@@ -95,6 +96,8 @@ REGISTRY: tuple[Annotation, ...] = (
         _on(OBJECTS),
         "which labels and annotations of tools stay in this space",
     ),
+    # Its expressions are judged by `relay.objects.health_rules`.
+    Annotation(HEALTH, _on(OBJECTS), "how well it counts: ignored, or by an expression"),
     # Judged with their values by `schemas.order` and `schemas.placing`.
     Annotation(WAVE, _on(OBJECTS), "in which wave the object is applied"),
     Annotation(DEPENDS_ON, _on(PLACEMENTS), "which placements it waits for"),

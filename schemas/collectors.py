@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
+from schemas.health_rules import HEALTH_PROGRAMS_MAX, HealthProgram
 from schemas.objects import ObjectKey
 from schemas.ordered_values import unpack_values
 from schemas.upsync import UpsyncClause
@@ -146,10 +147,14 @@ class ProgramSet(WireRecord, frozen=True):
     version: Natural
     programs: tuple[Program, ...]
     objects: tuple[ObjectPrograms, ...]
+    # Of the kinds of its objects, at most one of each.
+    health: tuple[HealthProgram, ...] = ()
 
     def __post_init__(self) -> None:
         if self.version != 1:
             raise ValueError(f"collectors of version {self.version}, this program reads 1")
+        if len(self.health) > HEALTH_PROGRAMS_MAX:
+            raise ValueError(f"{len(self.health)} HealthRules, at most {HEALTH_PROGRAMS_MAX}")
         highest = max((at for item in self.objects for at in item.programs), default=-1)
         if highest >= len(self.programs):
             raise ValueError(f"program {highest} of {len(self.programs)}")
@@ -171,8 +176,11 @@ class Collected(WireRecord, frozen=True):
 def program_set(
     collecting: Mapping[ObjectKey, tuple[Program, ...]],
     blanks: Mapping[ObjectKey, Mapping[Program, Blanks]] | None = None,
+    health: tuple[HealthProgram, ...] = (),
 ) -> StoredBlob:
     """The blob of what is collected, the same whatever the order; with blank rows of objects.
+
+    `health` has the HealthRules of their kinds.
 
     Beyond BLANKS_MAX_BYTES it has none.
     """
@@ -188,7 +196,8 @@ def program_set(
         said = said if size <= room else ()
         room -= size if said else 0
         objects.append(ObjectPrograms(key, asked, said))
-    return blobs.store(blobs.PROGRAM, encode((1, programs, objects)))
+    fields = (1, programs, objects, health) if health else (1, programs, objects)
+    return blobs.store(blobs.PROGRAM, encode(fields))
 
 
 def read_program_set(plain: bytes) -> ProgramSet:

@@ -9,12 +9,15 @@ from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.objects.awaited import Awaited, awaited
 from relay.objects.ended import has_succeeded
-from relay.objects.health import assess
+from relay.objects.health import Assessment, assess, terminating
+from relay.objects.health_rules import assess_as_said, assess_by_rule, health_said, is_done
 from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
 from relay.syncer.ownership import Hold, hold_of, is_marked
 from relay.syncer.wish import MANAGER, removal_said
 from schemas import codec
+from schemas.annotations import IGNORE
+from schemas.health_rules import HealthProgram
 from schemas.objects import ObjectKey
 from schemas.reports import Done, Health
 from schemas.values import Value
@@ -48,10 +51,16 @@ class ObservedState(Value, frozen=True):
     awaits: Awaited | None = None
 
 
-def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
-    """Take in an object; raises CodecError if it is no JSON value."""
+def look_at(
+    obj: Mapping[str, Any], hold: Hold | None = None, rule: HealthProgram | None = None
+) -> ObservedState:
+    """Take in an object; raises CodecError if it is no JSON value.
+
+    How well it is it says itself, or the HealthRule of its kind does, or its kind.
+    """
     hold = hold or hold_of(obj, MANAGER)
-    health, reason = assess(obj, lambda path: hold is None or is_marked(path, hold.fields))
+    health, reason = _assessed(obj, hold, rule)
+    is_judged = bool(health_said(obj)) or (rule is not None and bool(rule.healthy or rule.ignore))
     status = obj.get("status")
     return ObservedState(
         uid=str(obj["metadata"].get("uid", "")),
@@ -63,10 +72,25 @@ def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> ObservedState:
         status=None if status is None else codec.canonical_of_decoded(status),
         ending=bool(obj["metadata"].get("deletionTimestamp")),
         on_removal=removal_said(obj),
-        ended=has_succeeded(obj),
+        ended=has_succeeded(obj) or (rule is not None and is_done(rule, obj)),
         generation=_generation(obj),
-        awaits=awaited(obj),
+        awaits=None if is_judged else awaited(obj),
     )
+
+
+def _assessed(obj: Mapping[str, Any], hold: Hold | None, rule: HealthProgram | None) -> Assessment:
+    said = health_said(obj)
+    if said == IGNORE:
+        return assess_as_said(said, obj)
+    if terminating(obj):
+        return assess(obj)
+    if said:
+        return assess_as_said(said, obj)
+
+    def by_kind() -> Assessment:
+        return assess(obj, lambda path: hold is None or is_marked(path, hold.fields))
+
+    return by_kind() if rule is None else assess_by_rule(rule, obj, by_kind)
 
 
 class Observations:

@@ -16,6 +16,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text(
 RECORD_MODULES = (
     "asks",
     "collectors",
+    "health_rules",
     "content.blobs",
     "content.chunks",
     "enrolment",

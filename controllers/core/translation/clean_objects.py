@@ -13,7 +13,9 @@ from controllers.core.workloads.tracking_marks import TrackingMarks, take_off_ma
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.what import is_partial
 from relay.evaluator import PROGRAMS_MAX, CelEvaluator
+from relay.objects.health_rules import annotation_fault
 from relay.recent import RecentBlobs
+from schemas.annotations import annotation_faults
 from schemas.api import AS_WRITTEN, Cleaning
 from schemas.codec import address, canonical
 from schemas.collectors import Blanks, Program
@@ -24,6 +26,7 @@ from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
+from schemas.order import wave_fault
 from schemas.refusals import CodecError
 
 PLAIN_BYTES_MAX = 4 * 1024 * 1024
@@ -37,6 +40,13 @@ class ObjectRefused(ValueError):
     def __init__(self, key: ObjectKey, message: str, remedy: str) -> None:
         super().__init__(f"{key}: {message}; {remedy}")
         self.fault = Fault(str(key), message, remedy)
+
+
+def check_asks(key: ObjectKey, obj: Mapping[str, Any]) -> None:
+    """Refuse annotations that ask for what there is not; raises ObjectRefused."""
+    fault = wave_fault(obj) or next(annotation_faults(obj), None) or annotation_fault(obj)
+    if fault is not None:
+        raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
 
 
 @dataclass(slots=True)

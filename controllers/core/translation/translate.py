@@ -17,10 +17,10 @@ from typing import Any
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.rollout.rejection import differences, still_rejected
-from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
+from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused, check_asks
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
 from controllers.core.workloads.customizers import Casting
-from schemas.annotations import ON_REMOVAL, annotation_faults
+from schemas.annotations import ON_REMOVAL
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.collectors import WHOLE, Blanks, Program, program_set
 from schemas.content import blobs
@@ -30,7 +30,7 @@ from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
-from schemas.order import order_of, wave_fault
+from schemas.order import order_of
 from schemas.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
@@ -519,8 +519,7 @@ def _entry(
     cleaned: CleanObjects,
     casting: Casting,
 ) -> ManifestEntry:
-    if fault := wave_fault(obj) or next(annotation_faults(obj), None):
-        raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
+    check_asks(key, obj)
     reference = cleaned.present(key, obj)
     by = casting.customizer
     version = str((obj.get("metadata") or {}).get("resourceVersion", ""))

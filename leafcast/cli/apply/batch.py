@@ -18,6 +18,7 @@ from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
 from leafcast.cli.options.placing import Placing
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
+from relay.objects.health_rules import annotation_fault
 from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, NO_KIND, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
@@ -27,7 +28,7 @@ from schemas.content.manifests import LoadedObject
 from schemas.faults import InvalidObject
 from schemas.groups import GROUP
 from schemas.kind_check import check_kind
-from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order, title_of
 from schemas.wording import namespace_first
 
 HOLD_AGAIN_SECONDS = 2.0
@@ -316,6 +317,8 @@ def _faults(obj: Any) -> Iterator[str]:
         yield from str(error).splitlines()
         return
     if parsed is None:
+        if fault := annotation_fault(obj):
+            yield from str(InvalidObject(*title_of(obj), [fault])).splitlines()
         return
     from schemas.api import StatusCollector  # noqa: PLC0415 # built only where one of ours is read
 

@@ -1,0 +1,153 @@
+"""Health as users say it: ignored, or by a CEL expression, on one object or for a kind.
+
+An expression that gives nothing, as one over a status that is not there yet, counts as false. What
+it may cost is bounded, as that of a collector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from relay.objects.expressions.bounds import TooCostly, largest_in, narrowed
+from relay.objects.expressions.cel import (
+    VARIABLES,
+    CompiledExpression,
+    EvaluationFailed,
+    ExpressionRefused,
+    ExpressionValues,
+)
+from relay.objects.health import Assessment
+from schemas import codec
+from schemas.annotations import HEALTH, IGNORE
+from schemas.faults import Fault
+from schemas.health_rules import HealthProgram
+from schemas.refusals import CodecError
+
+HEALTH_VARIABLES: Mapping[str, object] = {
+    "obj": VARIABLES["obj"],
+    "returned": VARIABLES["returned"],
+}
+"""The object as it is at its edge, with its status, which is also `returned.status`."""
+COMPILED_MAX = 256
+REASON_MAX_CHARACTERS = 160
+_SHOWN_CHARACTERS = 40
+_REMEDY = f"write {IGNORE}, or an expression such as: obj.status.phase == 'Ready'"
+_HEALTHY: Assessment = ("healthy", "")
+_WORDS: Mapping[str, Assessment] = {
+    "healthy": _HEALTHY,
+    "progressing": ("progressing", ""),
+    "degraded": ("degraded", ""),
+}
+
+
+def health_said(obj: Mapping[str, Any]) -> str:
+    """What an object itself says of its health; "" if nothing."""
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return str(annotations.get(HEALTH) or "") if isinstance(annotations, Mapping) else ""
+
+
+def annotation_fault(obj: Mapping[str, Any]) -> Fault | None:
+    """What is wrong with what an object says of its health; None if nothing is."""
+    said = health_said(obj)
+    if said in ("", IGNORE):
+        return None
+    path = f"metadata.annotations[{HEALTH}]"
+    if said in _WORDS or said in ("true", "false"):
+        return Fault(path, f'"{said}" looks at nothing', _REMEDY)
+    fault = expression_fault(path, said)
+    return None if fault is None else Fault(path, fault.message, _REMEDY)
+
+
+def expression_fault(path: str, text: str) -> Fault | None:
+    """What is wrong with an expression of a field; None if nothing is."""
+    refused = _compiled(text)
+    if isinstance(refused, CompiledExpression):
+        return None
+    return Fault(path, refused, "correct the expression")
+
+
+def rule_faults(rule: HealthProgram) -> list[Fault]:
+    """What is wrong with the expressions of a HealthRule, by field."""
+    fields = (("healthy", rule.healthy), ("degraded", rule.degraded))
+    named = (*fields, ("message", rule.message), ("done", rule.done))
+    found = (expression_fault(f"spec.{name}", text) for name, text in named if text)
+    return [fault for fault in found if fault is not None]
+
+
+def assess_as_said(text: str, obj: Mapping[str, Any]) -> Assessment:
+    """The health of an object that says itself how well it is."""
+    if text == IGNORE:
+        return _HEALTHY
+    value, failure = _value(text, obj)
+    if isinstance(value, str):
+        word, _, reason = value.partition(":")
+        if word.strip() in _WORDS:
+            health, said = word.strip(), reason.strip()[:REASON_MAX_CHARACTERS]
+            return _WORDS[health][0], "" if health == "healthy" else said or f"{HEALTH} says so"
+    elif value is True:
+        return _HEALTHY
+    if not failure and value is not False:
+        given = str(value)[:_SHOWN_CHARACTERS]
+        failure = f"it gives {given}; give true or false, or {', '.join(_WORDS)}"
+    return "progressing", f"{HEALTH}: {failure or 'not yet'}"
+
+
+def assess_by_rule(
+    rule: HealthProgram, obj: Mapping[str, Any], otherwise: Callable[[], Assessment]
+) -> Assessment:
+    """The health of an object of a rule's kind; `otherwise` it is as that of any other."""
+    if rule.ignore:
+        return _HEALTHY
+    if rule.degraded and _value(rule.degraded, obj)[0] is True:
+        return "degraded", _message(rule, obj)
+    if not rule.healthy:
+        return otherwise()
+    value, failure = _value(rule.healthy, obj)
+    if value is True:
+        return _HEALTHY
+    reason = _message(rule, obj)
+    return "progressing", f"{reason}: {failure}" if failure and not rule.message else reason
+
+
+def is_done(rule: HealthProgram, obj: Mapping[str, Any]) -> bool:
+    """Whether a rule says that an object has done what it is for."""
+    return bool(rule.done) and _value(rule.done, obj)[0] is True
+
+
+def _message(rule: HealthProgram, obj: Mapping[str, Any]) -> str:
+    value = _value(rule.message, obj)[0] if rule.message else None
+    said = value.strip()[:REASON_MAX_CHARACTERS] if isinstance(value, str) else ""
+    return said or f"by the HealthRule {rule.name}"
+
+
+def _value(text: str, obj: Mapping[str, Any]) -> tuple[Any, str]:
+    """What an expression gives of an object, or why it gives nothing."""
+    expression = _compiled(text)
+    if not isinstance(expression, CompiledExpression):
+        return None, expression
+    metadata = {name: it for name, it in obj["metadata"].items() if name != "managedFields"}
+    plain = {**obj, "metadata": metadata}
+    returned = {"status": plain["status"]} if "status" in plain else {}
+    values = ExpressionValues()
+    shape = expression.shape
+    try:
+        largest = largest_in([plain]) if shape.deep or shape.joins else 0
+        shape.check(largest, len(codec.pack(plain)))
+        for name, value in (("obj", plain), ("returned", returned)):
+            if name in expression.variables:
+                values.put(name, narrowed(value, shape.paths.get(name, ())))
+        return expression.value(values), ""
+    except (CodecError, EvaluationFailed, TooCostly) as error:
+        return None, str(error)
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def _compiled(text: str) -> CompiledExpression | str:
+    """An expression, or why it is refused."""
+    try:
+        return CompiledExpression(text, HEALTH_VARIABLES)
+    except ExpressionRefused as error:
+        return str(error)
