@@ -33,6 +33,7 @@ from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.rollout_notes import RolloutNotes
+from controllers.unread_kinds import KindReading
 from controllers.vanishing import Vanishing
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
@@ -100,6 +101,7 @@ class PlacementTranslator:
         self._deferred: set[str] = set()
         self._definitions = Definitions(space)
         self._vanishing = Vanishing(self._definitions)
+        self._reading = KindReading(space, clock, lambda: self.workloads, self._tell_all)
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
 
@@ -154,6 +156,7 @@ class PlacementTranslator:
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
             group.create_task(self._informer.run(), name="workloads")
+            group.create_task(self._reading.run(), name="kinds")
             group.create_task(self._queue.work(self.reconcile), name="translate")
 
     def keys_of(self, placement: MailKey) -> PlacementKeys:
@@ -268,7 +271,11 @@ class PlacementTranslator:
         served = {kind.group_resource for kind in self._kinds}
         found: dict[ObjectKey, Object] = {}
         for kind in sorted(served & {item.group_resource for item in wanted}):
-            found |= await listed_objects(self._space, *kind)
+            if kind in self.workloads.unread:
+                # It goes on with what was seen of it.
+                found |= self.workloads.resolver.shown([kind])
+            else:
+                found |= await listed_objects(self._space, *kind)
         return found
 
     async def seen(self) -> None:
@@ -295,13 +302,17 @@ class PlacementTranslator:
         self._kinds = kinds
         names = self.workloads.serve(kind.group_resource for kind in kinds)
         self._look(names, frozenset())
+        self._await_kinds()
         self._queues.own_statuses.add(of_served_kinds(self.workloads))
 
     def not_served(self, event: Unserved) -> None:
-        """Remember why a kind cannot be read; its objects stay as they were."""
-        kind = event.interest.group_resource
-        if event.reason != NOT_FOUND or self.workloads.resolver.of_kind(kind):
-            self.workloads.missing.unreadable[kind] = event.message
+        """Remember why a kind cannot be read; its objects stay as they were.
+
+        Those of one that is gone went with their definition.
+        """
+        self._reading.not_served(event)
+        if event.reason == NOT_FOUND:
+            self._vanishing.lacks(event.interest.group_resource)
         self._look(self.workloads.objects, frozenset())
 
     def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
@@ -315,10 +326,9 @@ class PlacementTranslator:
 
     def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
         """Take all objects of the space, or all of one kind."""
-        unreadable, rollouts = self.workloads.missing.unreadable, self.workloads.rollouts
+        rollouts = self.workloads.rollouts
         before = set(rollouts.objects)
-        if kind is not None:
-            unreadable.pop(kind, None)
+        self._reading.listed(kind, {item.group_resource for item in self._interests.wanted or ()})
         for key, obj in objects.items():
             self._definitions.saw(key, obj)
         names = self._placements.listed(objects, kind)
@@ -363,6 +373,7 @@ class PlacementTranslator:
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
         if not self._widen():
+            self._reading.synced()
             deferred, self._deferred = self._deferred, set()
             self._queue.add(deferred)
 
@@ -405,7 +416,17 @@ class PlacementTranslator:
             self._placements.keep_kinds(followed)
             selectable = interests_of([_EVERYTHING], self._ever.values())
             self.workloads.sees_all = all(i.group_resource in followed for i in selectable)
+            self._await_kinds()
         return self._informer is None or not self._informer.synced
+
+    def _await_kinds(self) -> None:
+        """Wait for the kinds that are to be followed now, and are served."""
+        followed = {item.group_resource for item in self._interests.wanted or ()}
+        self._reading.followed(kind for kind in self._kinds if kind.group_resource in followed)
+
+    def _tell_all(self) -> None:
+        """Have all statuses say what is not seen now."""
+        self._queues.statuses.add(self.workloads.objects)
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""

@@ -18,6 +18,8 @@ class Vanishing:
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._changes: dict[ObjectKey, Change] = {}
+        # Kinds that are not served any more: of what there was of them no deletion is told.
+        self._lacking: set[KindName] = set()
 
     def doubted(self, change: Change, placements: Placements) -> Collection[str]:
         """The placements that have what goes by this change, if it is to be asked first why."""
@@ -30,6 +32,10 @@ class Vanishing:
             self._changes[key] = change
         return holding
 
+    def lacks(self, kind: KindName) -> None:
+        """Take it that the space does not serve a kind, at least for a moment."""
+        self._lacking.add(kind)
+
     def forget(self, key: ObjectKey) -> None:
         """Something newer was said of it."""
         self._changes.pop(key, None)
@@ -41,11 +47,12 @@ class Vanishing:
 
         Returns what is to be looked at now, and what cannot be decided as the space does not tell.
         """
+        touched, undecided = await self._judge_kinds(placements)
+        names |= touched
         gone = dict(self._changes)
         asked = _leaving(placements, names)
         asked |= {key: change.object for key, change in gone.items()}
         defined: dict[KindName, str | None] = {}
-        undecided: set[str] = set()
         for key, obj in asked.items():
             kind = self._definitions.kind_of(key)
             try:
@@ -66,6 +73,26 @@ class Vanishing:
             elif change is not None:
                 names |= placements.put(key, obj)
         return names - undecided, frozenset(undecided)
+
+    async def _judge_kinds(self, placements: Placements) -> tuple[frozenset[str], set[str]]:
+        """Take it that what there was of kinds without a definition went with it.
+
+        Returns as `judge`.
+        """
+        touched: frozenset[str] = frozenset()
+        undecided: set[str] = set()
+        resolver = placements.workloads.resolver
+        for kind in [*self._lacking]:
+            if resolver.of_kind(kind):
+                try:
+                    defined = await self._definitions.made(kind)
+                except SpaceError:
+                    undecided.update(resolver.selecting_kinds([kind]))
+                    continue
+                for key in resolver.of_kind(kind) if defined is None else ():
+                    touched |= placements.vanished(key)
+            self._lacking.discard(kind)
+        return touched, undecided
 
 
 def _leaving(placements: Placements, names: frozenset[str]) -> dict[ObjectKey, Object]:

@@ -2,20 +2,17 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
 
 import pytest
 
 from controllers.finalizers import FINALIZER
 from relay.adapters.kubernetes import informer
-from relay.adapters.kubernetes.kubeconfig import Kubeconfig
-from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import eventually, until_object
+from tests.kube.hub_centre import HubCentre
 from tests.unit.centre_world import (
     SHOP,
     USER,
-    Centre,
     condition,
     config,
     holds,
@@ -27,31 +24,6 @@ from tests.unit.centre_world import (
 from tests.unit.test_health_endpoint import ask, get, running
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
-
-
-class HubCentre(Centre):
-    """A centre whose workload description space is an API server."""
-
-    def __init__(self, folder, server):
-        super().__init__(folder)
-        self.server = server
-
-    @asynccontextmanager
-    async def running(self):
-        # One run after another, each with connections of its own.
-        self.wds = KubernetesSpace(Kubeconfig(str(self.server.kubeconfig)), self.clock, self.dice)
-        try:
-            async with super().running() as controllers:
-                yield controllers
-        finally:
-            await self.wds.close()
-
-    async def kubectl(self, *words, **given):
-        return await asyncio.to_thread(self.server.kubectl, *words, **given)
-
-    async def apply_all(self, *objects):
-        form = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        await self.kubectl("apply", "-f", "-", stdin=json.dumps(form))
 
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}

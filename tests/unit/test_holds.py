@@ -9,7 +9,7 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import as_status, holds
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.status import placement_status
-from controllers.core.workloads.missing_references import UNREADABLE, Lack
+from controllers.core.workloads.missing_references import Lack
 from schemas import hold_reasons
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.faults import Fault
@@ -25,7 +25,7 @@ HELD = {
     "RemovalHeld": PlacementFacts(1, 1, name="shop", removal_held="9 would go; accept"),
     "Invalid": PlacementFacts(1, 1, name="shop", invalid="spec: wrong"),
     "ObjectsRefused": PlacementFacts(1, 1, name="shop", faults=(Fault("a", "bad", "mend"),)),
-    "KindUnreadable": PlacementFacts(1, 1, name="shop", lack=Lack(UNREADABLE, "not shown")),
+    "KindUnreadable": PlacementFacts(1, 1, name="shop", lack=Lack("KindUnreadable", "not shown")),
     "Moving": PlacementFacts(1, 1, name="shop", keeping=1),
 }
 

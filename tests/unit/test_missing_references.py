@@ -114,16 +114,3 @@ def test_a_change_concerns_only_the_placements_that_name_the_namespace():
 def test_every_resource_that_kubernetes_has_is_known_by_its_plural():
     served = {(group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items()}
     assert missing({"resources": ["endpoints", "ingresses"]}, served=served) is None
-
-
-def test_a_kind_that_cannot_be_read_is_named_with_the_servers_words_where_it_may_be_selected():
-    found = MissingReferences(SERVED)
-    found.unreadable["", "secrets"] = (
-        'secrets is forbidden: User "x" cannot list resource "secrets"'
-    )
-    for name, clause in (("shop", {"apiGroup": ""}), ("jobs", {"resources": ["jobs"]})):
-        found.put(name, parse_kind(placement(name, downsync=[clause])).spec)
-    lack = found.of("shop", 3)
-    assert lack.reason == "KindUnreadable"
-    assert "secrets cannot be read: secrets is forbidden" in lack.message
-    assert found.of("jobs", 3) is None

@@ -20,11 +20,13 @@ from controllers.core.status.rollout_holds import kept
 from controllers.core.status.traces import traces
 from controllers.core.status.undelivered import undelivered
 from controllers.core.status.unreturned import STATUS_REFUSED
+from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import FROZEN
+from controllers.core.workloads.unread_kinds import NOT_LISTED
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
 from schemas.faults import told_once
-from schemas.hold_reasons import NOT_AWAITED
+from schemas.hold_reasons import KIND_UNREADABLE, NOT_AWAITED
 from schemas.objects import ObjectKey
 from schemas.placements import short_title, title
 from schemas.reports import (
@@ -318,6 +320,9 @@ def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> li
     if lack.reason == FROZEN:
         frozen = [condition(type_, "False", FROZEN, lack.message) for type_ in (SYNCED, CUSTOMIZED)]
         return [*frozen, _healthy(count)]
+    if lack.reason in (KIND_UNREADABLE, NOT_LISTED):
+        selected = condition(OBJECTS_SELECTED, "False", lack.reason, lack.message)
+        return [*(_unread(said, lack) for said in (_synced(count), _healthy(count))), selected]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
@@ -341,6 +346,13 @@ def _going_out(count: Count, number: int | None) -> Iterator[Condition]:
 def _held(said: Condition, hold: Hold) -> Condition:
     """What is held is not delivered, however many hold exactly what may go out."""
     return condition(said.type, "False", hold.reason, f"{said.message}; held: {hold.message}")
+
+
+def _unread(said: Condition, lack: Lack) -> Condition:
+    """What may select more than is seen is not delivered; what else is wrong goes first."""
+    if said.status == "False":
+        return condition(said.type, "False", said.reason, f"{said.message}; {lack.message}")
+    return condition(said.type, "False", lack.reason, lack.message)
 
 
 def _ambiguous_text(facts: PlacementFacts) -> str:

@@ -25,7 +25,6 @@ from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import (
     REMEDY,
     UNREADABLE,
-    hold_objects,
     hold_records,
     named,
     removals_max,
@@ -33,6 +32,7 @@ from controllers.core.ledger.removal import (
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.translation.clean_objects import CleanedByRule, ObjectRefused
+from controllers.core.translation.inferred_removals import held_back
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
@@ -502,20 +502,14 @@ class Placements:
         if before is None or not before.entries:
             return frozenset()
         inferred = self.workloads.inferred(name, lost)
-        if not inferred:
-            return frozenset()
-        shown = self.workloads.resolver.objects.keys()
-        kinds = {key.group_resource for key in shown}
         undefined = inferred & self.workloads.undefined
         if undefined and self._is_confirmed(name, undefined, before):
             self.workloads.accept(undefined, name)
             inferred -= undefined
-        held = hold_objects(before.entries.keys(), inferred, kinds, shown, undefined)
+        kept, held = held_back(self.workloads, name, before.entries.keys(), inferred)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
-        # What stays needs its definition, though that is not seen any more.
-        asked = self.workloads.needed_by(self.workloads.resolver.selection(name)) & inferred
-        return held.items | self.workloads.needed_by(held.items) | asked
+        return kept
 
     def _weigh(
         self,

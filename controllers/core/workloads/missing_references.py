@@ -19,7 +19,6 @@ from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS
 from schemas.wording import some_of
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
-UNREADABLE = "KindUnreadable"
 NAMED_MAX = 4
 _NAMESPACED = frozenset(
     (group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items() if entry.namespaced
@@ -44,8 +43,6 @@ class MissingReferences:
 
     # As long as it is not known which kinds are, no kind is unknown.
     served: AbstractSet[Resource] | None = None
-    # Those that the space will not show, with its own words why.
-    unreadable: dict[Resource, str] = field(default_factory=dict)
     _specs: dict[str, Spec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
@@ -91,12 +88,15 @@ class MissingReferences:
         self._namespaces.discard(namespace)
         return frozenset(self._naming.get(namespace, ()))
 
-    def of(self, name: str, selected: int) -> Lack | None:
-        """What is missing for a placement that selects so many objects; None if nothing is."""
+    def of(self, name: str, selected: int, hidden: Iterable[tuple[str, str]] = ()) -> Lack | None:
+        """What is missing for a placement that selects so many objects; None if nothing is.
+
+        `hidden` has a word and a text for each kind that it may select and nobody can see.
+        """
         spec = self._specs.get(name)
         if spec is None:
             return None
-        found = [*self._kinds(spec), *self._hidden(spec), *self._absent(spec)]
+        found = [*self._kinds(spec), *hidden, *self._absent(spec)]
         if not selected and not _only_brings_up(spec):
             told = "so no object is selected" if found else _nothing(spec)
             found.append((NOTHING_SELECTED, told))
@@ -131,20 +131,6 @@ class MissingReferences:
         for group, resource in self.served or ():
             self._by_group.setdefault(group, set()).add(resource)
             self._by_group.setdefault(None, set()).add(resource)
-
-    def _hidden(self, spec: Spec) -> Iterator[tuple[str, str]]:
-        """Kinds that it may select and that cannot be read: what was sent of them stays."""
-        for (group, resource), why in sorted(self.unreadable.items()):
-            if any(
-                named in (None, group)
-                and (not resources or ANY in resources or resource in resources)
-                for _, named, resources in _reaching(spec)
-            ):
-                kind = f"{resource}.{group}" if group else resource
-                yield (
-                    UNREADABLE,
-                    f"{kind} cannot be read: {why}; let the centre get, list and watch it",
-                )
 
     def _close(self, word: str, known: AbstractSet[str]) -> str:
         elsewhere = sorted(group for group, resource in self.served or () if resource == word)

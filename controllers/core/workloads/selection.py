@@ -121,6 +121,11 @@ class Clause:
             and (not self.selectors or any(item.matches(labels) for item in self.selectors))
         )
 
+    def admits_namespace(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether objects in a Namespace may pass, whatever they are."""
+        inside = ObjectKey("", "", name, "")
+        return _listed(self.namespaces, name) and self._namespace_matches(inside, labels)
+
     @property
     def reach(self) -> KindScope:
         """The kinds of objects that may pass, whatever their names and labels are."""

@@ -19,6 +19,7 @@ from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatu
 from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.tracking_marks import TrackingMarks
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
+from controllers.core.workloads.unread_kinds import UnreadKinds
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import AS_WRITTEN, BindingPolicy, Cleaning, EdgePlacement, parse_wish
 from schemas.collectors import AGGREGATE, Program
@@ -82,6 +83,7 @@ class Workloads:
     def __init__(self) -> None:
         self.resolver = WhatResolver()
         self.missing = MissingReferences()
+        self.unread = UnreadKinds()
         self.renatured = Renatured()
         self.collectors = Collectors()
         self.transforms = Transforms()
@@ -245,8 +247,7 @@ class Workloads:
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
-        for kind in self.missing.unreadable.keys() - kinds:
-            del self.missing.unreadable[kind]
+        self.unread.keep(kinds)
         for kind in self.resolver.kinds() - kinds:
             for key in self.resolver.of_kind(kind):
                 if not self.renatured.hide(key, None):
@@ -260,7 +261,18 @@ class Workloads:
         """What is missing for a placement to be as it was meant; None if nothing is."""
         if faults := self.frozen(name):
             return Lack(FROZEN, faults_text(faults))
-        return self.missing.of(name, self.resolver.count(name))
+        return self.missing.of(name, self.resolver.count(name), self._hidden(name))
+
+    def _hidden(self, name: str) -> list[tuple[str, str]]:
+        """What a placement may select of kinds that the space does not show now."""
+        if not self.unread.kinds:
+            return []
+        resolver = self.resolver
+        return [
+            *self.unread.hidden(
+                resolver.rules(name), resolver.selected_kinds(name), resolver.namespaces
+            )
+        ]
 
     def wide(self, name: str) -> tuple[int, int] | None:
         """How many objects a placement selects, and of how many, if it is almost all there are.

@@ -136,6 +136,10 @@ class WhatResolver:
         """The objects of a kind: group and resource."""
         return frozenset(self._of_kind.get(kind, ()))
 
+    def shown(self, kinds: Iterable[Kind]) -> dict[ObjectKey, dict[str, Any]]:
+        """What is known of the objects of these kinds."""
+        return {key: {**self.objects[key]} for kind in kinds for key in self.of_kind(kind)}
+
     def kinds(self) -> frozenset[Kind]:
         """The kinds of which there are objects."""
         return frozenset(self._of_kind)
@@ -144,6 +148,19 @@ class WhatResolver:
     def reaches(self) -> frozenset[KindScope]:
         """What kinds of objects the placements may select, in all the forms that they say it."""
         return frozenset(self._reaches)
+
+    @property
+    def namespaces(self) -> dict[str, Mapping[str, str]]:
+        """The labels of each Namespace that is known."""
+        return {key.name: _labels(self.objects[key]) for key in self.of_kind(_NAMESPACES)}
+
+    def rules(self, name: str) -> Rules:
+        """What a placement selects; nothing if it is not known."""
+        return self._rules.get(name, Rules())
+
+    def selected_kinds(self, name: str) -> frozenset[Kind]:
+        """The kinds of the objects that a placement selects."""
+        return frozenset(key.group_resource for key in self._selected.get(name, ()))
 
     def selection(self, name: str) -> dict[ObjectKey, int]:
         """The objects a placement selects now, with their flags, and the CRDs that these need."""

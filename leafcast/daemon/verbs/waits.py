@@ -17,7 +17,8 @@ from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.status.status import FAILING, UNCOUNTED
 from controllers.core.status.undelivered import undelivered
-from controllers.core.workloads.missing_references import UNKNOWN_KIND, UNREADABLE, Lack
+from controllers.core.workloads.missing_references import UNKNOWN_KIND, Lack
+from controllers.core.workloads.unread_kinds import NOT_LISTED
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.wait_goals import (
     CONDITIONS,
@@ -43,6 +44,7 @@ from schemas.faults import Faulty
 from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     ENDS_BY_ITSELF,
+    KIND_UNREADABLE,
     NOT_AWAITED,
     OVERRIDDEN,
     PINNED,
@@ -72,7 +74,7 @@ _NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
 """What keeps content from places, or objects of former revisions back, and holds no wave up."""
 _SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW}) | NOT_AWAITED
 """What a destination says of itself: it does not count as synced anyway."""
-_KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
+_KINDS_LACKED = (UNKNOWN_KIND, KIND_UNREADABLE, NOT_LISTED)
 
 
 EXCEPTED_MAX = 10_000

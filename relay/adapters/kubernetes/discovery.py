@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes import discovery_documents as documents
@@ -32,6 +33,8 @@ class Discovery:
         self._clock = clock
         self._parts: dict[tuple[str, str], GroupVersion] = {}
         self._resources: dict[tuple[str, str], Kind] = {}
+        # In which version to read those of which another one than the preferred is readable.
+        self._read_as: dict[tuple[str, str], str] = {}
         self._types: dict[tuple[str, str, str], Served] = {}
         self._asked = float("-inf")
         self._refreshing = asyncio.Lock()
@@ -54,8 +57,20 @@ class Discovery:
             self._take(found)
 
     def resource(self, group: str, resource: str) -> Kind | None:
-        """A kind as last told, by its plural; None if it was not served then."""
-        return self._resources.get((group, resource))
+        """A kind as last told, by its plural, in the version to read; None if it was not served."""
+        found = self._resources.get((group, resource))
+        version = self._read_as.get((group, resource))
+        if found is None or version not in found.versions:
+            return found
+        return replace(found, version=version)
+
+    def preferred(self, kind: Kind) -> Kind:
+        """A kind in the version that the server prefers."""
+        return self._resources.get(kind.group_resource, kind)
+
+    def read_as(self, kind: Kind) -> None:
+        """Read a kind in this version from now on."""
+        self._read_as[kind.group_resource] = kind.version
 
     def status_apart(self, kind: Kind) -> bool:
         """Whether the status of its objects is written on its own."""
@@ -69,7 +84,7 @@ class Discovery:
         """
         if (group, resource) not in self._resources:
             await self._ask_again()
-        found = self._resources.get((group, resource))
+        found = self.resource(group, resource)
         if found is None:
             self.check_groups(group)
         return found

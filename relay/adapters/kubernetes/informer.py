@@ -13,6 +13,7 @@ from typing import Any
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.discovery import Discovery
+from relay.adapters.kubernetes.stored_versions import Guard, StandsStill, other_versions
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -25,6 +26,7 @@ from relay.ports import (
     SpaceError,
     Tell,
     Unserved,
+    first_of,
     number_of,
 )
 from schemas.objects import ObjectKey
@@ -36,10 +38,15 @@ WATCH_SECONDS_MIN = 240.0
 SHORT_WATCH_SECONDS = 1.0
 OUTAGE_SECONDS_MAX = 10.0
 """How long a watch may be broken until its interest counts as unserved."""
+REFUSED_SECONDS_MAX = 2.0
+"""The same where the server does answer, and refuses it."""
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX, LASTING_PAUSE_SECONDS = 0.25, 10.0, 20.0
 
 _NOT_SERVED = (refusals.NOT_FOUND, refusals.NOT_ALLOWED)
 _REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
+_AWAY = (refusals.UNAVAILABLE, refusals.TOO_MANY)
+# What no other version of a kind changes.
+_OF_ALL_VERSIONS = (*_NOT_SERVED, *_REFUSED, *_AWAY, refusals.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,9 @@ class Informer:
         self._unserved: Unserved | None = None
         self._broken_since: float | None = None
         self._pause = PAUSE_SECONDS_MIN
+        # Sees whether what a webhook converts is told; it is not asked again if that stood still.
+        self._guard: Guard | None = None
+        self._stood_still = False
 
     async def run(self) -> None:
         """Follow; every failure but AnotherSpace is waited out."""
@@ -97,10 +107,12 @@ class Informer:
             try:
                 await self._context.same_space()
                 if not self._revision:
-                    await self._list(kind)
+                    kind = await self._list(discovery.preferred(kind))
                 await self._watch(kind)
             except AnotherSpace:
                 raise
+            except StandsStill:
+                self._revision, self._stood_still = "", True
             except SpaceError as error:
                 await self._failed(error, moved)
 
@@ -116,32 +128,75 @@ class Informer:
             return error.reason, error.message
         return refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}"'
 
-    async def _list(self, kind: Kind) -> None:
-        async with self._context.lists:
-            accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
-            selector = self._selector()
-            place = self.interest.namespace, self.interest.name
-            objects, self._revision = await list_pages(
-                self._context.api, kind, selector, accept, *place
-            )
+    async def _list(self, kind: Kind) -> Kind:
+        """Tell all there is; the kind in the version in which it could be listed."""
+        context = self._context
+        async with context.lists:
+            others, is_converted = await other_versions(context.api, kind)
+            read, objects, revision = await self._list_in(kind, others)
+            context.discovery.read_as(read)
+            self._stood_still = False
+            self._guard = None
+            if read == kind and is_converted:
+                self._guard = Guard(context.api, context.clock, others[0])
+            self._revision = revision
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))
         self._unserved = None
         self.settled = True
         self._reached(self._revision)
+        return read
+
+    async def _list_in(
+        self, kind: Kind, others: tuple[Kind, ...]
+    ) -> tuple[Kind, list[Object], str]:
+        """All there is, in the first version that can be read; raises what is said of the first."""
+        accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
+        place = self.interest.namespace, self.interest.name
+        versions = (*others, kind) if self._stood_still else (kind, *others)
+        failure: SpaceError | None = None
+        for version in versions:
+            try:
+                selector = self._selector()
+                return version, *await list_pages(
+                    self._context.api, version, selector, accept, *place
+                )
+            except SpaceError as error:
+                failure = failure or error
+                if error.reason in _OF_ALL_VERSIONS:
+                    break
+        assert failure is not None
+        raise failure
 
     async def _watch(self, kind: Kind) -> None:
-        context = self._context
-        begun = context.clock.now().seconds
-        seconds = WATCH_SECONDS_MIN * (1 + context.dice.fraction())
-        query = (
+        """Tell what changes until the watch ends, or does not tell what there is."""
+        guard, query = self._guard, self._query()
+        if guard is None:
+            await self._watch_in(kind, query)
+            return
+        guard.told = self.position
+        try:
+            async with asyncio.TaskGroup() as group:
+                guarding = group.create_task(guard.watch(self.interest.namespace, query))
+                await self._watch_in(kind, query)
+                guarding.cancel()
+        except BaseExceptionGroup as failed:
+            raise first_of(failed) from None
+
+    def _query(self) -> list[tuple[str, str]]:
+        seconds = WATCH_SECONDS_MIN * (1 + self._context.dice.fraction())
+        return [
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._revision),
             ("timeoutSeconds", str(int(seconds))),
             ("labelSelector", self._selector()),
             ("fieldSelector", named(self.interest.name)),
-        )
+        ]
+
+    async def _watch_in(self, kind: Kind, query: list[tuple[str, str]]) -> None:
+        context = self._context
+        begun = context.clock.now().seconds
         accept = paths.METADATA if self.interest.metadata_only else paths.JSON
         path = paths.collection_path(kind, self.interest.namespace)
         try:
@@ -176,6 +231,8 @@ class Informer:
     def _reached(self, revision: str) -> None:
         self._revision = revision or self._revision
         self.position = number_of(self._revision)
+        if self._guard is not None:
+            self._guard.told = self.position
         self.heard_at = self._context.clock.now().seconds
         self._note()
 
@@ -197,10 +254,16 @@ class Informer:
             else:
                 await self._tell_unserved(error.reason, error.message)
             longest = LASTING_PAUSE_SECONDS if lasting else PAUSE_SECONDS_MAX
-        elif now - self._broken_since >= OUTAGE_SECONDS_MAX:
+        elif now - self._broken_since >= self._patience(error):
             self._revision = ""
             await self._tell_unserved(error.reason, error.message)
         await self._wait(longest, moved)
+
+    @staticmethod
+    def _patience(error: SpaceError) -> float:
+        if error.reason in _AWAY:
+            return OUTAGE_SECONDS_MAX
+        return min(OUTAGE_SECONDS_MAX, REFUSED_SECONDS_MAX)
 
     async def _wait(self, longest: float, moved: asyncio.Event | None = None) -> None:
         """Pause, each time longer, by chance between half of it and all; less if kinds change."""

@@ -375,7 +375,8 @@ class KubernetesSpace:
         return answers.object_of(answer)
 
     async def _list_all(self, selector: str, namespace: str) -> Listing:
-        kinds = [kind for kind in await self._discovery.all() if kind.namespaced or not namespace]
+        served = [kind for kind in await self._discovery.all() if kind.namespaced or not namespace]
+        kinds = [self._discovery.resource(*kind.group_resource) or kind for kind in served]
         at_once = asyncio.Semaphore(LISTS_AT_ONCE)
 
         async def one(kind: Kind) -> Listing:

@@ -1,0 +1,121 @@
+"""Kinds of which a space shows nothing now: what placements may select of them, nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from controllers.core.workloads.selection import Clause, Rules
+from schemas.hold_reasons import KIND_UNREADABLE
+
+NOT_LISTED = "KindNotListed"
+FORBIDDEN, UNAUTHORIZED, UNAVAILABLE = "Forbidden", "Unauthorized", "ServiceUnavailable"
+
+Resource = tuple[str, str]
+"""API group and resource (lowercase plural)."""
+Namespaces = Mapping[str, Mapping[str, str]]
+"""The labels of each Namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Why a kind is not shown: a word and a text of the space; none if it is not listed yet."""
+
+    namespaced: bool
+    reason: str = ""
+    message: str = ""
+    # Whether it was shown before.
+    was_listed: bool = False
+    # The Namespaces in which it was seen that there is none of it.
+    empty: frozenset[str] = frozenset()
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether nothing can have changed since it was shown: who serves it is away."""
+        return self.was_listed and self.reason == UNAVAILABLE
+
+
+class UnreadKinds:
+    """Those of one space, by group and resource."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Resource, Unread] = {}
+
+    def __contains__(self, kind: Resource) -> bool:
+        return kind in self.kinds
+
+    def keep(self, kinds: AbstractSet[Resource]) -> None:
+        """Forget all others: nothing is asked of them any more."""
+        for kind in self.kinds.keys() - kinds:
+            del self.kinds[kind]
+
+    def hidden(
+        self, rules: Rules, selected: AbstractSet[Resource], namespaces: Namespaces
+    ) -> Iterator[tuple[str, str]]:
+        """What a placement may select and nobody can see: a word and a text for each kind.
+
+        `selected` are the kinds of what is known that it selects.
+        """
+        for kind, unread in sorted(self.kinds.items()):
+            concerned = kind in selected
+            if not concerned and not unread.stands_still:
+                concerned = may_reach(rules, kind, unread, namespaces)
+            if concerned:
+                yield (KIND_UNREADABLE if unread.reason else NOT_LISTED), text(kind, unread)
+
+
+def may_reach(rules: Rules, kind: Resource, unread: Unread, namespaces: Namespaces) -> bool:
+    """Whether a placement selects objects of a kind in a place where there may be one."""
+    reaching = [
+        clause
+        for clause in rules.clauses
+        if clause.reach.covers(*kind, namespaced=unread.namespaced)
+    ]
+    if not unread.namespaced or not namespaces:
+        return bool(reaching)
+    others = [name for name in namespaces if name not in unread.empty]
+    return any(
+        clause.admits_namespace(name, namespaces[name]) for clause in reaching for name in others
+    )
+
+
+def narrowed_to(
+    rules: Iterable[Rules], kind: Resource, unread: Unread, namespaces: Namespaces
+) -> frozenset[str]:
+    """The Namespaces to which clauses narrow down where they select objects of a kind."""
+    clauses = [
+        clause
+        for each in rules
+        for clause in each.clauses
+        if _is_narrow(clause) and clause.reach.covers(*kind, namespaced=unread.namespaced)
+    ]
+    return frozenset(
+        name
+        for name, labels in namespaces.items()
+        if any(clause.admits_namespace(name, labels) for clause in clauses)
+    )
+
+
+def text(kind: Resource, unread: Unread) -> str:
+    """Why a kind is not seen, in the words of the space first, and what to do."""
+    resource, group = kind[1], kind[0]
+    name = f"{resource}.{group}" if group else resource
+    if not unread.reason:
+        return f"{name} are not listed yet"
+    said = unread.message.removesuffix(".")
+    return f"{said}; so {name} cannot be read: what was sent of it stays; {_remedy(name, unread)}"
+
+
+def _remedy(name: str, unread: Unread) -> str:
+    if unread.reason in (FORBIDDEN, UNAUTHORIZED):
+        return "let the centre get, list and watch it, or name other resources"
+    if unread.reason == UNAVAILABLE:
+        return "see kubectl get apiservices"
+    if "conversion webhook" in unread.message:
+        return "let the webhook answer, or store all of it in one version that is served"
+    return f"see kubectl get {name} -A"
+
+
+def _is_narrow(clause: Clause) -> bool:
+    return bool(clause.namespaces or clause.namespace_selectors)

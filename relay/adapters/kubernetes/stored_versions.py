@@ -1,0 +1,101 @@
+"""The version in which a kind is stored: it can be read where a webhook that converts fails.
+
+A server makes each other version of a stored object, and if that fails no list shows any object
+of the kind; a watch of such a version just stands still, open and without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from relay.adapters.kubernetes import answers, paths, refusals
+from relay.adapters.kubernetes.api_client import ApiClient, Pairs
+from relay.ports import Clock, Kind, SpaceError, number_of
+from schemas.objects import CRD_GROUP
+
+SILENT_SECONDS_MAX = 1.0
+"""How much later a watch may tell what a watch of the stored version has told."""
+_DEFINITIONS = Kind(CRD_GROUP, "v1", "customresourcedefinitions", "", namespaced=False)
+
+
+class StandsStill(SpaceError):
+    """A watch does not tell what there is."""
+
+
+async def other_versions(api: ApiClient, kind: Kind) -> tuple[tuple[Kind, ...], bool]:
+    """The kind in the versions in which it may be readable if it is not in this one.
+
+    Also whether the first of these is the one that is stored, and this one is made of it. Where
+    definitions cannot be read any version may do.
+    """
+    if len(kind.versions) < 2:
+        return (), False
+    name = f"{kind.resource}.{kind.group}"
+    try:
+        answer = await api.request("GET", paths.object_path(_DEFINITIONS, "", name))
+        versions = stored_versions(answers.mapping(answer))
+        is_converted = versions[:1] not in ((), (kind.version,))
+    except SpaceError as error:
+        # Built-in kinds have none.
+        versions = () if error.reason == refusals.NOT_FOUND else kind.versions
+        is_converted = False
+    others = (version for version in versions if version != kind.version)
+    return tuple(replace(kind, version=version) for version in others), is_converted
+
+
+def stored_versions(definition: Mapping[str, Any]) -> tuple[str, ...]:
+    """The versions in which objects are stored, if a webhook makes the others of them.
+
+    Only those that are served; first the one in which what is written now is stored.
+    """
+    spec, status = _mapping(definition.get("spec")), _mapping(definition.get("status"))
+    if _mapping(spec.get("conversion")).get("strategy") != "Webhook":
+        return ()
+    forms = [_mapping(form) for form in _list(spec.get("versions"))]
+    now = [str(form.get("name")) for form in forms if form.get("storage")]
+    served = {str(form.get("name")) for form in forms if form.get("served")}
+    former = [str(version) for version in _list(status.get("storedVersions"))]
+    return tuple(version for version in dict.fromkeys([*now, *former]) if version in served)
+
+
+class Guard:
+    """Sees whether a watch of a converted version tells what there is."""
+
+    def __init__(self, api: ApiClient, clock: Clock, kind: Kind) -> None:
+        self._api = api
+        self._clock = clock
+        self._kind = kind
+        self.told = 0
+        """The number of the revision up to which the other watch told everything."""
+
+    async def watch(self, namespace: str, query: Pairs) -> None:
+        """Ends with the watch of the stored version; raises StandsStill once the other one does."""
+        path = paths.collection_path(self._kind, namespace)
+        try:
+            async with self._api.stream(path, query, accept=paths.METADATA) as events:
+                async for answer in events:
+                    await self._compare(answers.event_of(answer))
+        except StandsStill:
+            raise
+        except SpaceError:
+            # Of that which is not told here nothing follows.
+            return
+
+    async def _compare(self, event: answers.Event) -> None:
+        number = number_of(event.revision)
+        if event.change is None or number <= self.told:
+            return
+        await self._clock.sleep(SILENT_SECONDS_MAX)
+        if number > self.told:
+            said = f"{self._kind.resource}.{self._kind.group} are not converted"
+            raise StandsStill(refusals.UNAVAILABLE, said)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
