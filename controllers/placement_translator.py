@@ -190,6 +190,13 @@ class PlacementTranslator:
         placement = self.workloads.placements.get(name) if name is not None else None
         return grace_seconds(placement.metadata.annotations) if placement is not None else None
 
+    def removal_goes_at(self, name: str) -> int | None:
+        """When a held removal goes by itself, in ms since 1970; None if it waits for a person."""
+        key, said = self.source(name).key, self._placements.held.get(name, "")
+        brakes = (self._placements.brake, self._issuer.brakes.brake)
+        found = (brake.goes_at(key, name, said) for brake in brakes)
+        return next((at for at in found if at is not None), None)
+
     def undenatured_text(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""
         if not isinstance(self._space, FinalizingSpace):

@@ -179,6 +179,7 @@ class StatusSummarizer:
             name=name,
             invalid=workloads.invalid.get(name, ""),
             removal_held=placements.held.get(name, ""),
+            removal_goes_at=self._translator.removal_goes_at(name),
             faults=placements.faults.get(name, ()),
             lack=workloads.lack(name),
             differing=workloads.resolver.differing(name),

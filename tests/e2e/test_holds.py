@@ -124,6 +124,7 @@ def test_what_waits_for_a_person_says_so_in_every_command(scene):
     scene.until_held("AwaitingApproval")
     # Half of them have it; nobody says that it is those who count.
     did(tree, "wait", "--for", "synced", "--at-least", "50%", scene.title)
+    did(tree, "wait", "--for", "synced", "--except", "id=region-1-site-2", scene.title)
     for options in (["--at-least", "51%"], ["--except", "id=region-1-site-1"]):
         said = did(tree, "wait", "--for", "synced", *options, scene.title, code=1).stderr
         assert command in said
@@ -217,6 +218,8 @@ def test_who_is_pinned_is_named_and_a_wait_ends_when_it_comes_to_be_held(scene):
         f"leafcast rollout unpin {name} --at {THERE}",
     )
     assert scene.plan(9)[THERE][0] == "held"
+    did(tree, "wait", "--for", "synced", "--except", "id=region-1-site-2", scene.title)
+    did(tree, "wait", "--for", "synced", "--except", "id=region-1-site-1", scene.title, code=1)
     did(tree, "rollout", "unpin", name, "--at", THERE)
     did(tree, "wait", "--for", "synced", scene.title)
     until(lambda: not scene.held())

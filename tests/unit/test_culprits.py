@@ -1,13 +1,16 @@
 """A failed wave says which object, where, and why, of its own members alone."""
 
 from controllers.core.rollout.culprits import NAMED_MAX, REASON_CHARACTERS, culprits, members_at
+from controllers.core.rollout.lacking_destinations import count_lacking
 from schemas.identity import DestinationId, NodePath
 from schemas.records import CENTRE, Gate, LocationRecord, Profile, Source
 from schemas.reports import ExceptionSample
 from schemas.selectors import LabelSelector, Requirement
+from schemas.windows import Window
 from schemas.wire import replace
 from tests.unit.rollout_world import V2, Fleet
 
+NIGHT = Window("0 0 * * *", 3600, "UTC")
 WEB = "deployments.apps/shop/web"
 
 
@@ -58,6 +61,12 @@ def test_members_are_told_by_labels_of_their_own_and_of_their_locations():
     assert members_at(records, gates, "2.0", paths) == {"/a"}
     over = [replace(gates[0], over="location"), gates[1]]
     assert members_at(records, over, "2.0", paths) == {"/c"}
+    # Who has the newest content by its gate lacks nothing, whatever the hour, or the place.
+    assert count_lacking(records, records, gates, V2) == 2
+    assert count_lacking(records, ["0", "1", "no-such"], gates, V2) == 1
+    assert count_lacking(records, records, over, V2) == 2
+    pinned = [Gate(None, path=NodePath.parse("/a")), Gate(V2, windows=(NIGHT,))]
+    assert count_lacking(records, records, pinned, V2) == 1
 
 
 def test_a_wave_that_fails_names_the_object_the_place_and_the_reason():

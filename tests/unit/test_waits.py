@@ -99,6 +99,42 @@ async def test_a_wait_for_ready_goes_on_while_an_edge_refuses_and_ends_at_once_i
     assert "readiness.maxUnavailable" in answer["error"]["message"]
 
 
+async def test_what_goes_nowhere_is_not_waited_for(tree):
+    nowhere = {"locationSelectors": [{"matchLabels": {"region": "none"}}]}
+    await tree.apply(placement("far", "shop", **nowhere))
+    for condition in ("synced", "healthy", "ready"):
+        answer = await asked(tree, condition, placements=["far"])
+        assert answer["error"]["code"] == "NoDestinations"
+        assert "match no Location that has a SyncTarget" in answer["error"]["message"]
+        assert answer["error"]["remedy"].startswith("next: leafcast get ")
+    await tree.apply(placement("far", "shop", **nowhere, readiness={"allowEmpty": True}))
+    assert (await asked(tree, "ready", placements=["far"]))["result"]["met"] == ["far"]
+
+
+MANY = [config_map(f"c{number}", "many") for number in range(8)]
+
+
+def narrowed(*, to, **annotations):
+    obj = placement("many", "many")
+    obj["metadata"]["annotations"] = annotations
+    if to:
+        obj["spec"]["downsync"] = [{"namespaces": ["many"], "objectNames": [to]}]
+    return obj
+
+
+async def test_a_held_removal_that_goes_by_itself_is_waited_for(tree):
+    tree.spaces[REFUSING].refuses = False
+    await tree.apply(narrowed(to=""), *MANY)
+    assert (await asked(tree, "synced", placements=["many"]))["result"]["met"] == ["many"]
+    await tree.apply(narrowed(to="c0"))
+    answer = await asked(tree, "synced", placements=["many"])
+    assert "is held: RemovalHeld" in answer["error"]["message"]
+    await tree.apply(narrowed(to="c0", **{"leafcast.io/removal-grace": "2s"}))
+    answer = await asked(tree, "synced", "ready", placements=["many"])
+    assert answer["result"]["met"] == ["many"]
+    assert answer["result"]["placements"][0]["held"] == []
+
+
 @pytest.mark.parametrize("wrong", ["0%", "101%", "abc"])
 async def test_no_share_is_a_clear_error_of_the_tree_too(tree, wrong):
     answer = await asked(tree, "synced", at_least=wrong)

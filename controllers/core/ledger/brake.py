@@ -83,6 +83,11 @@ class Brake:
             self._went = {**lately, placement: (total, now_ms)}
         return True
 
+    def goes_at(self, placement: MailKey, name: str, said: str) -> int | None:
+        """When what is said to be held goes by itself; None if never, or if more is said."""
+        due = self.due.get(placement)
+        return due if due is not None and said == self.message(placement, name) else None
+
     def message(self, placement: MailKey, name: str) -> str:
         """What is held of a placement, and what to do."""
         due, (loss, _) = self.due.get(placement), self.held[placement]

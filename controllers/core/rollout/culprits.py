@@ -34,18 +34,23 @@ def members_at(
     records: Mapping[MailKey, Record], gates: Iterable[Gate], name: str, paths: AbstractSet[str]
 ) -> frozenset[str]:
     """Which of these paths are of destinations that count in the wave of a gate."""
-    listed = tuple(gates)
-    locations = [it for it in records.values() if isinstance(it, LocationRecord)]
-
-    def located(profile: Profile) -> Iterable[LocationRecord]:
-        return (it for it in locations if _holds(it, profile))
-
+    listed, located = tuple(gates), locations_of(records.values())
     profiles = (it for it in records.values() if isinstance(it, Profile))
     return frozenset(
         str(it.path)
         for it in profiles
         if str(it.path) in paths and wave_of(listed, Candidate(it, located)) == name
     )
+
+
+def locations_of(records: Iterable[Record]) -> Callable[[Profile], Iterable[LocationRecord]]:
+    """Says of a destination which of the Locations among these records it belongs to."""
+    locations = [it for it in records if isinstance(it, LocationRecord)]
+
+    def located(profile: Profile) -> Iterable[LocationRecord]:
+        return (it for it in locations if _holds(it, profile))
+
+    return located
 
 
 def _holds(location: LocationRecord, profile: Profile) -> bool:

@@ -22,6 +22,8 @@ class PlacementFacts:
     invalid: str = ""
     removal_held: str = ""
     """What it lost and keeps until someone accepts that, and why."""
+    removal_goes_at: int | None = None
+    """When that goes by itself, in ms since 1970."""
     faults: tuple[Fault, ...] = ()
     # Objects whose singleton status is asked for, and how many destinations have them, if not one.
     ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)

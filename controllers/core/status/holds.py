@@ -17,7 +17,6 @@ from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.faults import told_once
 from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
-    ENDS_BY_ITSELF,
     INVALID,
     KIND_UNREADABLE,
     MAINTENANCE,
@@ -28,6 +27,7 @@ from schemas.hold_reasons import (
     REMOVAL_HELD,
     SECRETS_UNOPENED,
     WAITING,
+    ends_by_itself,
 )
 from schemas.placements import short_title, title
 from schemas.reports import Count, ExceptionSample
@@ -43,7 +43,7 @@ def holds(facts: PlacementFacts, count: Count) -> tuple[Hold, ...]:
     steered = rollout_holds(facts.steered, count) if facts.steered is not None else ()
     for hold in (*facts.holds, *_own(facts, count), *steered):
         by_reason.setdefault(hold.reason, hold)
-    ranked = sorted(by_reason.values(), key=lambda hold: hold.reason in ENDS_BY_ITSELF)
+    ranked = sorted(by_reason.values(), key=lambda hold: ends_by_itself(hold.reason, hold.until))
     return tuple(ranked[:HOLDS_MAX])
 
 
@@ -78,7 +78,9 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
         yield Hold(reason=INVALID, message=said, remedy=remedy)
     if facts.removal_held:
         said = facts.removal_held.partition("; ")[0]
-        yield Hold(reason=REMOVAL_HELD, message=said, remedy=f"leafcast accept {name}")
+        due = facts.removal_goes_at
+        until = timestamp(due) if due is not None else None
+        yield Hold(reason=REMOVAL_HELD, message=said, until=until, remedy=f"leafcast accept {name}")
     if facts.lack is not None and facts.lack.reason == KIND_UNREADABLE:
         yield Hold(
             reason=KIND_UNREADABLE, message=facts.lack.message, remedy=f"leafcast describe {name}"

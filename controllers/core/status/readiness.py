@@ -13,7 +13,7 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
 from schemas.api import Condition, Hold
-from schemas.hold_reasons import ENDS_BY_ITSELF
+from schemas.hold_reasons import ends_by_itself
 from schemas.reports import (
     IN_MAINTENANCE,
     NEVER_JOINED,
@@ -56,7 +56,8 @@ def readiness(
     if facts.invalid:
         return stalled(UNAVAILABLE if facts.is_policy else "Invalid", facts.invalid)
     if held:
-        made = reconciling if held[0].reason in ENDS_BY_ITSELF else stalled
+        passes = ends_by_itself(held[0].reason, held[0].until)
+        made = reconciling if passes else stalled
         said = held[0].message.removesuffix(".") if held[0].remedy else held[0].message
         return made(held[0].reason, "; ".join(filter(None, (said, held[0].remedy))))
     if allowed := _allowed_to_be_empty(facts, count):

@@ -13,7 +13,6 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.conditions import STALLED
-from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.status.status import FAILING, UNCOUNTED
 from controllers.core.status.undelivered import undelivered
@@ -34,8 +33,10 @@ from leafcast.ask.wait_goals import (
 )
 from leafcast.daemon.running_centre import running
 from leafcast.daemon.tree_facts import count_form, listed
+from leafcast.daemon.verbs.excepted import Excepted, find_excepted
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.local.tree import LocalTree
+from leafcast.show.wait_states import nowhere_text
 from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
 from relay.ports import BusBroken, Clock, Listing, SpaceError
@@ -43,9 +44,9 @@ from schemas.api import Condition
 from schemas.faults import Faulty
 from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
-    ENDS_BY_ITSELF,
     KIND_UNREADABLE,
     NOT_AWAITED,
+    OF_ROLLOUTS,
     OVERRIDDEN,
     PINNED,
     PLACE_FROZEN,
@@ -54,10 +55,10 @@ from schemas.hold_reasons import (
     UNDONE,
     WAITING,
     WINDOW,
+    ends_by_itself,
 )
 from schemas.identity import NodePath
 from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
-from schemas.records import OVER_SYNC_TARGET, Alternative, DeltaHead, Profile
 from schemas.reports import Count
 from schemas.selectors import LabelSelector
 
@@ -68,6 +69,7 @@ REPORTED_SECONDS = 2.0
 """How long what an edge reports may be of what it had before a change that was made just now."""
 CATCH_UP_SECONDS = 3.0
 """So much longer it may take to know what was applied before; who asks grants 5 s."""
+WHERE_COMMAND = "leafcast get loc,synctargets --show-labels"
 HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
 _NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
@@ -76,9 +78,6 @@ _SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW})
 """What a destination says of itself: it does not count as synced anyway."""
 _KINDS_LACKED = (UNKNOWN_KIND, KIND_UNREADABLE, NOT_LISTED)
 
-
-EXCEPTED_MAX = 10_000
-"""Of so many destinations one may say that they are not waited for."""
 
 Form = dict[str, Any]
 
@@ -155,7 +154,7 @@ class _Waiting:
         self._goal = goal
         self._selectors = selectors
         self._caught_up_with: Controllers | None = None
-        self._excepted: dict[str, tuple[str, ...]] = {}
+        self._excepted: dict[str, Excepted] = {}
 
     @property
     def _placements(self) -> list[str]:
@@ -220,12 +219,16 @@ class _Waiting:
             return
         await self._served()
         self._check_lacks()
-        self._excepted = {name: self._excepted_of(name) for name in self._placements}
+        self._excepted = {
+            name: find_excepted(controllers, self._meant(name), self._selectors)
+            for name in self._placements
+        }
         await self._reached()
         self._check_lacks()
         if ROLLED_OUT in self._conditions:
             self._check_rollouts()
         self._check_holds()
+        self._check_nowhere()
         self._check_ready()
         await controllers.written(map(self._meant, self._placements))
 
@@ -302,11 +305,20 @@ class _Waiting:
         return Reached(count.summary.awaited, reached, states.get("unreachable", 0), lacking)
 
     def _lacking(self, name: str) -> int | None:
-        """How many destinations something keeps from the newest content; None if unknown."""
+        """How many of those that are waited for something keeps from the newest content.
+
+        None if nobody can tell.
+        """
         kept = self._controllers().kept_back(self._meant(name))
-        holds = [hold for hold in self._held(name) if hold["reason"] not in _SEEN_IN_STATES]
-        number = _number(holds)
-        return None if kept is None or number is None else max(kept, number)
+        held = [hold for hold in self._held(name) if hold["reason"] not in _SEEN_IN_STATES]
+        by_gates = _number([hold for hold in held if hold["reason"] in OF_ROLLOUTS])
+        others = _number([hold for hold in held if hold["reason"] not in OF_ROLLOUTS])
+        if kept is None or by_gates is None or others is None:
+            return None
+        excepted = self._excepted.get(name, Excepted()).lacking(
+            self._controllers(), self._meant(name), self._count(name).summary.never_joined
+        )
+        return max(kept - excepted, max(by_gates - excepted, 0) + others)
 
     def _never(self, name: str) -> bool:
         """Whether no waiting mends it."""
@@ -314,9 +326,25 @@ class _Waiting:
             return False
         if (self._lack(name) and not self._may_be_empty(name)) or self._blocked(name):
             return True
+        if self._is_nowhere(name):
+            return True
         if READY in self._conditions and self._stalled(name) is not None:
             return True
         return ROLLED_OUT in self._conditions and self._ended(name) is not None
+
+    def _is_nowhere(self, name: str) -> bool:
+        """Whether it is certain that there is no destination for which it could be so."""
+        count = self._count(name)
+        nobody = count.exact and not count.summary.destinations
+        return nobody and set(self._conditions) != {ROLLED_OUT}
+
+    def _check_nowhere(self) -> None:
+        """Refuse to wait for what goes nowhere; raises ApiError with the next command."""
+        for name in self._placements:
+            if self._is_nowhere(name) and not self._is_met(name):
+                placement = self._meant(name)
+                said = f"{long_title(placement)}: {nowhere_text(placement)}: it goes nowhere"
+                raise ApiError("NoDestinations", said, f"next: {WHERE_COMMAND}")
 
     def _may_be_empty(self, name: str) -> bool:
         """Whether what it lacks keeps it from nothing that is waited for."""
@@ -346,26 +374,6 @@ class _Waiting:
     def _short(self, name: str) -> str:
         return short_title(self._meant(name))
 
-    def _excepted_of(self, name: str) -> tuple[str, ...]:
-        """The paths of those of its destinations that are not waited for."""
-        records = self._controllers().issuer.records
-        head = records.get(self._controllers().translator.source(self._meant(name)).key)
-        if not self._selectors or not isinstance(head, DeltaHead):
-            return ()
-        reach = SelectedDestinations(records.values())
-        by_labels = tuple(Alternative(OVER_SYNC_TARGET, each) for each in self._selectors)
-        everyone = reach.destinations(head.alternatives)
-        chosen = everyone & reach.destinations(by_labels)
-        if chosen and chosen == everyone:
-            said = f"{long_title(self._meant(name))}: all of its destinations are excepted"
-            raise ApiError("Invalid", said, "name fewer with --except")
-        if len(chosen) > EXCEPTED_MAX:
-            said = f"{long_title(self._meant(name))}: {len(chosen)} destinations are excepted"
-            remedy = f"narrow it to at most {EXCEPTED_MAX}, or say --at-least"
-            raise ApiError("TooMany", said, remedy)
-        found = (records[key] for key in chosen)
-        return tuple(sorted(str(it.path) for it in found if isinstance(it, Profile)))
-
     def _ended(self, name: str) -> tuple[str, str] | None:
         """Why a placement is not rolled out and will not be, and what to do; None if it may be."""
         rollouts, placement = self._rollouts(), self._meant(name)
@@ -394,15 +402,20 @@ class _Waiting:
 
         Nor if enough destinations can have the newest content meanwhile.
         """
-        passed = ENDS_BY_ITSELF | (_NO_WAVES if self._conditions == (ROLLED_OUT,) else frozenset())
+        passed = _NO_WAVES if self._conditions == (ROLLED_OUT,) else frozenset[str]()
         is_early = self._clock.now().seconds - self._began < REPORTED_SECONDS
         if is_early or not self._count(name).exact:
             passed |= REPORTED
-        hold = next((hold for hold in self._held(name) if hold["reason"] not in passed), None)
+        held = [
+            hold
+            for hold in self._held(name)
+            if not ends_by_itself(hold["reason"], hold.get("until"))
+        ]
+        hold = next((hold for hold in held if hold["reason"] not in passed), None)
         lacking, whole = self._lacking(name), self._count(name).summary.awaited
         if hold is None or lacking is None or not set(self._conditions) <= set(COUNTED):
             return hold
-        seen = [hold for hold in self._held(name) if hold["reason"] in _SEEN_IN_STATES - passed]
+        seen = [hold for hold in held if hold["reason"] in _SEEN_IN_STATES - passed]
         best = Reached(whole, whole - (_number(seen) or 0), 0, lacking)
         return None if self._goal.may_be_met(best, len(self._excepted.get(name, ()))) else hold
 
@@ -441,7 +454,7 @@ class _Waiting:
             "rollout": self._rollouts().waits_for(placement),
             "held": self._held(name),
             "keptBack": controllers.kept_back(placement),
-            "excepted": list(self._excepted.get(name, ())),
+            "excepted": list(self._excepted.get(name, Excepted()).paths),
             "ready": self._ready_text(name),
             "lacking": self._lacking(name) if self._is_of_content else None,
         }
