@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
@@ -15,7 +15,7 @@ from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.rollout_holds import kept, lacking
 from controllers.core.status.status import UNCOUNTED, placement_status, singleton, standing
 from controllers.core.status.unreturned import passes, unreturned
-from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
+from controllers.core.workloads.executing_count import count_to_say
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import put_status, write_status
@@ -245,7 +245,7 @@ class StatusSummarizer:
         }
 
     async def _return(self, key: ObjectKey) -> SpaceError | None:
-        """Bring an object's status and its executing-count label up to date; why they are not."""
+        """Bring an object's status and its executing-count up to date; why they are not."""
         self._ambiguous.pop(key, None)
         self._unreturned.pop(key, None)
         obj = self._translator.workloads.resolver.objects.get(key)
@@ -256,12 +256,11 @@ class StatusSummarizer:
 
     async def _return_to(self, key: ObjectKey, obj: Mapping[str, Any]) -> SpaceError | None:
         resolver = self._translator.workloads.resolver
-        asking = [
-            self._translator.source(name).key for name in resolver.selecting_with(key, _WANTED_BACK)
-        ]
+        names = resolver.selecting_with(key, _WANTED_BACK)
+        asking = [self._translator.source(name).key for name in names]
         if not asking:
             error = await put_status(self._space, key, obj, {})
-            return error or await self._label(obj, None)
+            return error or await self._say_count(obj, 0, ())
         found = [(self._relay.count(item), self._results(item, key)) for item in asking]
         hub = self._at_hub(key, obj)
         judged = singleton(key, found, hub)
@@ -276,7 +275,7 @@ class StatusSummarizer:
             else:
                 self._ambiguous[key] = judged.count
         error = await put_status(self._space, key, obj, status) if status is not None else None
-        return error or await self._label(obj, str(judged.count))
+        return error or await self._say_count(obj, judged.count, names)
 
     def _at_hub(self, key: ObjectKey, obj: Mapping[str, Any]) -> HubContent:
         """What the hub has of an object, whoever sends it."""
@@ -300,30 +299,21 @@ class StatusSummarizer:
                     found.append(replace(result, status=None))
         return found
 
-    async def _label(self, obj: Mapping[str, Any], count: str | None) -> SpaceError | None:
-        """Set the executing-count label, or take it off; why that is to be tried again."""
-        if _count_label(obj) == count:
+    async def _say_count(
+        self, obj: Mapping[str, Any], count: int, placements: Collection[str]
+    ) -> SpaceError | None:
+        """Have the object say how many copies these placements make; why it is to be tried again."""
+        wanted = count_to_say(obj, count, placements)
+        if wanted is None:
             return None
-        metadata = {
-            field: obj["metadata"][field]
-            for field in ("name", "namespace")
-            if field in obj["metadata"]
-        }
-        if count is not None:
-            metadata["labels"] = {EXECUTING_COUNT_LABEL: count}
+        named = {at: obj["metadata"][at] for at in ("name", "namespace") if at in obj["metadata"]}
+        metadata = {**named, **wanted}
         said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
         try:
             await self._space.apply(said, MANAGER)
         except SpaceError as error:
             return error
         return None
-
-
-def _count_label(obj: Mapping[str, object]) -> str | None:
-    metadata = obj.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    count = labels.get(EXECUTING_COUNT_LABEL) if isinstance(labels, Mapping) else None
-    return count if isinstance(count, str) else None
 
 
 def _revision(obj: Mapping[str, Any]) -> str:

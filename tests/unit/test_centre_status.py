@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
+from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import ExceptionSample, ObjectResult, Summary
@@ -81,7 +81,6 @@ async def test_a_singleton_has_the_status_of_its_one_copy_and_loses_it_with_a_se
         await centre.until_status(web, lambda obj: obj.get("status") and _count(obj) == "1")
         await centre.apply(placement())
         await centre.until_status(web, lambda obj: not obj.get("status") and not _count(obj))
-    assert EXECUTING_COUNT_LABEL not in obj["metadata"].get("annotations", {})
 
 
 async def test_a_singleton_at_another_number_of_places_than_one_is_named_in_the_placement(centre):
@@ -102,7 +101,8 @@ async def test_a_singleton_at_another_number_of_places_than_one_is_named_in_the_
 
 
 def _count(obj):
-    return obj["metadata"].get("labels", {}).get(EXECUTING_COUNT_LABEL)
+    assert EXECUTING_COUNT not in obj["metadata"].get("labels", {}), "that is a BindingPolicy's"
+    return obj["metadata"].get("annotations", {}).get(EXECUTING_COUNT)
 
 
 async def test_what_may_be_away_is_said_at_once_and_sends_nothing(centre):

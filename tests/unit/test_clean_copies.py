@@ -28,6 +28,7 @@ def test_what_belongs_to_the_space_is_taken_off(cleaning):
             "labels": {"app": "shop", "kubestellar.io/executing-count": "1"},
             "annotations": {
                 "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                "kubestellar.io/executing-count": "1",
                 "note": "kept",
             },
             "managedFields": [],

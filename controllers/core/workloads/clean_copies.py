@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.workloads.allocated_fields import take_off_allocated
+from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.core.workloads.kubestellar_cleaning import (
     take_off_as_kubestellar,
     taken,
@@ -21,8 +22,6 @@ from relay.objects.customization import path_text
 from relay.objects.field_owners import CONTROL_PLANE, Steps, owned_fields
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.objects import ObjectKey
-
-EXECUTING_COUNT_LABEL = "kubestellar.io/executing-count"
 
 # The time stamps are no content: with them, equal objects of two spaces would have two addresses,
 # and every copy would differ for ever from what its cluster says.
@@ -54,7 +53,8 @@ _WHOLE: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
 )
 _WITHIN: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
     (("metadata", "annotations"), (_LAST_APPLIED,), _OF_KUBECTL),
-    (("metadata", "labels"), (EXECUTING_COUNT_LABEL,), _OF_COUNT),
+    (("metadata", "annotations"), (EXECUTING_COUNT,), _OF_COUNT),
+    (("metadata", "labels"), (EXECUTING_COUNT,), _OF_COUNT),
 )
 
 

@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controllers.core.workloads.clean_copies import EXECUTING_COUNT_LABEL
 from controllers.core.workloads.customizers import Customizers
+from controllers.core.workloads.executing_count import is_counted
 from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
@@ -61,7 +61,7 @@ class WhatResolver:
         self.objects[key] = obj
         self._of_kind[key.group, key.resource].add(key)
         (self._kept.add if never_selected(key, obj) else self._kept.discard)(key)
-        (self.counted.add if EXECUTING_COUNT_LABEL in _labels(obj) else self.counted.discard)(key)
+        (self.counted.add if is_counted(obj) else self.counted.discard)(key)
         if key.namespace:
             self._inside[key.namespace].add(key)
         changed = self._evaluate(key)
