@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlacementKind:
-    """A kind of placement; `result` is the resource of the objects that say where it goes."""
+    """A kind of placement; `result` is the resource of the objects that say where it goes.
+
+    `selectors` is the field of its spec that says so.
+    """
 
     kind: str
     short: str
@@ -29,6 +32,7 @@ class PlacementKind:
     result: str
     api: str
     prefix: str
+    selectors: str
 
     def named(self, name: str) -> str:
         """The placement of this kind whose metadata.name it is."""
@@ -40,7 +44,14 @@ class PlacementKind:
 
 
 EDGE_PLACEMENTS = PlacementKind(
-    "EdgePlacement", "epl", GROUP, "edgeplacements", "singleplacementslices", API_PLACEMENT, ""
+    "EdgePlacement",
+    "epl",
+    GROUP,
+    "edgeplacements",
+    "singleplacementslices",
+    API_PLACEMENT,
+    "",
+    "locationSelectors",
 )
 BINDING_POLICIES = PlacementKind(
     "BindingPolicy",
@@ -50,6 +61,7 @@ BINDING_POLICIES = PlacementKind(
     "bindings",
     API_POLICY,
     "bindingpolicy/",
+    "clusterSelectors",
 )
 KINDS = (EDGE_PLACEMENTS, BINDING_POLICIES)
 

@@ -28,7 +28,7 @@ class CombinedRows:
     # Whether not all found room on its way.
     truncated: bool
     rows: tuple[Mapping[str, Any], ...]
-    # How many rows are beyond the collector's limit; they are one row, the last.
+    # How many rows are beyond the collector's limit.
     rest: int
 
 
@@ -56,7 +56,7 @@ def _rows(obj: Object) -> Iterator[CombinedRows]:
             annotations.get(COMPLETE_ANNOTATION) == "true",
             bool(result.get("truncated")),
             tuple(dict(zip(names, map(_value, row["columns"]), strict=True)) for row in rows),
-            sum(int(row.get("rest", 0)) for row in rows),
+            int((result.get("rest") or {}).get("count", 0)),
         )
 
 

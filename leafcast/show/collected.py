@@ -31,6 +31,9 @@ def collected_lines(obj: Mapping[str, Any]) -> Iterator[str]:
 
 def _table(result: Any) -> list[str]:
     rows = [_cells(row) for row in listed(result, "rows")]
+    if at(result, "rest"):
+        rest = _cells(at(result, "rest"))
+        rows.append([*rest, f"(of {at(result, 'rest', 'count')} beyond the limit)"])
     if not rows:
         return [f"{NONE} (no row)"]
     names = [str(name) for name in listed(result, "columnNames")]
@@ -39,10 +42,7 @@ def _table(result: Any) -> list[str]:
 
 
 def _cells(row: Any) -> list[str]:
-    """A row's values; one that stands for others says so behind them."""
-    cells = [_value(form) for form in listed(row, "columns")]
-    rest = at(row, "rest")
-    return cells if rest is None else [*cells, f"(of {rest} beyond the limit)"]
+    return [_value(form) for form in listed(row, "columns")]
 
 
 def _value(form: Any) -> str:

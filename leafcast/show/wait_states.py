@@ -118,9 +118,9 @@ def placement_of(state: State) -> str:
 
 def nowhere_text(placement: str) -> str:
     """Why a placement selects no destination."""
-    if kind_of(placement) is BINDING_POLICIES:
-        return "its clusterSelectors match no SyncTarget"
-    return "its locationSelectors match no Location that has a SyncTarget"
+    kind = kind_of(placement)
+    where = "SyncTarget" if kind is BINDING_POLICIES else "Location that has a SyncTarget"
+    return f"its {kind.selectors} match no {where}"
 
 
 def figures(state: State) -> str:

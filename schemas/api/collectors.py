@@ -207,10 +207,15 @@ class CombinedValue(Value):
 
 
 class CombinedRow(Value):
-    """One row; one that has `rest` stands for so many rows beyond the limit."""
+    """One row."""
 
     columns: ListOf[CombinedValue] = ()
-    rest: str | None = None
+
+
+class CombinedRest(CombinedRow):
+    """What lies beyond the limit, as one row, and how many rows it stands for."""
+
+    count: str
 
 
 class CombinedCluster(Value):
@@ -242,6 +247,7 @@ class CombinedResult(Value):
     name: str
     column_names: ListOf[str] = ()
     rows: ListOf[CombinedRow] = ()
+    rest: CombinedRest | None = None
     row_errors: ListOf[RowError] = ()
     aggregation_errors: ListOf[ColumnNote] = ()
     notes: ListOf[ColumnNote] = ()

@@ -176,6 +176,8 @@ def _suggestion(model: type[BaseModel], location: Sequence[str | int]) -> str:
     wrong = str(location[-1])
     if _OTHER_NAMES.get(wrong) in known:
         return f'did you mean "{_OTHER_NAMES[wrong]}"?'
+    if below := [field for field in known if wrong in _aliases_below(holder, field)]:
+        return f"it stands in each of {below[0]}: write it there"
     close = difflib.get_close_matches(wrong, known, n=1)
     folded = [name for name in known if name.lower() == wrong.replace("_", "").lower()]
     for name in (*folded, *close):
@@ -197,6 +199,13 @@ def _annotation_at(model: type[BaseModel], location: Sequence[str | int]) -> Any
 
 def _aliases(model: type[BaseModel]) -> dict[str, Any]:
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _aliases_below(model: type[BaseModel], field: str) -> Iterable[str]:
+    """The fields of the items of a list that is a field of the model."""
+    items = typing.get_args(_unwrapped(_aliases(model)[field]))
+    item = _unwrapped(items[0]) if items else None
+    return _aliases(item) if isinstance(item, type) and issubclass(item, BaseModel) else ()
 
 
 def _unwrapped(annotation: Any) -> Any:

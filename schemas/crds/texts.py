@@ -291,6 +291,7 @@ _COLLECTORS: Mapping[str, Texts] = {
         "name": "The collector's name.",
         "columnNames": "The names of the columns, of groups first.",
         "rows": "The rows, in order.",
+        "rest": "The rows beyond the limit, as one.",
         "rowErrors": "The first row that could not be computed, by column.",
         "aggregationErrors": "What is wrong with values, by column.",
         "notes": "What is to be known of a column's values.",
@@ -298,7 +299,10 @@ _COLLECTORS: Mapping[str, Texts] = {
     },
     "CombinedRow": {
         "columns": "The values, by column.",
-        "rest": "How many rows beyond the limit this one stands for.",
+    },
+    "CombinedRest": {
+        "columns": "The values, by column.",
+        "count": "How many rows it stands for.",
     },
     "CombinedValue": {
         "type": "Which of the other fields holds the value.",

@@ -117,7 +117,7 @@ async def test_collectors_by_kubectl_are_answered_and_say_what_is_wrong(hub):
     ready, forms, odd, web, shop = map(yaml.safe_load, (READY, FORMS, ODD, WEB, PLACEMENT))
     await hub.apply(ready, forms, web, shop)
     found = await hub.says(lambda obj: rows(obj, "ready") == [["v2", "3", "9"]])
-    whole, rest = result(found, "each")["rows"][0], result(found, "each")["rows"][2]
+    whole, rest = result(found, "each")["rows"][0], result(found, "each")["rest"]
     assert whole["columns"] == [
         {"type": "String", "string": "apac-s3"},
         {"type": "Array", "array": [1, "a", [None]]},
@@ -125,7 +125,7 @@ async def test_collectors_by_kubectl_are_answered_and_say_what_is_wrong(hub):
         {"type": "Null"},
         {"type": "Bool", "bool": True},
     ]
-    assert rest["rest"] == "1"
+    assert rest["count"] == "1"
     uids = [
         (await hub.kubectl("get", what, "-n", "shop", "-o=jsonpath={.metadata.uid}"))
         for what in ("deploy/web", "epl/shop")

@@ -216,7 +216,8 @@ def test_a_description_of_what_was_collected_is_a_table_for_each_collector():
     said = {
         "name": "where",
         "columnNames": ["who", "n", "none", "list", "text"],
-        "rows": [{"columns": columns}, {"columns": nothing, "rest": "7"}],
+        "rows": [{"columns": columns}],
+        "rest": {"columns": nothing, "count": "7"},
         "rowErrors": [{**trouble, "count": "3"}, {**trouble, "columnName": "n", "count": "1"}],
         "aggregationErrors": [{"columnName": "n", "error": "no values to average"}],
         "notes": [{"columnName": "n", "note": "off by 1%"}],

@@ -196,8 +196,7 @@ def _kind(verdict: Verdict) -> tuple[str, str]:
 
 
 def _selectors(delivery: Delivery) -> str:
-    of_targets = kind_of(delivery.name).kind == "BindingPolicy"
-    return "clusterSelectors" if of_targets else "locationSelectors"
+    return kind_of(delivery.name).selectors
 
 
 def _selecting(

@@ -177,10 +177,10 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
         row, empty = _row(program, key, groups[key])
         rows.append(row)
         notes |= dict.fromkeys(empty, NO_VALUES)
+    said["rows"] = rows
     if table.rest is not None:
         row, _ = _row(program, None, table.rest)
-        rows.append({**row, "rest": number_text(float(table.rest.count))})
-    said["rows"] = rows
+        said["rest"] = {**row, "count": number_text(float(table.rest.count))}
     failed = [table.errors[place] for place in sorted(table.errors)]
     if row_errors := [
         {

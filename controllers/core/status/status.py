@@ -28,7 +28,7 @@ from schemas.api import Condition, Hold
 from schemas.faults import told_once
 from schemas.hold_reasons import KIND_UNREADABLE, NOT_AWAITED
 from schemas.objects import ObjectKey
-from schemas.placements import short_title, title
+from schemas.placements import kind_of, short_title, title
 from schemas.reports import (
     AT_WORK,
     IN_MAINTENANCE,
@@ -360,9 +360,10 @@ def _ambiguous_text(facts: PlacementFacts) -> str:
     named = [
         f"{namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
     ]
+    selectors = kind_of(facts.name).selectors
     return (
         "singleton status is asked for, and not exactly one destination has these objects: "
-        f"{some_of(named, SINGLETONS_NAMED_MAX)}; narrow locationSelectors to one, "
+        f"{some_of(named, SINGLETONS_NAMED_MAX)}; narrow {selectors} to one, "
         "or do not ask for it"
     )
 
