@@ -302,7 +302,7 @@ class StatusSummarizer:
     async def _say_count(
         self, obj: Mapping[str, Any], count: int, placements: Collection[str]
     ) -> SpaceError | None:
-        """Have the object say how many copies these placements make; why it is to be tried again."""
+        """Have the object say how many copies these make; why it is to be tried again."""
         wanted = count_to_say(obj, count, placements)
         if wanted is None:
             return None

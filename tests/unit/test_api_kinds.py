@@ -201,7 +201,22 @@ def test_values_are_frozen():
             "spec.clusterSelectors",
             'did you mean "locationSelectors"?',
         ),
-        (placement(zzz=1), "spec.zzz", "use downsync, locationSelectors"),
+        (placement(zzz=1), "spec.zzz", "use cleaning, downsync, locationSelectors"),
+        (
+            placement(createOnly=True),
+            "spec.createOnly",
+            "it stands in each of downsync: write it there",
+        ),
+        (
+            {
+                "apiVersion": "control.kubestellar.io/v1alpha1",
+                "kind": "BindingPolicy",
+                "metadata": {"name": "shop"},
+                "spec": {"wantSingletonReportedState": True},
+            },
+            "spec.wantSingletonReportedState",
+            "it stands in each of downsync: write it there",
+        ),
         (
             placement(upsync=[{"resources": ["x"], "objectNames": []}]),
             "spec.upsync[0].objectNames",
