@@ -17,6 +17,8 @@ WHERE = "edge.kubestellar.io/v2alpha1"
 class World:
     """A centre's decisions about inventory and placements, and the ledger that both write."""
 
+    registry_of = Registry
+
     def __init__(self, *placements, targets=5, places=None):
         self.ledger = {}
         self.generation = 1
@@ -38,7 +40,7 @@ class World:
 
     def start(self, issued):
         self.placements = Placements("wds", issued, self.ledger, brakes=self.brakes)
-        self.registry = Registry(
+        self.registry = self.registry_of(
             "inv", TREE, self.ledger, frozenset({"inv"}), None, (self.brakes, self)
         )
         self.settle(self.placements.listed(self.objects), self.registry.listed(self.inventory))

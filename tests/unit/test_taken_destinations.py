@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from click import ClickException
 
+from controllers.core.inventory.registry import Registry
 from leafcast.cli.commands.delete import Request, delete_all
 from leafcast.cli.commands.node_table import nodes_view
 from leafcast.doctor.findings import Facts, NodeFacts
@@ -47,12 +48,20 @@ async def test_a_sync_target_without_a_node_is_deleted_at_once(session):
     assert await delete_all(session, Request(("synctarget", "t1"))) == 0
 
 
+class AllNodes(Registry):
+    """All places are nodes of the tree."""
+
+    def _is_node(self, _path):
+        return True
+
+
 class Taken(World):
     """A world in which all places are nodes of the tree."""
 
+    registry_of = AllNodes
+
     def __init__(self, **options):
         super().__init__(by_place(at="here"), **options)
-        self.registry._is_node = lambda _path: True
 
     def delete(self, name):
         key = ObjectKey("edge.kubestellar.io", "synctargets", "", name)
@@ -80,6 +89,38 @@ def test_a_fifth_of_the_destinations_or_fewer_go_and_so_does_one_whose_node_is_r
     world.brakes.give_up("t1", until_ms=1)
     world.delete("t1")
     assert world.meant() == 3
+
+
+def test_a_deletion_is_weighed_alike_before_a_restart_and_after_it():
+    world = Taken(targets=3)
+    world.delete("t0")
+    assert world.meant() == 3
+    for _ in range(2):
+        world.restart()
+        assert world.meant() == 3
+        assert "20 copies at 1 destination" in world.registry.errors["synctargets/RemovalHeld"]
+        assert FIRST in world.registry.braked()
+    world.settle((), world.registry.accept())
+    assert world.meant() == 2
+    assert "synctargets/RemovalHeld" not in world.registry.errors
+
+
+def test_what_is_little_goes_though_it_was_deleted_while_the_centre_was_away():
+    world = Taken(targets=5)
+    world.inventory.pop(FIRST)
+    world.restart()
+    assert world.meant() == 4
+
+
+def test_what_was_deleted_while_the_centre_was_away_and_comes_back_loses_nothing():
+    world = Taken(targets=3)
+    gone = world.inventory.pop(FIRST)
+    world.restart()
+    assert world.meant() == 3
+    world.label(gone)
+    assert world.meant() == 3
+    assert not world.registry.braked()
+    assert "synctargets/RemovalHeld" not in world.registry.errors
 
 
 def test_what_a_move_of_a_node_takes_is_no_slip():

@@ -95,6 +95,8 @@ class Registry:
         self._unseen: set[ObjectKey] = set()
         # SyncTargets that were deleted while their nodes are there.
         self._taken: set[ObjectKey] = set()
+        # Those that were weighed last, and are not to go: a list alone may have told of some.
+        self._weighed: Keys = frozenset()
         # Of which it is not known yet what they take.
         self._undecided: Keys = frozenset()
         self._properties = DestinationProperties(self.errors)
@@ -189,7 +191,7 @@ class Registry:
             if (record := self._records.get(slot)) is not None
             and record.source.space == self.identity
         )
-        return frozenset((*found, *self._taken))
+        return frozenset((*found, *self._taken, *self._weighed))
 
     def next(self, keys: Iterable[ObjectKey], now_ms: int) -> RegistryWork:
         """What to issue and delete for these, all of one moment."""
@@ -306,23 +308,33 @@ class Registry:
         return held
 
     def _held_taken(self, now_ms: int) -> Keys:
-        """SyncTargets that were deleted, and whose nodes would lose much."""
-        self._undecided = frozenset()
+        """SyncTargets that were deleted, and whose nodes would lose much.
+
+        One that a list alone does not show was deleted perhaps before this run began.
+        """
+        self._undecided = self._weighed = frozenset()
         self._taken &= self._in_ledger() if self._taken else set()
-        if not self._taken or self._brakes is None:
+        taken = frozenset(self._taken).union(filter(self._has_node, self._unseen))
+        if not taken or self._brakes is None:
             self._taken.clear()
             return frozenset()
         brakes, weights = self._brakes
         try:
-            reason = brakes.held_without({self._key(key) for key in self._taken}, weights, now_ms)
+            reason = brakes.held_without({self._key(key) for key in taken}, weights, now_ms)
         except LookupError:
-            self._undecided = frozenset(self._taken)
+            self._undecided = taken
             return self._undecided
         if not reason:
             self._taken.clear()
             return frozenset()
         self.errors[f"{_TARGETS}/RemovalHeld"] = reason
-        return frozenset(self._taken)
+        self._weighed = taken
+        return taken
+
+    def _has_node(self, key: ObjectKey) -> bool:
+        """Whether an object is a SyncTarget in force, and its node is there."""
+        record = self._records.get(self._key(key))
+        return isinstance(record, Profile) and self._is_node(record.path)
 
     def _verdict(
         self, resource: str, unseen: set[ObjectKey], known: set[ObjectKey], crowds: Held[MailKey]
