@@ -16,6 +16,8 @@ from schemas.yaml_documents import Document, InvalidManifest, Problem, read_all
 from schemas.yaml_writing import write_yaml
 
 LIST_DEPTH_MAX = 10
+_FUNCTION_INPUT = "ResourceList"
+"""What Kustomize gives to a function, and wants back."""
 _BEGIN = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 # Where a document comes from, as Helm writes it, and blank lines.
 _HEAD = re.compile(r"\A(?:---[ \t]*\r?\n)?((?:[ \t]*(?:#[^\n]*)?\n)*)")
@@ -62,8 +64,11 @@ def _rewritten(documents: Iterable[Document], namespace: str) -> Iterator[str]:
         if not _acts(document):
             yield write_yaml(document.root)
             continue
-        for obj in _objects(document.root):
-            yield write_yaml(denature(obj, namespace) if would_act(obj) else obj)
+        listed = _objects(document.root)
+        objects = [denature(obj, namespace) if would_act(obj) else obj for obj in listed]
+        if document.root.get("kind") == _FUNCTION_INPUT:
+            objects = [{**document.root, "items": objects}]
+        yield from map(write_yaml, objects)
 
 
 def _faults(document: Document, namespace: str) -> Iterator[Problem]:

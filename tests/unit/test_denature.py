@@ -16,7 +16,7 @@ from leafcast.denatured_text import denatured_text
 from schemas.api import parse_wish
 from schemas.content.manifests import load_manifests
 from schemas.objects import BUILT_IN_KINDS
-from schemas.yaml_documents import InvalidManifest
+from schemas.yaml_documents import InvalidManifest, read_documents
 from schemas.yaml_writing import write_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +139,18 @@ def test_lists_and_json_are_taken_apart_and_a_directive_is_no_hindrance():
             "ConfigMap",
             "Denatured",
         ]
+
+
+def test_kustomize_gets_back_the_list_that_it_gave():
+    role = {**ROLE, "metadata": {"name": "r", "namespace": "shop"}}
+    role["metadata"]["annotations"] = {"internal.config.kubernetes.io/index": "1"}
+    given = {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": [role]}
+    text = write_yaml({**given, "functionConfig": {"apiVersion": "v1", "kind": "ConfigMap"}})
+    [document] = read_documents(denatured_text(text, "it"), "it")
+    assert [*document.root] == ["apiVersion", "functionConfig", "items", "kind"]
+    [made] = document.root["items"]
+    assert made["metadata"]["annotations"] == role["metadata"]["annotations"]
+    assert "annotations" not in made["spec"]["template"]["metadata"]
 
 
 KINDS = st.sampled_from(["ConfigMap", "Role", "APIService", "List"])

@@ -34,7 +34,13 @@ DENATURED_KINDS = (
 KEEP_AT_HOME = "leafcast.io/keep-at-home"
 NAME_MAX = 253
 # What a tool writes for the way through a filter: it looks for it on what comes out.
-_OF_THE_WAY = ("postrenderer.helm.sh/", "config.kubernetes.io/", "internal.config.kubernetes.io/")
+_OF_THE_WAY = (
+    "postrenderer.helm.sh/",
+    "config.kubernetes.io/",
+    "internal.config.kubernetes.io/",
+    "config.k8s.io/id",
+    "kustomize.config.k8s.io/",
+)
 # What would be read on the Denatured as said of it, or is too long to be there twice.
 _OF_THE_OBJECT = ("leafcast.io/", "edge.kubestellar.io/", "control.kubestellar.io/", "kubectl.")
 _NO_NAME = re.compile(r"[^a-z0-9.-]")
