@@ -16,6 +16,7 @@ from controllers.core.status.rollout_holds import kept, lacking
 from controllers.core.status.status import UNCOUNTED, placement_status, singleton, standing
 from controllers.core.status.unreturned import passes, unreturned
 from controllers.core.workloads.executing_count import count_to_say
+from controllers.core.workloads.what import is_partial
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import put_status, write_status
@@ -249,7 +250,14 @@ class StatusSummarizer:
         self._ambiguous.pop(key, None)
         self._unreturned.pop(key, None)
         obj = self._translator.workloads.resolver.objects.get(key)
-        error = await self._return_to(key, obj) if obj is not None else None
+        error: SpaceError | None = None
+        try:
+            if obj is not None and is_partial(obj):
+                # What no placement selects any more may be known by its metadata only.
+                obj = await self._space.get(key)
+            error = await self._return_to(key, obj) if obj is not None else None
+        except SpaceError as refused:
+            error = refused
         if error is not None and not passes(error.reason):
             self._unreturned[key] = unreturned(key, error.reason, error.message)
         return error

@@ -3,6 +3,7 @@
 import pytest
 
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
+from controllers.status_summarizer import MANAGER
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import ExceptionSample, ObjectResult, Summary
@@ -98,6 +99,18 @@ async def test_a_singleton_at_another_number_of_places_than_one_is_named_in_the_
     assert "shop/deployments.apps/web0 (2)" in error
     assert "web3 (2) and 2 more" in error
     assert "web4" not in error
+
+
+async def test_what_nobody_selects_any_more_loses_its_count_though_only_its_metadata_is_kept(
+    centre,
+):
+    web, form = ObjectKey("apps", "deployments", "shop", "web"), deployment("web")
+    other = {"resources": ["deployments"], "labelSelectors": [{"matchLabels": {"app": "other"}}]}
+    await centre.apply(form, placement(clause=other))
+    metadata = {**form["metadata"], "annotations": {EXECUTING_COUNT: "1"}}
+    await centre.wds.apply({**form, "metadata": metadata}, MANAGER)
+    async with centre.running():
+        await centre.until_status(web, lambda obj: not _count(obj))
 
 
 def _count(obj):
