@@ -34,6 +34,22 @@ RUN_ELSEWHERE = {
         "tests/kube/test_install.py"
     ),
     "leafcast up --kube=all": "tests/kube/test_up.py",
+    **dict.fromkeys(
+        (
+            "kubectl wait epl/shop --for=condition=Ready --timeout=5m",
+            (
+                "helm install shop ./chart -n shop --post-renderer=leafcast "
+                "--post-renderer-args=denature --post-renderer-args=--namespace=shop"
+            ),
+            "helm plugin install deploy/helm-denature",
+            (
+                "helm upgrade shop ./chart -n shop --wait --post-renderer=denature "
+                "--post-renderer-args=--namespace=shop"
+            ),
+            "kubectl kustomize . | leafcast denature --namespace shop | kubectl apply -f -",
+        ),
+        "tests/kube/helm_at_a_hub.py",
+    ),
     "docker build -t leafcast -f deploy/Dockerfile .": "tests/docker/test_compose.py",
     'export COMPOSE_PROFILES=kubernetes LEAFCAST_SPACES="--workloads-kubeconfig '
     '/kube/hub.kubeconfig"': "tests/kube/test_deployment_files.py",
