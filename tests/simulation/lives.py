@@ -18,6 +18,7 @@ from tests.simulation import (
     lives_maintenance,
     lives_moves,
     lives_order,
+    lives_removals,
     lives_rollouts,
     lives_rows,
     lives_schedules,
@@ -43,6 +44,7 @@ ROOMS = (
     lives_rows,
     lives_rollouts,
     lives_decided,
+    lives_removals,
     lives_sealing,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
