@@ -102,6 +102,8 @@ class Informer:
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
         self._unserved: dict[KindName, str] = {}
+        self.listed_at = ""
+        """A revision of the space at which it was asked who it is because of a list."""
 
     async def run(self) -> None:
         """Follow until cancelled; raises AnotherSpace."""
@@ -150,7 +152,7 @@ class Informer:
         if self._first is not None:
             self._first |= objects
         else:
-            await self._believe()
+            await self._believe_list()
             self._handler.listed(objects, kind)
         if kind is not None:
             self._unserved.pop(kind, None)
@@ -180,11 +182,16 @@ class Informer:
         """As `_believe`; a space that cannot be asked is waited for."""
         while True:
             try:
-                return await self._believe()
+                return await self._believe_list()
             except AnotherSpace:
                 raise
             except SpaceError:
                 await self._clock.sleep(RETRY_SECONDS)
+
+    async def _believe_list(self) -> None:
+        """As `_believe`, and note how far the space is."""
+        await self._believe()
+        self.listed_at = await self._space.revision()
 
     async def _believe(self) -> None:
         """Raises AnotherSpace, and SpaceError if it cannot be asked."""

@@ -33,6 +33,7 @@ from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.rollout_notes import RolloutNotes
+from controllers.space_marks import SpaceContinuity
 from controllers.unread_kinds import KindReading
 from controllers.vanishing import Vanishing
 from controllers.work_queue import PlacementQueues
@@ -93,6 +94,7 @@ class PlacementTranslator:
         issuer.listen(self.places.changed)
         self._placements = Placements("", {})
         self._notes = RolloutNotes(relay, self._placements)
+        self._continuity = SpaceContinuity(relay, "")
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
         self._informer: Informer | None = None
@@ -151,6 +153,7 @@ class PlacementTranslator:
         )
         self._notes = RolloutNotes(self._relay, self._placements)
         self._notes.restore(self.name_of)
+        self._continuity = SpaceContinuity(self._relay, identity)
         self.workloads.marks.by_tools = isinstance(self._space, FinalizingSpace)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
@@ -335,7 +338,11 @@ class PlacementTranslator:
         """Take all objects of the space, or all of one kind."""
         rollouts = self.workloads.rollouts
         before = set(rollouts.objects)
-        self._reading.listed(kind, {item.group_resource for item in self._interests.wanted or ()})
+        followed = {item.group_resource for item in self._interests.wanted or ()}
+        served = followed & {each.group_resource for each in self._kinds}
+        revision = self._informer.listed_at if self._informer is not None else ""
+        self._continuity.listed(revision, kind, served, self.workloads)
+        self._reading.listed(kind, followed)
         for key, obj in objects.items():
             self._definitions.saw(key, obj)
         names = self._placements.listed(objects, kind)
@@ -346,6 +353,7 @@ class PlacementTranslator:
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
+        self._continuity.saw(change, is_defined=self._definitions.may_vanish(change.key))
         if self._is_doubted(change):
             return
         if change.kind != "deleted":
@@ -441,10 +449,10 @@ class PlacementTranslator:
         again = undecided if await self._complete(names) else names | undecided
         generations = self.workloads.generations(names)
         await self._read_targets(names)
-        todo = names
+        todo, issued = names, False
         while todo:
             works = self._placements.next(todo, self._clock.now().wall_ms)
-            todo = self._placements.deferred
+            todo, issued = self._placements.deferred, issued or bool(works)
             for work in works:
                 if work.unsent:
                     await self._notes.keep(work)
@@ -457,6 +465,7 @@ class PlacementTranslator:
             for work in works:
                 await self._notes.remember(work)
         await self._notes.settle(names)
+        await self._continuity.keep(issued=issued, whole=not self.workloads.unseen)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)

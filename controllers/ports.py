@@ -12,7 +12,7 @@ from relay.ports import Space
 from schemas.content.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.objects import ObjectKey
-from schemas.records import FormerRollout
+from schemas.records import FormerRollout, SpaceMark
 from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope
 
@@ -79,6 +79,14 @@ class CentreRelay(Protocol):
 
     async def keep_former_rollout(self, key: MailKey, known: FormerRollout) -> None:
         """Keep what is known of the Rollout that a placement had, over restarts."""
+        ...
+
+    def space_mark(self, space: str) -> SpaceMark | None:
+        """How far a workload description space was known; None if that was never noted."""
+        ...
+
+    async def keep_space_mark(self, space: str, mark: SpaceMark) -> None:
+        """Keep how far a space is known, over restarts."""
         ...
 
     async def load(self, reference: Reference) -> bytes | None:

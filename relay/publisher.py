@@ -19,18 +19,18 @@ from relay.ports import Bus, Clock
 from schemas.content.blobs import Reference, open_value
 from schemas.content.carried import Carried
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
-from schemas.records import FormerRollout, History
+from schemas.records import FormerRollout, History, Source, SpaceMark
 from schemas.refusals import WireRefused
 from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope, decode_envelope
-from schemas.subjects import FORMER_ROLLOUT_PREFIX, HISTORY_PREFIX
+from schemas.subjects import FORMER_ROLLOUT_PREFIX, HISTORY_PREFIX, SPACE_PREFIX
 from schemas.wire import decode, encode
 
 CARRIED_MAX_BYTES = 2048
 """Of the new content that travels along with one record."""
 
 Load = Callable[[Reference], Awaitable[bytes | None]]
-_N = TypeVar("_N", History, FormerRollout)
+_N = TypeVar("_N", History, FormerRollout, SpaceMark)
 
 
 class CentrePublisher:
@@ -150,6 +150,15 @@ class CentrePublisher:
         data = encode(known) if known != FormerRollout() else None
         await self._keep({}, [StoreOwn(f"{FORMER_ROLLOUT_PREFIX}{key}", data)], [])
 
+    def space_mark(self, space: str) -> SpaceMark | None:
+        """How far a space was known; None if that was never noted, or cannot be read."""
+        return dict(self._notes(SPACE_PREFIX, SpaceMark)).get(_space_key(space))
+
+    async def keep_space_mark(self, space: str, mark: SpaceMark) -> None:
+        """Keep how far a space is known; raises BusBroken."""
+        own = StoreOwn(f"{SPACE_PREFIX}{_space_key(space)}", encode(mark))
+        await self._keep({}, [own], [])
+
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
         return await self._load(reference)
@@ -253,3 +262,7 @@ def small_content(
             most -= len(value)
         level = below
     return tuple(found.items())
+
+
+def _space_key(space: str) -> MailKey:
+    return Source("", space, "", "").key

@@ -188,6 +188,15 @@ class FormerRollout(WireRecord, frozen=True):
     released: bool = False
 
 
+class SpaceMark(WireRecord, frozen=True):
+    """At the centre, in OWN: how far a workload description space was known."""
+
+    # The number of its revision.
+    revision: Natural
+    # Whether it was older than that since, and something that it had is missing still.
+    rolled_back: bool = False
+
+
 class FirstSession(WireRecord, frozen=True):
     """At a parent, in OWN: by which keys a child that was awaited until a time came first."""
 

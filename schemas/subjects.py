@@ -24,6 +24,8 @@ HISTORY_PREFIX = "_history_"
 """Before a placement's mail key: the former contents that the centre keeps."""
 FORMER_ROLLOUT_PREFIX = "_former_rollout_"
 """Before a placement's mail key: what the centre knows of the Rollout that it had."""
+SPACE_PREFIX = "_space_"
+"""Before the mail key of a workload description space's identity: how far the centre knew it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,14 @@ async def dropped(relay, head):
     return newer and await lists_not(relay, head.source.key) and relay.delta("shop") is None
 
 
-async def test_a_placement_that_is_deleted_while_the_centre_is_down_is_withdrawn(centre):
+async def test_what_is_deleted_while_the_centre_is_down_is_withdrawn(centre):
+    """First the last Secret that there is, then the placement."""
+    metadata = {"name": "key", "namespace": "shop"}
+    await centre.apply_all({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+    async with centre.running():
+        await centre.apply_all(placement(), config("a"))
+        await centre.relay.until(holds("a", "key"))
+    await centre.kubectl("delete", "secret", "-n", "shop", "key")
     async with centre.running():
         head = await issued(centre)
     await centre.kubectl("delete", "epl", "shop", "--wait=false")

@@ -30,6 +30,7 @@ class LedgerRelay:
         self.former = {}
         self.rejected = {}
         self.former_known = {}
+        self.space_marks = {}
         self.history = []
         self._bodies = {}
         self.snapshots = []
@@ -90,6 +91,12 @@ class LedgerRelay:
 
     async def keep_former_rollout(self, key, known):
         self.former_known[key] = known
+
+    def space_mark(self, space):
+        return self.space_marks.get(space)
+
+    async def keep_space_mark(self, space, mark):
+        self.space_marks[space] = mark
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)

@@ -91,11 +91,13 @@ async def test_an_inventory_that_vanished_is_held_until_someone_accepts(tmp_path
 
 async def test_accepting_for_one_placement_lets_nothing_of_another_one_go(tmp_path):
     centre = Centre(tmp_path / "keys")
-    await centre.apply(config("a"), deployment("web"), shop_placement(), shop_placement("twin"))
+    placements = shop_placement(), shop_placement("twin")
+    await centre.apply(config("a"), config("b"), deployment("web"), *placements)
     async with centre.running():
-        await centre.relay.until(holds("a", "web"))
-        await centre.relay.until(holds("a", "web", of="twin"))
-    await centre.wds.delete(config_key("a"))
+        await centre.relay.until(holds("a", "b", "web"))
+        await centre.relay.until(holds("a", "b", "web", of="twin"))
+    for name in ("a", "b"):
+        await centre.wds.delete(config_key(name))
     async with centre.running() as controllers:
         await controllers.caught_up()
         assert set(controllers.translator.placements.held) == {"shop", "twin"}
@@ -103,7 +105,7 @@ async def test_accepting_for_one_placement_lets_nothing_of_another_one_go(tmp_pa
         await centre.relay.until(holds("web"))
         # Whatever has it looked at again, the other one keeps what nobody let go.
         await centre.apply(deployment("api"))
-        await centre.relay.until(holds("a", "api", "web", of="twin"))
+        await centre.relay.until(holds("a", "api", "b", "web", of="twin"))
         assert set(controllers.translator.placements.held) == {"twin"}
 
 

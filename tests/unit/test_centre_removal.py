@@ -4,6 +4,7 @@ import pytest
 
 from relay.adapters.spaces.memory_space import MemorySpace
 from schemas.objects import ObjectKey
+from schemas.records import SpaceMark
 from tests.awaiting import eventually
 from tests.unit.centre_world import (
     SHOP,
@@ -37,17 +38,72 @@ async def test_a_small_deletion_while_the_centre_was_down_is_honoured(centre):
 
 
 async def test_a_kind_that_vanished_unseen_is_held_until_someone_accepts(centre):
-    await centre.apply(config("a"), deployment("web"), placement())
+    await centre.apply(config("a"), config("b"), deployment("web"), placement())
     async with centre.running():
-        await centre.relay.until(holds("a", "web"))
-    await centre.wds.delete(config_key("a"))
+        await centre.relay.until(holds("a", "b", "web"))
+    for name in ("a", "b"):
+        await centre.wds.delete(config_key(name))
     async with centre.running() as controllers:
         obj = await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
-        assert set(await centre.relay.entries(centre.relay.delta("shop"))) == {"a", "web"}
+        assert set(await centre.relay.entries(centre.relay.delta("shop"))) == {"a", "b", "web"}
         controllers.translator.accept_removals("shop")
         await centre.relay.until(holds("web"))
         await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld") is None)
     assert "configmaps" in condition(obj, "RemovalHeld")["message"]
+
+
+async def test_the_last_object_of_a_kind_that_was_deleted_while_the_centre_was_down_goes(centre):
+    await centre.apply(config("a"), deployment("web"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a", "web"))
+    await centre.wds.delete(config_key("a"))
+    async with centre.running():
+        await centre.relay.until(holds("web"))
+
+
+async def test_of_a_space_that_the_ledger_never_knew_far_the_last_of_a_kind_is_held(centre):
+    await centre.apply(config("a"), deployment("web"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a", "web"))
+    await centre.wds.delete(config_key("a"))
+    centre.relay.space_marks.clear()
+    async with centre.running():
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+        assert set(await centre.relay.entries(centre.relay.delta("shop"))) == {"a", "web"}
+
+
+async def test_the_last_object_of_all_is_held(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+    await centre.wds.delete(config_key("a"))
+    async with centre.running():
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+
+
+async def test_of_a_space_that_was_rolled_back_nothing_is_taken_for_deleted_until_it_is_whole(
+    centre,
+):
+    await centre.apply(config("a"), deployment("web"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a", "web"))
+    (space, mark) = next(iter(centre.relay.space_marks.items()))
+    await centre.wds.delete(config_key("a"))
+    # As if it had been further than it is now.
+    centre.relay.space_marks[space] = SpaceMark(mark.revision + 1000)
+    for _ in range(2):
+        # It is no better after a restart, though its revision is not lower any more.
+        async with centre.running():
+            await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+            assert set(await centre.relay.entries(centre.relay.delta("shop"))) == {"a", "web"}
+            await eventually(lambda: centre.relay.space_marks[space].rolled_back)
+    async with centre.running():
+        await centre.apply(config("a"))
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld") is None)
+        await eventually(lambda: not centre.relay.space_marks[space].rolled_back)
+    await centre.wds.delete(config_key("a"))
+    async with centre.running():
+        await centre.relay.until(holds("web"))
 
 
 async def test_many_deletions_on_a_watch_are_taken_at_their_word(centre):

@@ -8,6 +8,8 @@ from controllers.core.ledger.removal import Held, hold_objects
 from controllers.core.workloads.space import Workloads
 from schemas.objects import ObjectKey
 
+Kind = tuple[str, str]
+
 
 def held_back(
     workloads: Workloads,
@@ -25,8 +27,26 @@ def held_back(
     shown = workloads.resolver.objects.keys()
     kinds = {key.group_resource for key in shown}
     missed = inferred - unread
+    kinds |= _told_by_one_deletion(workloads, name, missed, kinds)
     held = hold_objects(before, missed, kinds, shown, missed & workloads.undefined)
     stays = held.items | unread
     # What stays needs its definition, though that is not seen any more.
     asked = workloads.needed_by(workloads.resolver.selection(name)) & inferred
     return stays | workloads.needed_by(stays) | asked, held
+
+
+def _told_by_one_deletion(
+    workloads: Workloads, name: str, missed: AbstractSet[ObjectKey], shown: AbstractSet[Kind]
+) -> frozenset[Kind]:
+    """The kind of which a list shows nothing any more, as its last object was deleted.
+
+    It is one object, of a kind that was listed whole, and the space shows others that the placement
+    selects: a space that lacks more than that is taken for blind.
+    """
+    blind = {key for key in missed if key.group_resource not in shown}
+    kinds = {key.group_resource for key in blind}
+    alike = [key for key in workloads.unseen if key.group_resource in kinds]
+    is_one = len(blind) == 1 and len(alike) == 1 and not blind & workloads.undefined
+    if is_one and kinds <= workloads.trusted and workloads.resolver.count(name):
+        return frozenset(kinds)
+    return frozenset()

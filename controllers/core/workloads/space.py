@@ -100,6 +100,8 @@ class Workloads:
         self.unseen_placements: set[str] = set()
         # Of these, what went with its definition: nobody said that it is to go.
         self.undefined: set[ObjectKey] = set()
+        # The kinds that were listed whole, by a space that went on from where it was known.
+        self.trusted: frozenset[tuple[str, str]] = frozenset()
         # Whether objects of all kinds are told that could be selected.
         self.sees_all = False
         self._accepted: dict[str, frozenset[ObjectKey]] = {}
@@ -111,6 +113,7 @@ class Workloads:
         self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
         self.unseen_placements = {*other.unseen_placements}
         self.undefined = {*other.undefined}
+        self.trusted = other.trusted
         self._accepted = dict(other._accepted)
         for name in self.invalid.keys() & other.placements.keys():
             self._take(name, other.placements[name])

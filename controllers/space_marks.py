@@ -1,0 +1,65 @@
+"""Whether a space went on from where the ledger knew it: one that was rolled back lacks things."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from controllers.core.workloads.space import Workloads
+from controllers.ports import CentreRelay
+from relay.ports import Change, number_of
+from schemas.objects import BUILT_IN_KINDS
+from schemas.records import SpaceMark
+
+KindName = tuple[str, str]
+_BUILT_IN = frozenset((group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items())
+
+
+class SpaceContinuity:
+    """Of one space; the ledger notes how far it was known."""
+
+    def __init__(self, relay: CentreRelay, identity: str) -> None:
+        self._relay = relay
+        self._identity = identity
+        # None if the ledger never noted any, which says nothing.
+        self._mark = relay.space_mark(identity) if identity else None
+        self._seen = self._mark.revision if self._mark is not None else 0
+
+    def listed(
+        self,
+        revision: str,
+        kind: KindName | None,
+        served: AbstractSet[KindName],
+        workloads: Workloads,
+    ) -> None:
+        """Trust a list of this revision, of a kind or of all served, if the space went on."""
+        number = number_of(revision)
+        if number < self._seen:
+            self._mark = SpaceMark(number, rolled_back=True)
+        self._seen = number
+        listed = frozenset(served if kind is None else served & {kind})
+        if self._mark is None or self._mark.rolled_back:
+            workloads.trusted = frozenset()
+        else:
+            workloads.trusted = listed if kind is None else workloads.trusted | listed
+
+    def saw(self, change: Change, *, is_defined: bool) -> None:
+        """Take note of how far a change tells that the space is, if its kind lives there.
+
+        A server of its own behind an API server counts by itself: that tells nothing.
+        """
+        if is_defined or change.key.group_resource in _BUILT_IN:
+            version = str(change.object.get("metadata", {}).get("resourceVersion") or "")
+            self._seen = max(self._seen, number_of(version))
+
+    async def keep(self, *, issued: bool, whole: bool) -> None:
+        """Have the ledger note how far the space is known, if something was issued of it.
+
+        Once it is `whole` nothing of what it had is missing: it goes on from here. Raises
+        BusBroken.
+        """
+        before = self._relay.space_mark(self._identity)
+        rolled_back = self._mark is not None and self._mark.rolled_back and not whole
+        self._mark = SpaceMark(self._seen, rolled_back)
+        is_news = before is None or issued or rolled_back != before.rolled_back
+        if is_news and self._mark != before:
+            await self._relay.keep_space_mark(self._identity, self._mark)
