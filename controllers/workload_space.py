@@ -95,6 +95,8 @@ class WorkloadSpace:
             found[f"denatured/{name}"] = text
         for name, texts in workloads.collectors.invalid.items():
             found[f"statuscollector/{name}"] = "; ".join(texts)
+        for name, texts in workloads.health_rules.invalid.items():
+            found[f"healthrule/{name}"] = "; ".join(texts)
         for name, text in workloads.transforms.invalid.items():
             found[f"customtransform/{name}"] = text
         for name, text in self.translator.placements.held.items():

@@ -5,7 +5,9 @@ What users write of them is in `schemas.api.health_rule`.
 
 from __future__ import annotations
 
-from schemas.wire import WireRecord
+import hashlib
+
+from schemas.wire import WireRecord, encode
 
 HEALTH_PROGRAMS_MAX = 64
 """Of one placement: of more kinds with rules the first by group and kind are sent."""
@@ -16,7 +18,7 @@ class HealthProgram(WireRecord, frozen=True):
 
     name: str
     group: str
-    kind: str
+    resource: str
     healthy: str = ""
     degraded: str = ""
     # What is said of one that is not healthy.
@@ -24,3 +26,8 @@ class HealthProgram(WireRecord, frozen=True):
     # Whether it came to a good end.
     done: str = ""
     ignore: bool = False
+
+    @property
+    def id(self) -> str:
+        """By what another version of it is told from this one."""
+        return hashlib.sha256(encode(self)).hexdigest()

@@ -179,7 +179,7 @@ class MemoryTree:
 
         def wants(node: Node) -> None:
             if syncer is not None:
-                syncer.set_wants(node.wanted, may_prune=node.may_prune)
+                syncer.set_wants(node.wanted, may_prune=node.may_prune, rule_of=node.health_rule)
 
         driver = self.drivers[path] = Driver(bus, config, self.clock, on_wants=wants)
 

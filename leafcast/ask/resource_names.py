@@ -27,6 +27,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "epl": (GROUP, "edgeplacements"),
     "ev": ("", "events"),
     "hpa": ("autoscaling", "horizontalpodautoscalers"),
+    "hrl": (DENATURED_GROUP, "healthrules"),
     "ing": ("networking.k8s.io", "ingresses"),
     "limits": ("", "limitranges"),
     "loc": (GROUP, "locations"),

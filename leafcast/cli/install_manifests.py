@@ -154,7 +154,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
             _rule(["apiextensions.k8s.io"], definitions, _READ),
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
             _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
-            _rule(["leafcast.io"], ["denatureds", "rollouts"], _READ),
+            _rule(["leafcast.io"], ["denatureds", "healthrules", "rollouts"], _READ),
             _rule([CONTROL_GROUP], ["combinedstatuses", "statuscollectors"], _READ),
         ]
     return [
@@ -166,7 +166,11 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([CONTROL_GROUP], ["statuscollectors/status"], ["patch", "update"]),
         _rule([CONTROL_GROUP], ["combinedstatuses"], ["create", "delete", "patch", "update"]),
         _rule([GROUP], ["customizers/status"], ["patch", "update"]),
-        _rule(["leafcast.io"], ["denatureds/status", "rollouts/status"], ["patch", "update"]),
+        _rule(
+            ["leafcast.io"],
+            ["denatureds/status", "healthrules/status", "rollouts/status"],
+            ["patch", "update"],
+        ),
         _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),
         _rule(
             [CONTROL_GROUP],

@@ -29,6 +29,7 @@ _KINDS = {
         "statuscollectors",
         "combinedstatuses",
         "denatureds",
+        "healthrules",
         "rollouts",
         "customizers",
     ),

@@ -80,7 +80,9 @@ class AttachedCluster:
             self._claim.wake()
         if self._syncer is not None:
             paused = node.in_maintenance
-            self._syncer.set_wants(node.wanted, may_prune=node.may_prune, paused=paused)
+            self._syncer.set_wants(
+                node.wanted, may_prune=node.may_prune, paused=paused, rule_of=node.health_rule
+            )
 
     def unready(self) -> dict[str, str]:
         """What keeps it from its work now, by name; "" if nothing does."""

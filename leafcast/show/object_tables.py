@@ -369,6 +369,13 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _said("PROBLEM", cell.collector_problem),
         AGE,
     ),
+    (DENATURED_GROUP, "healthrules"): (
+        _field("GROUP", "spec", "apiGroup"),
+        _field("RESOURCE", "spec", "resource"),
+        _READY,
+        _said("PROBLEM", cell.collector_problem),
+        AGE,
+    ),
     (DENATURED_GROUP, "rollouts"): (
         _field("PLACEMENT", "spec", "placement", "name"),
         _field("REVISION", "status", "revision"),

@@ -376,9 +376,9 @@ class Upstream:
                 self._take_nodes()
             elif kind == "mail":
                 self._children.supplied(MailKey(key))
-            elif self._collected.supplied(owner):
-                pass
-            elif self._destination is not None:
+            elif self._collected.supplied(owner) or self._destination is None:
+                continue
+            elif not self._destination.health.supplied(owner):
                 self._destination.content_ready(MailKey(key))
                 self._reports.touch(MailKey(key))
 

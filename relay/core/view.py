@@ -25,6 +25,7 @@ from relay.core.records.trust import Trust, Verdict
 from relay.core.reports.child_reports import ChildReports
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.upstream import STALE, Upstream
+from schemas.health_rules import HealthProgram
 from schemas.identity import ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import LocationHead, LocationRecord, Profile, Record
@@ -90,6 +91,10 @@ class NodeView:
     def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
         """At an edge: what its space shall hold."""
         return self._destination.wanted if self._destination is not None else {}
+
+    def health_rule(self, wanted: DesiredObject) -> HealthProgram | None:
+        """At an edge: the HealthRule by which an object counts that is wanted there."""
+        return self._destination.health.of(wanted) if self._destination is not None else None
 
     @property
     def in_maintenance(self) -> bool:

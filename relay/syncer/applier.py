@@ -17,7 +17,7 @@ from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.going import check_gone
-from relay.syncer.observed import ObservedState, look_at
+from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import (
     AUTOSCALERS,
     AUTOSCALING_MANAGER,
@@ -33,6 +33,7 @@ from relay.syncer.ownership import (
 )
 from relay.syncer.plan import namespace_object
 from relay.syncer.record import Record
+from relay.syncer.ruled import RuledObjects
 from relay.syncer.wish import (
     MANAGER,
     POLICY_MANAGER,
@@ -116,11 +117,14 @@ class ApplyRequest:
 class Applier:
     """Applies objects to one space as one tree's; writes into the record what came of it."""
 
-    def __init__(self, space: Space, tree: str, record: Record, load: Loader) -> None:
+    def __init__(
+        self, space: Space, tree: str, record: Record, load: Loader, ruled: RuledObjects
+    ) -> None:
         self._space = space
         self._tree = tree
         self._record = record
         self._load = load
+        self._ruled = ruled
         self._tells_managers = False
         # The Customizer that was read last.
         self._read: tuple[Reference, bytes] | None = None
@@ -213,7 +217,7 @@ class Applier:
             return None
         asked = request.wanted.on_removal if request.once else ""
         wish = policy_alone(live, overwrite=request.policies.overwrite, asked=asked)
-        return look_at(await self._space.apply(wish, POLICY_MANAGER))
+        return self._ruled.look_at(request.key, await self._space.apply(wish, POLICY_MANAGER))
 
     async def _look_and_apply(self, request: ApplyRequest) -> ObservedState:
         wanted, policies = request.wanted, request.policies
@@ -287,7 +291,7 @@ class Applier:
         address = request.wanted.address
         done = Done(request.key, _uid(live), address, (), made=False, order=0, left=True)
         self._record.put(request.claimed(done))
-        return look_at(live)
+        return self._ruled.look_at(request.key, live)
 
     async def _write(
         self, request: ApplyRequest, intent: Done, live: Object | None
@@ -326,7 +330,7 @@ class Applier:
         """Write into the record what the object is now."""
         hold, uid = hold_of(live, MANAGER), _uid(live)
         self._tells_managers = hold is not None
-        sight = look_at(live, hold)
+        sight = self._ruled.look_at(request.key, live, hold)
         hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(request, intent))))
         kept = request.wanted.create_only and bool(intent.uid)
         address = intent.address if kept else request.wanted.address

@@ -22,7 +22,7 @@ from relay.syncer.repairs import Repairs
 from relay.syncer.wish import MANAGER
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
-from schemas.reports import COUNT_MAX, Done, Lost, Repaired
+from schemas.reports import COUNT_MAX, Done, Repaired
 from schemas.wire import replace
 from schemas.wording import some_of
 
@@ -124,7 +124,7 @@ class Drift:
         self.drifted.add(done.key)
         lost = taken(obj, MANAGER, done.fields) if obj else {}
         self._amiss[done.key] = await self._looked_into(obj, done, want, lost)
-        pause = self.due(done.key, done.lost) - self._clock.now().seconds
+        pause = self.due(done.key, done) - self._clock.now().seconds
         if pause <= 0:
             return ""
         due = self._when(done.key, pause)
@@ -159,14 +159,14 @@ class Drift:
         fields = differing_fields(wish_of(obj), wish_of(merge_applied(obj, {}, wish)))
         return Amiss(some_of(fields, 1) or _UNKNOWN, "")
 
-    def due(self, key: ObjectKey, lost: Lost | None) -> float:
+    def due(self, key: ObjectKey, done: Done | None) -> float:
         """When the object may be repaired; 0 if it may be now."""
         if key not in self.drifted:
             return 0.0
         now = self._clock.now()
         due = self._repairs.due(key, now.seconds)
-        if self._amiss.get(key) == _GONE:
-            due = max(due, now.seconds + pause_left(lost, now.wall_ms))
+        if done is not None and self._amiss.get(key) == _GONE:
+            due = max(due, now.seconds + pause_left(done.lost, now.wall_ms))
         return due if due > now.seconds else 0.0
 
     async def _differs(

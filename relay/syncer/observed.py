@@ -114,6 +114,12 @@ class Observations:
         else:
             self._sights[key] = sight
 
+    def stale(self, key: ObjectKey) -> None:
+        """Look at an object anew whatever it is: it is judged by another rule."""
+        sight = self._sights.get(key)
+        if sight is not None:
+            self._sights[key] = replace(sight, revision="")
+
     def is_older(self, key: ObjectKey, obj: Mapping[str, Any] | None) -> bool:
         """Whether this is what the object was before it was seen last: an apply outruns a watch.
 

@@ -32,7 +32,7 @@ from relay.syncer.applier import Applier, ApplyRequest, Loader
 from relay.syncer.drift import Drift
 from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
 from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, failure_text
-from relay.syncer.observed import Observations, ObservedState, look_at
+from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
@@ -46,6 +46,7 @@ from relay.syncer.plan import (
 )
 from relay.syncer.prune import NotEmpty, holders, is_let_go, kept_reason, take_back
 from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
+from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of, time_text
@@ -78,7 +79,8 @@ class Syncer:
         self._space = space
         self._tree = tree
         self._record = Record(bus, clock)
-        self._applier = Applier(space, tree, self._record, blobs)
+        self._ruled = RuledObjects()
+        self._applier = Applier(space, tree, self._record, blobs, self._ruled)
         self._watched = WatchedKinds()
         self._clock = clock
         self._dice = dice
@@ -113,6 +115,7 @@ class Syncer:
         *,
         may_prune: Callable[[ObjectKey], bool],
         paused: bool = False,
+        rule_of: RuleOf = no_rule,
     ) -> None:
         """What the space shall hold from now on, instead of what was said before.
 
@@ -135,6 +138,10 @@ class Syncer:
             or (want := self._wanted.get(key)) is None
             or (want is not (before := former.get(key)) and want != before)
         )
+        for key in self._ruled.set(self._wanted.values(), rule_of):
+            self._observed.stale(key)
+            self._drift.doubted |= {key} & self._done.keys()
+            concerned[key] = None
         for key in list(concerned):
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
@@ -221,9 +228,7 @@ class Syncer:
             action = InspectObject(key)
         # What is newly wanted waits for no one.
         same = wanted and done and wanted.address == done.address
-        self._pending.put(
-            key, action, self._drift.due(key, done.lost if done else None) if same else 0.0
-        )
+        self._pending.put(key, action, self._drift.due(key, done) if same else 0.0)
         self._wake.set()
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
@@ -461,7 +466,7 @@ class Syncer:
         """Take in what an object was at last: it may have come to its end."""
         done = self._done.get(key)
         if done is not None and key in self._wanted:
-            self._record.put(with_end(done, look_at(last)))
+            self._record.put(with_end(done, self._ruled.look_at(key, last)))
             self._drift.went(key, last)
 
     async def _take_in(self, scope: Scope, objects: Mapping[ObjectKey, Object]) -> None:
@@ -552,7 +557,7 @@ class Syncer:
         """How an object does, or did when it ended; what is new of that goes into the record."""
         done = self._done.get(key)
         if obj is not None:
-            sight = look_at(obj)
+            sight = self._ruled.look_at(key, obj)
             if done is not None:
                 self._record.put(with_end(done, sight))
             return self._surroundings.judge(key, sight)

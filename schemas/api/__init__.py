@@ -7,6 +7,7 @@ from schemas.api.cleaning import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
+from schemas.api.health_rule import HealthRule
 from schemas.api.hold import Hold
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind, parse_wish
@@ -59,6 +60,7 @@ __all__ = [
     "EdgePlacement",
     "EdgePlacementSpec",
     "EdgePlacementStatus",
+    "HealthRule",
     "Hold",
     "Kind",
     "Location",

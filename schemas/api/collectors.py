@@ -68,7 +68,7 @@ def _quantile(text: str) -> str:
     return text
 
 
-_Cel = Annotated[str, AfterValidator(_expression)]
+CelExpression = Annotated[str, AfterValidator(_expression)]
 _Column = Annotated[str, BeforeValidator(_unquoted), AfterValidator(_column)]
 
 
@@ -76,7 +76,7 @@ class NamedExpression(Value):
     """A column, and the CEL expression that gives it."""
 
     name: _Column
-    definition: _Cel = Field(alias="def")
+    definition: CelExpression = Field(alias="def")
 
 
 class NamedAggregator(Value):
@@ -84,7 +84,7 @@ class NamedAggregator(Value):
 
     name: _Column
     type: Literal["COUNT", "SUM", "AVG", "MIN", "MAX", "QUANTILE", "TOP", "DISTINCT"]
-    subject: _Cel | None = None
+    subject: CelExpression | None = None
     quantile: Annotated[str, AfterValidator(_quantile)] | None = None
     top: Annotated[int, Field(ge=1, le=TOP_MAX)] | None = None
 
@@ -114,7 +114,7 @@ class CollectorSource(Value):
 class StatusCollectorSpec(Value):
     """Which rows count, and what becomes of them."""
 
-    filter: _Cel | None = None
+    filter: CelExpression | None = None
     group_by: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
     combined_fields: Annotated[ListOf[NamedAggregator], Field(max_length=COLUMNS_MAX)] = ()
     select: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()

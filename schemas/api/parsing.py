@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer
 from schemas.api.denatured import Denatured
+from schemas.api.health_rule import HealthRule
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
@@ -33,6 +34,7 @@ Kind = (
     | CustomTransform
     | Customizer
     | Denatured
+    | HealthRule
     | Rollout
     | StatusCollector
     | CombinedStatus
@@ -48,6 +50,7 @@ _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
     (GROUP, "SyncTarget"): SyncTarget,
     (DENATURED_GROUP, "Denatured"): Denatured,
+    (DENATURED_GROUP, "HealthRule"): HealthRule,
     (DENATURED_GROUP, "Rollout"): Rollout,
     (CONTROL_GROUP, "StatusCollector"): StatusCollector,
     (CONTROL_GROUP, "CombinedStatus"): CombinedStatus,

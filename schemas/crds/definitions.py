@@ -19,6 +19,7 @@ from schemas.api import (
     CustomTransform,
     Denatured,
     EdgePlacement,
+    HealthRule,
     Location,
     Rollout,
     SinglePlacementSlice,
@@ -138,6 +139,18 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         ),
     ),
     (
+        HealthRule,
+        "healthrules",
+        ("hrl",),
+        (
+            _column("Subject_Group", ".spec.apiGroup", "string"),
+            _column("Subject_Resource", ".spec.resource", "string"),
+            _READY,
+            _column("Problem", ".status.errors[0]", "string"),
+            _AGE,
+        ),
+    ),
+    (
         Rollout,
         "rollouts",
         ("rol",),
@@ -184,6 +197,7 @@ _GROUPS: Mapping[type[Any], str] = {
     CombinedStatus: CONTROL_GROUP,
     CustomTransform: CONTROL_GROUP,
     Denatured: DENATURED_GROUP,
+    HealthRule: DENATURED_GROUP,
     Rollout: DENATURED_GROUP,
     StatusCollector: CONTROL_GROUP,
 }

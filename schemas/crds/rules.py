@@ -107,6 +107,17 @@ def _alike(field: str, other: str) -> str:
     return f"(!{_any(field)} || !{_any(other)} || self.{field}.all(a, {alone}))"
 
 
+_IGNORES = "(has(self.ignore) && self.ignore)"
+_HEALTH_RULE = _rules(
+    (
+        f"{_IGNORES} || has(self.healthy) || has(self.degraded) || has(self.done)",
+        "it says nothing of health; write healthy, degraded or done, or ignore: true",
+    ),
+    (
+        f"!{_IGNORES} || !(has(self.healthy) || has(self.degraded) || has(self.message))",
+        "nothing is asked of what is ignored; leave out healthy, degraded and message, or ignore",
+    ),
+)
 _COLLECTOR = _rules(
     (
         f"!{_any('select')} || !({_any('groupBy')} || {_any('combinedFields')})",
@@ -205,6 +216,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "StatusCollector": {"status": _NOT_OBSERVED},
     "CustomTransform": {"status": _NOT_OBSERVED},
     "Denatured": {"status": _NOT_OBSERVED},
+    "HealthRule": {"status": _NOT_OBSERVED},
     "Readiness": {
         "": _rule(_AMOUNT, "maxUnavailable: write a number such as 25, or a share such as 10%"),
         "maxUnavailable": {"maxLength": 8},
@@ -230,6 +242,13 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "CustomTransformStatus": {"conditions": _CONDITIONS},
     "CustomizerStatus": {"conditions": _CONDITIONS},
     "DenaturedStatus": {"conditions": _CONDITIONS},
+    "HealthRuleSpec": {
+        "": _HEALTH_RULE,
+        "apiGroup": _GROUP,
+        "resource": _text(_LABEL, names.LABEL_MAX),
+        **dict.fromkeys(("healthy", "degraded", "message", "done"), _CEL),
+    },
+    "HealthRuleStatus": {"conditions": _CONDITIONS},
     "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},
     "RolloutStatus": {"conditions": _CONDITIONS, "waves": {"maxItems": WAVES_MAX}},
     "Wave": {

@@ -284,6 +284,25 @@ _COLLECTORS: Mapping[str, Texts] = {
         **_OWN_STATUS,
         "errors": "What is wrong, by field. A collector with errors counts as one that is missing.",
     },
+    "HealthRule": {
+        "spec": "Of which kind, and what its objects count as.",
+        "status": "What is wrong with it. Leafcast writes it.",
+    },
+    "HealthRuleSpec": {
+        "apiGroup": 'The API group of the objects; "" is the core group.',
+        "resource": "The lowercase plural of their kind.",
+        "healthy": "CEL over obj, the object at its edge: true if it is healthy. Without it its "
+        "kind says so. What gives nothing, as over a status that is not there yet, is false.",
+        "degraded": "CEL: true if it is degraded. It comes first.",
+        "message": "CEL, a text: what is said of one that is not healthy.",
+        "done": "CEL: true once it came to a good end, and is not made again when it is gone.",
+        "ignore": "Whether all count as healthy once they are applied.",
+    },
+    "HealthRuleStatus": {
+        **_OWN_STATUS,
+        "errors": "What is wrong, by field. A rule with errors counts as it was last.",
+        "warnings": "What is to be known of it.",
+    },
     "CombinedStatus": {
         "results": "What each collector collected.",
     },

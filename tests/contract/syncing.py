@@ -102,6 +102,10 @@ class CountingSpace:
         return went
 
 
+def rule_kind(rule):
+    return (rule.group, rule.resource) if rule is not None else None
+
+
 class Bench:
     """Space, record, blobs and a syncer that `running` starts; it can be started again."""
 
@@ -132,7 +136,9 @@ class Bench:
     def want(self, *objects, **how):
         self.want_keyed({}, *objects, **how)
 
-    def want_keyed(self, keyed, *objects, may_prune=True, flags=0, lost=(), paused=False):
+    def want_keyed(
+        self, keyed, *objects, may_prune=True, flags=0, lost=(), paused=False, rule=None
+    ):
         """Want these objects; `keyed` are of kinds that not everyone knows."""
         self.wanted = {}
         for key, obj in {**{BUILT_IN_KINDS.key_of(obj): obj for obj in objects}, **keyed}.items():
@@ -143,7 +149,12 @@ class Bench:
             order = order_of(apply_order(key.group, key.resource), obj)
             reference = Reference(blobs.OBJECT, address, len(plain))
             self.wanted[key] = DesiredObject(key, reference, order, flags, ("p",))
-        self.syncer.set_wants(self.wanted, may_prune=lambda _key: may_prune, paused=paused)
+        self.syncer.set_wants(
+            self.wanted,
+            may_prune=lambda _key: may_prune,
+            paused=paused,
+            rule_of=lambda want: rule if want.key.group_resource == rule_kind(rule) else None,
+        )
 
     def address(self, key):
         """The content that is wanted of an object now."""

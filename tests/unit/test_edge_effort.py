@@ -10,7 +10,7 @@ from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.destination.destination import Destination
 from relay.core.node import Node
 from relay.evaluator import BoundProgram
-from relay.syncer import syncer
+from relay.syncer import ruled
 from relay.syncer.record import GATHER_SECONDS
 from relay.syncer.syncer import Syncer
 from schemas import codec
@@ -133,7 +133,7 @@ async def test_states_that_flip_together_cost_one_pass_and_one_report(tmp_path, 
             "shop", lambda count: count.exact and count.summary.states == {"synced": 1}
         )
         await tree.stop_controllers()
-        counted(syncer, "look_at")
+        counted(ruled, "look_at")
         counted(Destination, "is_pending")
         counted(Node, "_report_on")
         calls = counted(BoundProgram, "_evaluated")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.workloads.health_rules import HealthRules
 from relay.objects.health import assess
 from relay.objects.health_rules import (
     annotation_fault,
@@ -12,7 +13,13 @@ from relay.objects.health_rules import (
 )
 from relay.syncer.observed import look_at
 from schemas.annotations import HEALTH
+from schemas.api import parse_kind
+from schemas.collectors import program_set, read_program_set
+from schemas.content.blobs import open_stored
+from schemas.faults import InvalidObject
 from schemas.health_rules import HealthProgram
+from schemas.objects import ObjectKey
+from tests.memory_tree import config_map, memory_tree, placement
 
 
 def ox(said=None, status=None, **metadata):
@@ -27,7 +34,7 @@ def ox(said=None, status=None, **metadata):
 
 
 def rule(**fields):
-    return HealthProgram("oxen", "example.com", "Ox", **fields)
+    return HealthProgram("oxen", "example.com", "oxen", **fields)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +128,85 @@ def test_a_rule_says_why_and_else_who_does():
 def test_each_wrong_expression_of_a_rule_is_a_fault_of_its_field():
     wrong = rule(healthy="status.x", done="obj..x", message="obj.x")
     assert [fault.path for fault in rule_faults(wrong)] == ["spec.healthy", "spec.done"]
+
+
+OXEN = {"apiGroup": "example.com", "resource": "oxen"}
+OX = ObjectKey("example.com", "oxen", "shop", "ox")
+
+
+def health_rule(name="oxen", **spec):
+    metadata = {"name": name}
+    api = "leafcast.io/v1alpha1"
+    return {"apiVersion": api, "kind": "HealthRule", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (OXEN, "spec: it says nothing of health; write healthy, degraded or done, or ignore"),
+        ({**OXEN, "message": "'x'"}, "spec: it says nothing of health"),
+        ({**OXEN, "ignore": True, "healthy": "obj.x"}, "spec.healthy: nothing is asked"),
+        ({"resource": "oxen", "ignore": True}, "spec.apiGroup: missing"),
+        ({**OXEN, "resource": "Oxen", "ignore": True}, "is not a resource"),
+        ({**OXEN, "healthy": ""}, "spec.healthy: empty"),
+        ({**OXEN, "healthy": "x" * 5000}, "write at most 4096"),
+        ({**OXEN, "helthy": "obj.x"}, 'did you mean "healthy"?'),
+    ],
+)
+def test_a_rule_that_cannot_count_is_refused_by_field_with_a_remedy(spec, said):
+    with pytest.raises(InvalidObject) as caught:
+        parse_kind(health_rule(**spec))
+    assert said in str(caught.value)
+
+
+def test_of_rules_for_one_kind_the_first_by_name_counts_and_the_other_says_so():
+    rules = HealthRules()
+    kind = frozenset({OX.group_resource})
+    assert rules.put("b", health_rule("b", **OXEN, ignore=True)) == kind
+    assert rules.put("a", health_rule("a", **OXEN, healthy="obj.x")) == kind
+    assert [each.name for each in rules.of([OX])] == ["a"]
+    assert "HealthRule a" in rules.warnings("b")[0]
+    assert rules.warnings("a") == ()
+    assert rules.of([ObjectKey("", "configmaps", "shop", "x")]) == ()
+    assert rules.remove("a") == kind
+    assert [each.name for each in rules.of([OX])] == ["b"]
+
+
+def test_a_rule_that_becomes_invalid_counts_as_it_was():
+    rules = HealthRules()
+    rules.put("a", health_rule("a", **OXEN, healthy="obj.x"))
+    assert rules.put("a", health_rule("a", **OXEN, healthy="status.x")) == frozenset()
+    assert "unknown variable" in rules.invalid["a"][0]
+    assert rules.of([OX])[0].healthy == "obj.x"
+    assert rules.put("a", health_rule("a", **OXEN, healthy="obj.y"))
+    assert not rules.invalid
+
+
+def test_rules_travel_beside_programs_and_without_them_nothing_does():
+    ruled = rule(healthy="obj.x", ignore=False)
+    assert read_program_set(open_stored(program_set({}, None, (ruled,)))).health == (ruled,)
+    assert program_set({}) == program_set({}, None, ())
+
+
+async def test_a_rule_judges_at_the_edges_as_soon_as_what_it_judges_and_whatever_it_says_next(
+    tmp_path,
+):
+    kind = {"apiGroup": "", "resource": "configmaps"}
+    settings = config_map("settings", "shop", ready="no")
+    async with memory_tree(tmp_path, ["/r1", "/r1/s1"]) as tree:
+
+        async def until(health):
+            await tree.until("shop", lambda count: count.summary.health == {health: 1}, seconds=30)
+
+        ruled = health_rule("maps", **kind, healthy="obj.data.ready == 'yes'")
+        await tree.apply(ruled, settings, placement("shop", "shop"))
+        await tree.until("shop", lambda count: count.summary.states == {"synced": 1}, seconds=30)
+        await until("progressing")
+        await tree.apply(health_rule("maps", **kind, degraded="obj.data.ready != 'yes'"))
+        await until("degraded")
+        await tree.apply(config_map("settings", "shop", ready="yes"))
+        await until("healthy")
+        await tree.apply(health_rule("maps", **kind, healthy="false && obj.data.x"))
+        await until("progressing")
+        await tree.workloads.delete(ObjectKey("leafcast.io", "healthrules", "", "maps"))
+        await until("healthy")

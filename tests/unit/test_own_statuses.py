@@ -19,6 +19,7 @@ GOOD = {
     "StatusCollector": {"spec": {"combinedFields": [{"name": "n", "type": "COUNT"}]}},
     "Customizer": {"replacements": [{"path": "$.spec.replicas", "value": "2"}]},
     "Denatured": {"spec": {"template": ROLE}},
+    "HealthRule": {"spec": {"apiGroup": "", "resource": "configmaps", "ignore": True}},
 }
 BAD = {
     "CustomTransform": {
@@ -27,12 +28,14 @@ BAD = {
     "StatusCollector": {"spec": {"filter": "1 +", "combinedFields": []}},
     "Customizer": {"replacements": [{"path": "no", "value": "2"}]},
     "Denatured": {"spec": {"template": {"kind": "ClusterRole"}}},
+    "HealthRule": {"spec": {"apiGroup": "", "resource": "configmaps", "healthy": "status.x"}},
 }
 WHERE = {
     "CustomTransform": (f"{CONTROL}/v1alpha1", CONTROL, "customtransforms", ""),
     "StatusCollector": (f"{CONTROL}/v1alpha1", CONTROL, "statuscollectors", ""),
     "Customizer": ("edge.kubestellar.io/v2alpha1", "edge.kubestellar.io", "customizers", "shop"),
     "Denatured": (f"{OWN}/v1alpha1", OWN, "denatureds", ""),
+    "HealthRule": (f"{OWN}/v1alpha1", OWN, "healthrules", ""),
 }
 
 

@@ -423,6 +423,7 @@ class Placements:
                 self._keys_of(self.source(name).key),
                 self.rejections.arms(name),
                 removal_flag(placement.metadata.annotations.get(ON_REMOVAL, "")),
+                self.workloads.health_rules.of(selected),
             ),
         )
         self.cleaned[placement.spec.cleaning].translated()

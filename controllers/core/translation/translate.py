@@ -28,6 +28,7 @@ from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import TEMPLATE, ManifestEntry, build_manifest, removal_flag
 from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
+from schemas.health_rules import HealthProgram
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
 from schemas.order import order_of
@@ -181,6 +182,8 @@ class DeltaRules:
     rejected: RejectedArms | None = None
     # The flag of what becomes of copies that are wanted no more.
     on_removal: int = 0
+    # How well the objects of some kinds count.
+    health: tuple[HealthProgram, ...] = ()
 
 
 PLAIN_RULES = DeltaRules()
@@ -405,7 +408,8 @@ def _drafted(
     sealed = asked if target.sealed_under is not None else {}
     blanks = {key: shown.blanks(key, sealed[key]) for key in shown.keys & sealed.keys()}
     named = frozenset((each.name, each.id) for listed in asked.values() for each in listed)
-    programs = [program_set(asked, blanks)] if asked else []
+    named |= {(f"HealthRule {each.name}", each.id) for each in rules.health}
+    programs = [program_set(asked, blanks, rules.health)] if asked or rules.health else []
     collectors = tuple(blob.reference for blob in programs)
     if before is not None and not target.aimed and before.programs == named:
         # What they look at in a content that nobody gets is no news.

@@ -8,6 +8,7 @@ from typing import Any
 from controllers.core.conditions import STANDING, merged, ready, reconciling, stalled
 from controllers.core.workloads.collectors import COLLECTORS
 from controllers.core.workloads.customizers import CUSTOMIZERS
+from controllers.core.workloads.health_rules import HEALTH_RULES
 from controllers.core.workloads.missing_references import UNKNOWN_KIND
 from controllers.core.workloads.renature import DENATUREDS
 from controllers.core.workloads.space import Workloads
@@ -18,7 +19,7 @@ from schemas.wording import some_of
 
 ERRORS_MAX = 20
 NAMED_MAX = 3
-_KINDS = (COLLECTORS, TRANSFORMS, CUSTOMIZERS, DENATUREDS)
+_KINDS = (COLLECTORS, TRANSFORMS, CUSTOMIZERS, DENATUREDS, HEALTH_RULES)
 
 Object = Mapping[str, Any]
 
@@ -29,6 +30,9 @@ def concerned(workloads: Workloads, changed: Iterable[ObjectKey]) -> frozenset[O
     if any(key.group_resource == TRANSFORMS for key in found):
         # They name each other.
         found |= {ObjectKey(*TRANSFORMS, "", name) for name in workloads.transforms.objects}
+    if any(key.group_resource == HEALTH_RULES for key in found):
+        # One of them may count in the place of another.
+        found |= {ObjectKey(*HEALTH_RULES, "", name) for name in workloads.health_rules.objects}
     return frozenset(found)
 
 
@@ -87,6 +91,7 @@ def _object(workloads: Workloads, key: ObjectKey) -> Object | None:
         COLLECTORS: workloads.collectors.objects,
         TRANSFORMS: workloads.transforms.objects,
         DENATUREDS: workloads.renatured.objects,
+        HEALTH_RULES: workloads.health_rules.objects,
     }
     return by_kind[key.group_resource].get(key.name)
 
@@ -98,11 +103,15 @@ def _errors(workloads: Workloads, key: ObjectKey) -> tuple[str, ...]:
         return workloads.collectors.invalid.get(key.name, ())
     if key.group_resource == TRANSFORMS:
         return workloads.transforms.errors(key.name)
+    if key.group_resource == HEALTH_RULES:
+        return workloads.health_rules.invalid.get(key.name, ())
     invalid = workloads.renatured.invalid.get(key.name)
     return (invalid,) if invalid else ()
 
 
 def _warnings(workloads: Workloads, key: ObjectKey) -> tuple[str, ...]:
+    if key.group_resource == HEALTH_RULES:
+        return workloads.health_rules.warnings(key.name)
     if key.group_resource != TRANSFORMS:
         return ()
     return tuple(workloads.transforms.warnings(key.name, workloads.missing.served))

@@ -14,6 +14,7 @@ from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
 from controllers.core.workloads.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.workloads.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.workloads.dependencies import Dependencies
+from controllers.core.workloads.health_rules import HEALTH_RULES, HealthRules
 from controllers.core.workloads.missing_references import Lack, MissingReferences
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.workloads.selection import KindScope, rules_of
@@ -42,6 +43,7 @@ CONTROL_KINDS = frozenset(
         CUSTOMIZERS,
         COLLECTORS,
         COMBINED,
+        HEALTH_RULES,
         TRANSFORMS,
         ROLLOUTS,
     }
@@ -86,6 +88,7 @@ class Workloads:
         self.unread = UnreadKinds()
         self.renatured = Renatured()
         self.collectors = Collectors()
+        self.health_rules = HealthRules()
         self.transforms = Transforms()
         self.marks = TrackingMarks()
         self.dependencies = Dependencies()
@@ -419,6 +422,8 @@ class Workloads:
         touched |= self.placements.keys() if self.marks.put(key, obj) else frozenset()
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.put(key.name, obj)
+        if key.group_resource == HEALTH_RULES:
+            touched |= self.resolver.selecting_kinds(self.health_rules.put(key.name, obj))
         return touched
 
     def _remove_object(self, key: ObjectKey) -> frozenset[str]:
@@ -426,6 +431,8 @@ class Workloads:
         touched |= self.placements.keys() if self.marks.put(key, None) else frozenset()
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.remove(key.name)
+        if key.group_resource == HEALTH_RULES:
+            touched |= self.resolver.selecting_kinds(self.health_rules.remove(key.name))
         return touched
 
     def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:

@@ -18,7 +18,7 @@ from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
 from leafcast.cli.options.placing import Placing
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
-from relay.objects.health_rules import annotation_fault
+from relay.objects.health_rules import annotation_fault, rule_faults
 from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, NO_KIND, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
@@ -320,10 +320,15 @@ def _faults(obj: Any) -> Iterator[str]:
         if fault := annotation_fault(obj):
             yield from str(InvalidObject(*title_of(obj), [fault])).splitlines()
         return
-    from schemas.api import StatusCollector  # noqa: PLC0415 # built only where one of ours is read
+    from schemas.api import HealthRule, StatusCollector  # noqa: PLC0415 # only where one is read
 
-    if isinstance(parsed, StatusCollector) and (faults := program_faults(parsed.program)):
-        yield from str(InvalidObject("StatusCollector", parsed.name, faults)).splitlines()
+    faults = []
+    if isinstance(parsed, StatusCollector):
+        faults = program_faults(parsed.program)
+    elif isinstance(parsed, HealthRule):
+        faults = rule_faults(parsed.program)
+    if faults:
+        yield from str(InvalidObject(parsed.kind, parsed.name, faults)).splitlines()
 
 
 def _wrong_namespace(kinds: ResourceKinds, obj: Any, namespace: str | None) -> Iterator[str]:

@@ -46,7 +46,11 @@ def owner_of(key: MailKey) -> str:
 
 
 def hints(body: DeltaBody) -> Iterator[Reference]:
-    """What to fetch beside the arm; of several arms nobody says which of it is whose."""
+    """What to fetch beside the arm: program sets, and hints.
+
+    Of several arms nobody says which hints are whose.
+    """
+    yield from body.collectors
     if len({gate.arm for gate in body.gates}) == 1:
         yield from (each for each in body.content if each.kind in HINTED)
 

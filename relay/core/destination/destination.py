@@ -24,14 +24,15 @@ from relay.core.destination.customized_forms import (
     CustomizedForms,
     customizes_nothing,
 )
+from relay.core.destination.health_rules import PlacementHealthRules
 from relay.core.destination.inputs import FormerRun, Inventory, OwnProfiles
 from relay.core.destination.maintenance import PlaceMaintenance
 from relay.core.destination.object_outcome import (
     WAITING,
     judge,
+    left_samples,
     not_delivered,
     sample,
-    waiting_sample,
 )
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
@@ -118,6 +119,7 @@ class Destination:
         self.traces = Traces(self._history, str(path))
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
+        self.health = PlacementHealthRules(content)
         done = list(past.done)
         self._order = DependencyOrder(done)
         for item in done:
@@ -168,6 +170,7 @@ class Destination:
         if self._withheld.end(key):
             self._changed[key] = None
         self._wrapped[key] = body.key
+        self.health.name(key, body.collectors)
         self._order.put(key, head, body.after)
         self._order.held.pop(key, None)
         arm = self._admit(key, body, now)
@@ -181,6 +184,7 @@ class Destination:
         self._assigned[key] = assignment
         if assignment.entries is not None:
             self._frozen.pop(key, None)
+            self.health.fetch(key)
         elif arm is not None:
             self._awaiting[key] = None
             if self._content.begin(owner_of(key), (arm, *hints(body)), read=True):
@@ -195,6 +199,7 @@ class Destination:
         """The placement is not meant for this destination any more, or not yet."""
         self._content.end(owner_of(key))
         self.upsync.put(key, ())
+        self.health.forget(key)
         self._withheld.end(key)
         self._frozen.pop(key, None)
         self._wrapped.pop(key, None)
@@ -217,6 +222,7 @@ class Destination:
         if assignment is None or assignment.arm is None:
             return
         plains = self._content.plains(owner_of(key))
+        self.health.take(key, plains)
         try:
             keys = self._destination_keys.keys(key, self._wrapped.get(key, b""))
             manifest = manifest_of(plains, assignment.arm, keys)
@@ -260,7 +266,7 @@ class Destination:
     @property
     def is_stale(self) -> bool:
         """Whether `resolve` is due."""
-        return bool(self._changed) or self.upsync.is_news or self._order.is_stale
+        return any((self._changed, self.upsync.is_news, self.health.is_news, self._order.is_stale))
 
     def look(self, now: Instant) -> bool:
         """Look at the clock; whether `resolve` is due."""
@@ -326,7 +332,7 @@ class Destination:
                 touched[key] = None
                 self._release(key, [object_key])
             self._look_at_left(object_key)
-        news, self.upsync.is_news = self.upsync.is_news, False
+        news = any([self.upsync.take_news(), self.health.take_news()])
         self._forget_order(touched)
         # Whether what is left may go now can change though nothing else is wanted.
         left = any(self._history.left(key) for key in touched)
@@ -404,8 +410,7 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        opens, ends = self.admissions.deadline(), self.maintenance.deadline()
-        due = (opens, ends, *self._withheld.deadlines())
+        due = (self.admissions.deadline(), self.maintenance.deadline(), *self._withheld.deadlines())
         return min((at for at in due if at is not None), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
@@ -575,10 +580,7 @@ class Destination:
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
-        seen = [self._observed[obj] for obj in self._history.left(key)]
-        failed = [self._sample(0, str(s.key), s.error) for s in seen if s.error]
-        waiting = (waiting_sample(each, str(self.path)) for each in seen)
-        return [*failed, *filter(None, waiting)]
+        return left_samples([self._observed[o] for o in self._history.left(key)], str(self.path))
 
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
         for obj, why in self._customized_forms.clashes(assignment.forms):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.tally import Judged
 from relay.core.events import ObjectObserved
@@ -58,6 +60,13 @@ def waiting_sample(observed: ObjectObserved, path: str) -> ExceptionSample | Non
     if not observed.waits:
         return None
     return sample(AT_WORK, str(observed.key), f"{WAITING}: for {observed.waits}", path)
+
+
+def left_samples(seen: Sequence[ObjectObserved], path: str) -> list[ExceptionSample]:
+    """What keeps objects that are wanted no more from going."""
+    failed = [sample(0, str(each.key), each.error, path) for each in seen if each.error]
+    waiting = (waiting_sample(each, path) for each in seen)
+    return [*failed, *filter(None, waiting)]
 
 
 def sample(severity: int, obj: str, reason: str, path: str) -> ExceptionSample:

@@ -44,6 +44,11 @@ class UpsyncWishes:
         self.clauses = frozenset(each for listed in self._by_placement.values() for each in listed)
         self.is_news = self.is_news or self.clauses != before
 
+    def take_news(self) -> bool:
+        """Whether they changed since this was asked last."""
+        news, self.is_news = self.is_news, False
+        return news
+
     def observe(self, event: UpsyncObserved) -> Iterable[MailKey]:
         """Take a word on what came up; the placements whose report it changes."""
         before, self._observed = self._observed, event

@@ -1,0 +1,82 @@
+"""The HealthRules of a workload description space: how well objects of a kind count at edges.
+
+One that becomes invalid counts as it was last: a slip lets no wave go on. Of several for one kind
+the first by name counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from relay.objects.health_rules import rule_faults
+from schemas.api import DENATURED_GROUP, HealthRule, parse_wish
+from schemas.faults import InvalidObject
+from schemas.health_rules import HEALTH_PROGRAMS_MAX, HealthProgram
+from schemas.objects import ObjectKey
+
+HEALTH_RULES = (DENATURED_GROUP, "healthrules")
+
+Object = Mapping[str, Any]
+Kind = tuple[str, str]
+
+
+class HealthRules:
+    """What rules there are; each change returns the kinds of objects that it touches."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.invalid: dict[str, tuple[str, ...]] = {}
+        self._programs: dict[str, HealthProgram] = {}
+
+    def put(self, name: str, obj: Object) -> frozenset[Kind]:
+        """Take the present state of one."""
+        if obj["metadata"].get("deletionTimestamp"):
+            return self.remove(name)
+        self.objects[name] = obj
+        self.invalid.pop(name, None)
+        before = self._programs.get(name)
+        try:
+            parsed = parse_wish(obj)
+            assert isinstance(parsed, HealthRule)
+        except InvalidObject as error:
+            self.invalid[name] = tuple(str(fault) for fault in error.faults)
+            return frozenset()
+        if faults := rule_faults(parsed.program):
+            self.invalid[name] = tuple(str(fault) for fault in faults)
+            return frozenset()
+        self._programs[name] = parsed.program
+        if before == parsed.program:
+            return frozenset()
+        return frozenset(_kind(each) for each in (before, parsed.program) if each is not None)
+
+    def remove(self, name: str) -> frozenset[Kind]:
+        """Take it that one is gone."""
+        self.objects.pop(name, None)
+        self.invalid.pop(name, None)
+        gone = self._programs.pop(name, None)
+        return frozenset() if gone is None else frozenset({_kind(gone)})
+
+    def of(self, keys: Iterable[ObjectKey]) -> tuple[HealthProgram, ...]:
+        """The rules of these objects' kinds, one of each; of very many the first."""
+        if not self._programs:
+            return ()
+        counting = self._counting()
+        kinds = sorted({key.group_resource for key in keys} & counting.keys())
+        return tuple(counting[kind] for kind in kinds[:HEALTH_PROGRAMS_MAX])
+
+    def warnings(self, name: str) -> tuple[str, ...]:
+        """What is to be known of one that is valid."""
+        own = self._programs.get(name)
+        first = self._counting().get(_kind(own)) if own is not None else None
+        if own is None or first is None or first.name == name:
+            return ()
+        return (f"the HealthRule {first.name} is of the same kind, and counts in its place",)
+
+    def _counting(self) -> dict[Kind, HealthProgram]:
+        last_first = sorted(self._programs.items(), reverse=True)
+        return {_kind(program): program for _, program in last_first}
+
+
+def _kind(program: HealthProgram) -> Kind:
+    return program.group, program.resource
