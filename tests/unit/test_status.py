@@ -49,7 +49,7 @@ def reasons(said):
 
 
 def test_a_status_is_one_that_the_api_knows():
-    facts = PlacementFacts(3, 2, "bad", "held", (Fault("a", "b", "c"),))
+    facts = PlacementFacts(3, 2, "bad", "held", faults=(Fault("a", "b", "c"),))
     said = status(Summary({"synced": 1}, {"healthy": 1}), facts)
     EdgePlacement.model_validate(
         {
