@@ -210,7 +210,9 @@ class _DirectSpaces:
                 self._admin["url"], self._admin["seed"], "leafcast command"
             )
             client = await self._stack.enter_async_context(connecting)
-            space = EmbeddedSpace(client, name, self._clock, dice, domain=NodePath().domain)
+            space = EmbeddedSpace(
+                client, name, self._clock, dice, domain=NodePath().domain, as_written=True
+            )
             await space.open()
             return space
 

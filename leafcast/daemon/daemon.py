@@ -204,7 +204,11 @@ class Daemon:
         settings = (spaces.workloads[0], WORKLOADS_BUCKET), (spaces.inventory[0], INVENTORY_BUCKET)
         workloads, inventory = [
             await open_space(
-                setting, partial(centre.space, bucket, stack), self._clock, self._dice, stack
+                setting,
+                partial(centre.space, bucket, stack, as_written=True),
+                self._clock,
+                self._dice,
+                stack,
             )
             for setting, bucket in settings
         ]

@@ -336,11 +336,18 @@ class NodeRuntime:
             space_connection(self.server.url, self._seeds.space, label)
         )
 
-    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace:
+    async def space(
+        self, bucket: str, stack: AsyncExitStack, *, as_written: bool = False
+    ) -> EmbeddedSpace:
         """An embedded space on this node's server, open until the stack is closed."""
         client = await self.client(stack, bucket)
         space = EmbeddedSpace(
-            client, bucket, self._world.clock, self._world.dice, domain=self.path.domain
+            client,
+            bucket,
+            self._world.clock,
+            self._world.dice,
+            domain=self.path.domain,
+            as_written=as_written,
         )
         for attempt in range(OPEN_ATTEMPTS_MAX):
             try:

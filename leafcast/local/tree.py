@@ -264,7 +264,7 @@ class LocalTree:
                 AsyncExitStack() as stack,
                 self._held.open(
                     self._place.spaces(),
-                    partial(centre.space, WORKLOADS_BUCKET, stack),
+                    partial(centre.space, WORKLOADS_BUCKET, stack, as_written=True),
                     partial(centre.space, INVENTORY_BUCKET, stack),
                     stack,
                 ) as spaces,

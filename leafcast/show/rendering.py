@@ -32,6 +32,9 @@ def rendering_lines(form: Form) -> Iterator[str]:
     for reason, paths in form["taken_off"].items():
         yield f"not sent, as {reason}:"
         yield from (f"  {path}" for path in paths)
+    if form["nulls"]:
+        yield "left out there, as it is null and its definition does not let it be:"
+        yield from (f"  {path}" for path in form["nulls"])
 
 
 def shortened(path: str) -> str:

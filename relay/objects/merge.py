@@ -50,7 +50,7 @@ def subsumes(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def wish_of(obj: Mapping[str, Any]) -> Object:
     """What an object says as a wish: without `status`, a space's own metadata, and nulls."""
-    wish = _without_nulls(_said(obj))
+    wish = without_nulls(_said(obj))
     assert isinstance(wish, dict)
     return wish
 
@@ -179,11 +179,11 @@ def _holds(live: Any, wanted: Any) -> bool:
     return same(live, wanted)
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
     """A copy; a null within a list is an item, and stays."""
     if _is_mapping(value):
         return {
-            name: item if type(item) in _SCALARS else _without_nulls(item)
+            name: item if type(item) in _SCALARS else without_nulls(item)
             for name, item in value.items()
             if item is not None
         }

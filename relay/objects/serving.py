@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from relay.objects.nulls import Steps, not_nullable, with_nulls, without_fields
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from schemas.crds.structural import Schema, pruned, schema_faults, with_defaults
 from schemas.objects import (
@@ -67,10 +68,28 @@ class Serving:
     def wished(self, obj: Mapping[str, Any]) -> Object:
         """What of a wish is kept: no field that its schema does not know; raises Refused.
 
-        A Secret's `stringData` joins its `data`.
+        Nor one that is null, and that may not be. A Secret's `stringData` joins its `data`.
         """
         schema = self._schema(obj)
-        return without_string_data(obj) if schema is None else pruned(obj, schema)
+        if schema is None:
+            return without_string_data(obj)
+        known = pruned(obj, schema)
+        made: Object = without_fields(known, list(not_nullable(known, schema)))
+        return made
+
+    def not_nullable(self, obj: Mapping[str, Any]) -> list[Steps]:
+        """The fields of the object that are null, though its definition does not let them be."""
+        schema = self._schema(obj)
+        return [] if schema is None else list(not_nullable(obj, schema))
+
+    def as_written(self, made: Object, wish: Mapping[str, Any]) -> Object:
+        """What was made of a wish, with the nulls that it says, where a definition tells of it."""
+        schema = self._schema(wish)
+        if schema is None:
+            return made
+        known = {**pruned(wish, schema), "metadata": {}, "status": {}}
+        said: Object = with_nulls(made, known)
+        return said
 
     def made_whole(self, key: ObjectKey, obj: Mapping[str, Any]) -> Object:
         """The object with its schema's defaults; raises Refused if it is not valid then."""
@@ -78,7 +97,7 @@ class Serving:
         if schema is None:
             return dict(obj)
         said = {name: value for name, value in obj.items() if name != "status"}
-        whole = with_defaults(said, schema)
+        whole = with_defaults(without_fields(said, list(not_nullable(said, schema))), schema)
         if faults := schema_faults(whole, schema):
             told = "; ".join(str(fault) for fault in faults)
             raise Refused(INVALID, f"{key}: {told}")

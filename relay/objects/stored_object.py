@@ -19,6 +19,7 @@ from relay.objects.merge import (
     says,
     wish_of,
     withdrawn,
+    without_nulls,
 )
 from schemas import codec
 from schemas.content.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
@@ -150,12 +151,13 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     now_ms: int,
     force: bool = True,
     whole: Callable[[ObjectKey, Object], Object] = lambda _, obj: obj,
+    as_written: Callable[[Object], Object] | None = None,
 ) -> StoredObject:
     """The object after this manager's wish; `held` itself if nothing differs.
 
     `revision` is where `held` lies; `uid` is for an object that is new; `whole` makes of what is
-    said what is kept. Raises Refused, and Contested, unless by force, if others said fields that
-    it would change.
+    said what is kept, and `as_written` puts in the nulls that the wish says. Raises Refused,
+    and Contested, unless by force, if others said fields that it would change.
     """
     _check_version(key, wish, revision if held else None)
     check_uid(key, held, wish["metadata"].get("uid", ""))
@@ -164,13 +166,17 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
         fresh = whole(key, _named(wish_of(wish), key))
         stamps = {"uid": uid, "creationTimestamp": timestamp(now_ms), "generation": 1}
         fresh["metadata"] |= stamps
+        fresh = as_written(fresh) if as_written is not None else fresh
         return StoredObject(_canonical(key, fresh), {manager: said})
     contested = _contested(held, wish, manager)
     if contested and not force:
         raise Contested(key, {".".join(path): who[0] for path, who in contested.items()})
     others = _without(held.applied_fields, contested)
-    merged = merge_applied(held.object, held.applied_fields.get(manager, {}), wish)
-    merged = _canonical(key, whole(key, _named(merged, key, held.object)))
+    # Nulls are what the last wish says: one that is said no more is gone.
+    there = held.object if as_written is None else without_nulls(held.object)
+    merged = merge_applied(there, held.applied_fields.get(manager, {}), wish)
+    merged = whole(key, _named(merged, key, held.object))
+    merged = _canonical(key, as_written(merged) if as_written is not None else merged)
     if same(merged, held.object) and same(said, held.applied_fields.get(manager)):
         return held
     if not same(_spec(merged), _spec(held.object)):

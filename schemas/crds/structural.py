@@ -29,6 +29,19 @@ _OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
 _NO_SCHEMA: Schema = {_PRESERVE: True}
 
 
+def field_of(schema: Schema, name: str) -> Schema | None:
+    """What the schema says of a field; None if it does not know it."""
+    others = schema.get("additionalProperties")
+    known = _properties(schema).get(name)
+    return known if known is not None or not isinstance(others, Mapping) else others
+
+
+def items_of(schema: Schema) -> Schema | None:
+    """What the schema says of the items of a list."""
+    items = schema.get("items")
+    return items if isinstance(items, Mapping) else None
+
+
 def pruned(obj: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The object without the fields that its schema does not know."""
     return _pruned_object(obj, schema, whole=True)
@@ -38,7 +51,8 @@ def with_defaults(obj: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The object with the schema's defaults where it says nothing."""
     made = dict(obj)
     for name, field in _properties(schema).items():
-        if made.get(name) is None and "default" in field:
+        lacks = name not in made or (made[name] is None and not field.get("nullable"))
+        if lacks and "default" in field:
             made[name] = copy.deepcopy(field["default"])
         if name in made:
             made[name] = _with_defaults(made[name], field)

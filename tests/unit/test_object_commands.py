@@ -379,6 +379,15 @@ async def test_a_namespace_that_many_objects_lack_is_told_once_and_made_on_reque
         await differences(session, manifests(*lost), None)
 
 
+async def test_what_lacks_its_namespace_is_refused_though_its_kind_comes_with_it(session):
+    lost = OX.replace("bill", "bill, namespace: farm")
+    with pytest.raises(BadManifests, match='namespaces "farm" not found'):
+        await applied(session, CRD, lost)
+    assert (await session.workloads.list()).objects == ()
+    await applied(session, CRD, lost, create_namespaces=True)
+    assert len((await session.workloads.list()).objects) == 3
+
+
 @pytest.mark.parametrize("field", ["uid", "resourceVersion"])
 async def test_a_file_that_names_what_was_once_read_says_what_to_leave_out(session, field):
     await applied(session, CONFIG % "a")

@@ -20,10 +20,17 @@ from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.health_rules import annotation_fault, rule_faults
 from relay.objects.merge import same, wish_of
-from relay.objects.serving import DEFINITIONS, NAMESPACES, NO_KIND, Serving
+from relay.objects.serving import (
+    DEFINITIONS,
+    NAMESPACES,
+    NO_KIND,
+    Serving,
+    needs_namespace,
+    no_namespace,
+)
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.space_errors import SpaceError
-from relay.space_port import Object
+from relay.space_port import Object, Space
 from schemas.content.manifests import LoadedObject
 from schemas.faults import InvalidObject
 from schemas.groups import GROUP
@@ -208,8 +215,10 @@ async def _judge(
                 if not prerequisites.mends(wish, error):
                     raise
                 after = prerequisites.judged(wish)
+                # Of a kind that comes with the batch the space says no more than that.
+                await prerequisites.require_namespace(space, wish.key)
         except (SpaceError, Refused) as error:
-            if isinstance(error, SpaceError) and is_lacking(wish.key, error):
+            if is_lacking(wish.key, error):
                 homeless.setdefault(wish.key.namespace, []).append(wish)
                 continue
             said = error.message.removeprefix(f"{wish.key}: ")
@@ -252,6 +261,13 @@ class _Prerequisites:
         if error.reason == NOT_FOUND and NO_KIND not in error.message:
             return self.unread or wish.key.namespace in self.namespaces
         return error.reason in (NOT_FOUND, INVALID) and self.serving.brings(wish.object)
+
+    async def require_namespace(self, space: Space, key: ObjectKey) -> None:
+        """Raises Refused if an object's Namespace is not there, and does not come."""
+        needed = needs_namespace(key)
+        comes = self.unread or needed is None or needed.name in self.namespaces
+        if needed is not None and not comes and await space.get(needed) is None:
+            raise no_namespace(key)
 
     def judged(self, wish: Wish) -> Object:
         """The object as it would be made, by what the batch defines; raises Refused."""

@@ -136,6 +136,8 @@ def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
     if isinstance(wished, Mapping) and isinstance(kept, Mapping):
         for name, value in wished.items():
             below = f"{path}.{name}" if path else name
+            if value is None:
+                continue
             if name not in kept:
                 yield below
             else:

@@ -22,7 +22,9 @@ from relay.objects.customization import (
     customize,
     path_text,
 )
-from relay.ports import Object
+from relay.objects.nulls import field_text, null_fields
+from relay.objects.serving import DEFINITIONS, Serving
+from relay.ports import Object, Space, SpaceError
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
@@ -40,8 +42,8 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
         """An object (group, resource, namespace, name) as it is to be at the node of a path.
 
         Beside it, in `changes`, what was expanded or replaced; in `properties`, who says what was
-        asked for; in `taken_off`, the fields that do not go out, by the reason; in `notes`, what
-        else there is to know. Raises ApiError.
+        asked for; in `taken_off`, the fields that do not go out, by the reason; in `nulls`, those
+        that a cluster leaves out; in `notes`, what else there is to know. Raises ApiError.
         """
         controllers = running(tree.controllers)
         await until_seen(controllers)
@@ -65,6 +67,7 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
             ],
             "properties": {name: _said(properties, name) for name in names},
             "taken_off": _taken_off(controllers, wanted, obj),
+            "nulls": await _nulls(running(tree.workloads), wanted, made.object),
             "notes": _notes(controllers, wanted, obj),
         }
 
@@ -146,6 +149,18 @@ def _taken_off(controllers: Controllers, key: ObjectKey, obj: Object) -> dict[st
     for place, by in take_off(plain, workloads.transforms.of(key)):
         found.setdefault(f"customtransform/{by.name} takes it off", []).append(path_text(place))
     return found
+
+
+async def _nulls(space: Space, key: ObjectKey, obj: Object) -> list[str]:
+    """The fields that are null, though the definition that is here does not let them be."""
+    if not any(null_fields(obj)):
+        return []
+    try:
+        definition = await space.get(ObjectKey(*DEFINITIONS, "", f"{key.resource}.{key.group}"))
+    except SpaceError:
+        return []
+    serving = Serving().extended_by([definition] if definition is not None else [])
+    return [field_text(steps) for steps in serving.not_nullable(obj)]
 
 
 def _said(properties: Properties, name: str) -> list[dict[str, str]]:

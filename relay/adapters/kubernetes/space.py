@@ -18,6 +18,7 @@ from relay.adapters.kubernetes.informer import InformerContext, list_pages, name
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.kubernetes.leases import KubernetesLeases
 from relay.adapters.spaces.refusals import as_space_errors
+from relay.objects.nulls import refused_nulls, without_fields
 from relay.objects.serving import NO_KIND
 from relay.objects.stored_object import admit
 from relay.ports import (
@@ -40,6 +41,8 @@ from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
 
 LISTS_AT_ONCE = 4
+NULLS_ROUNDS_MAX = 20
+"""How often an apply is sent anew without nulls that were refused: a refusal names a few dozen."""
 STATUS_MANAGER = "leafcast"
 _NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 _IDENTIFYING = "kube-system"
@@ -171,7 +174,7 @@ class KubernetesSpace:
                 return await self._create(kind, namespace, wish, query)
             query.append(("force", "true" if force else "false"))
             path = paths.object_path(kind, namespace, name)
-            return await self._send("PATCH", path, query, wish, paths.APPLY)
+            return await self._applied(path, query, wish)
         except CodecError as error:
             raise SpaceError(refusals.INVALID, f"{obj['kind']} {name}: {error}") from error
         except SpaceError as error:
@@ -369,6 +372,21 @@ class KubernetesSpace:
             held = await self.get(ObjectKey(kind.group, kind.resource, namespace, name))
             if held is not None:
                 return held
+
+    async def _applied(self, path: str, query: Pairs, wish: Object) -> Object:
+        """The server's answer to an apply; nulls that it refuses are left out, as kubectl's are.
+
+        The server alone knows the definition that counts. What it refuses it names, not always all.
+        """
+        for _ in range(NULLS_ROUNDS_MAX):
+            try:
+                return await self._send("PATCH", path, query, wish, paths.APPLY)
+            except SpaceError as error:
+                refused = error.reason == refusals.INVALID and refused_nulls(wish, error.message)
+                if not refused:
+                    raise
+                wish = without_fields(wish, refused)
+        return await self._send("PATCH", path, query, wish, paths.APPLY)
 
     async def _send(self, method: str, path: str, query: Pairs, body: Any, content: str) -> Object:
         answer = await self._api.request(method, path, query, body=body, content=content)

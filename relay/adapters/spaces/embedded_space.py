@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from nats.aio.client import Client
 
@@ -79,12 +80,15 @@ class EmbeddedSpace:
         *,
         domain: str = "",
         replicas: int = 1,
+        as_written: bool = False,
     ) -> None:
+        """One that keeps what is `as_written` keeps nulls that a server would prune."""
         self._bucket = Bucket(connection, bucket, domain, replicas)
         self._seen = ReadCache(lambda: connection.stats["reconnects"])
         self._clock = clock
         self._dice = dice
         self._serving = Serving()
+        self._as_written = as_written
 
     async def open(self) -> None:
         """Make the bucket if it is missing and learn the kinds defined in it; raises SpaceError."""
@@ -167,7 +171,7 @@ class EmbeddedSpace:
     ) -> Object:
         key = await self._admitted(obj)
         with as_space_errors():
-            obj = self._serving.wished(obj)
+            said, obj = obj, self._serving.wished(obj)
         surely = create_only or dry_run or bool(obj["metadata"].get("resourceVersion"))
         for attempt in range(ATTEMPTS_MAX):
             found = await self._find(key, fresh=surely or attempt > 0)
@@ -175,7 +179,7 @@ class EmbeddedSpace:
                 return rules.at_revision(found.stored, found.revision)
             if found.stored is None:
                 await self._need_namespace(key)
-            changed = self._changed(key, found, obj, manager, force=force)
+            changed = self._changed(key, found, obj, manager, force=force, said=said)
             if dry_run:
                 return self._previewed(key, found, changed)
             kept = await self._keep(key, found, changed)
@@ -274,8 +278,16 @@ class EmbeddedSpace:
         return _Found(stored, entry.revision, entry.parts)
 
     def _changed(
-        self, key: ObjectKey, found: _Found, wish: Object, manager: str, *, force: bool
+        self,
+        key: ObjectKey,
+        found: _Found,
+        wish: Object,
+        manager: str,
+        *,
+        force: bool,
+        said: Object,
     ) -> StoredObject:
+        nulls = self._as_written and self._serving.brings(said)
         with as_space_errors():
             return rules.applied(
                 key,
@@ -287,6 +299,7 @@ class EmbeddedSpace:
                 now_ms=self._clock.now().wall_ms,
                 force=force,
                 whole=self._made_whole,
+                as_written=partial(self._serving.as_written, wish=said) if nulls else None,
             )
 
     def _made_whole(self, key: ObjectKey, said: Object) -> Object:

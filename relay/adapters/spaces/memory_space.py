@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
+from functools import partial
 
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
@@ -47,7 +48,9 @@ class _Entry(Value, frozen=True):
 class MemorySpace:
     """Implements relay.ports.Space; it lives as long as the process."""
 
-    def __init__(self, clock: Clock, dice: Dice) -> None:
+    def __init__(self, clock: Clock, dice: Dice, *, as_written: bool = False) -> None:
+        """One that keeps what is `as_written` keeps nulls that a server would prune."""
+        self._as_written = as_written
         self._clock = clock
         self._dice = dice
         self._serving = Serving()
@@ -116,14 +119,14 @@ class MemorySpace:
         with as_space_errors():
             rules.admit(obj)
             key = self._serving.admitted(obj)
-            obj = self._serving.wished(obj)
+            said, obj = obj, self._serving.wished(obj)
             entry = self._present(key)
             if entry and create_only:
                 return rules.at_revision(entry.stored, entry.revision)
             namespace = needs_namespace(key)
             if entry is None and namespace is not None and self._present(namespace) is None:
                 raise no_namespace(key)
-            changed = self._changed(key, entry, obj, manager, force=force)
+            changed = self._changed(key, entry, obj, manager, force=force, said=said)
         if dry_run:
             return rules.at_revision(changed, entry.revision if entry else 0)
         self._serving = self._serving.extended_by([changed.object])
@@ -191,8 +194,16 @@ class MemorySpace:
         return entry if entry and entry.deleted_at is None else None
 
     def _changed(
-        self, key: ObjectKey, entry: _Entry | None, wish: Object, manager: str, *, force: bool
+        self,
+        key: ObjectKey,
+        entry: _Entry | None,
+        wish: Object,
+        manager: str,
+        *,
+        force: bool,
+        said: Object,
     ) -> StoredObject:
+        nulls = self._as_written and self._serving.brings(said)
         return rules.applied(
             key,
             entry.stored if entry else None,
@@ -203,6 +214,7 @@ class MemorySpace:
             now_ms=self._clock.now().wall_ms,
             force=force,
             whole=self._serving.made_whole,
+            as_written=partial(self._serving.as_written, wish=said) if nulls else None,
         )
 
     def _keep(self, key: ObjectKey, entry: _Entry | None, changed: StoredObject) -> Object:
