@@ -65,7 +65,11 @@ def met_text(state: State, conditions: Sequence[str]) -> str:
         left.append(f"{state['never_joined']} never joined")
     if state.get("maintained"):
         left.append(f"{state['maintained']} {IN_MAINTENANCE}")
-    said = f"{long_title(placement_of(state))} condition met"
+    named = long_title(placement_of(state))
+    if DELETE in conditions and "/" not in state["name"]:
+        # What is gone cannot tell which of two kinds the name meant: none of either is there.
+        named = state["name"]
+    said = f"{named} condition met"
     return f"{said} ({', '.join(left)})" if left else said
 
 

@@ -135,6 +135,11 @@ def test_a_placement_made_of_files_follows_them_and_takes_nothing_else(tree, app
     said = apply(settings[0], "--place", "by-hand", code=1).stderr
     assert "selects objects otherwise than by names (downsync[0])" in said
     did(tree, "delete", "epl", "vendor", "by-hand", "--confirm-removals")
+    gone = did(tree, "wait", "vendor", "epl/by-hand", "--for", "delete").stdout
+    assert gone.splitlines() == [
+        "vendor condition met",
+        "edgeplacement.edge.kubestellar.io/by-hand condition met",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 from controllers.core.rollout import layers
 from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Wanted, rejection_of
 from controllers.core.rollout.state import Change
 from controllers.core.rollout.waves import labels_of
@@ -150,6 +151,10 @@ class Fleet:
             **{"members": self.matched, **self.facts},
         )
 
+    def told(self):
+        """The state with what it says of itself."""
+        return with_message(self.spec, self.known(), self.state, "shop")
+
     def matched(self, wave):
         """How many a wave's labels and share admit; nobody is at a Location."""
         _, selector = labels_of(wave)
@@ -184,4 +189,5 @@ class Fleet:
             health = self.health.get(destination, "degraded" if bad else "healthy")
             key = cell(found.wave, state, health)
             cells[key] = cells.get(key, 0) + 1
-        return Count(Summary(cells=cells, exceptions=self.exceptions), exact=self.exact)
+        states = {"synced": len(self.labels)}
+        return Count(Summary(states, cells=cells, exceptions=self.exceptions), exact=self.exact)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.rollout.messages import conditions
 from tests.unit.rollout_world import V1, V2, V3, V4, V5, Fleet, rollout
 
 
@@ -357,6 +358,13 @@ def test_a_last_wave_below_all_ends_partial():
     assert fleet.want(V3).phase == "Partial"
     assert fleet.having(V3) == few
     assert len({gate.arm for gate in fleet.gates}) == 2
+    left = len(fleet.labels) - len(few)
+    [told] = [it for it in conditions(fleet.told()) if it.type == "Partial"]
+    assert told.message == (
+        f"revision 3 is partial: its waves leave {left} destinations out, which keep what they have"
+    )
+    fleet.exact = False
+    assert "its waves leave some destinations out" in fleet.told().message
 
 
 def test_a_wave_of_nobody_passes_if_it_may():

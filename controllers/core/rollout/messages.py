@@ -15,12 +15,14 @@ from controllers.core.conditions import (
 from controllers.core.rollout import layers, wave_health
 from controllers.core.rollout.empty_waves import EMPTY, approval_text
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.kept_back import kept_in_waves
 from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
-from controllers.core.rollout.state import changed, is_under_way, present
+from controllers.core.rollout.state import changed, is_under_way, present, target_of
 from controllers.core.rollout.wave_health import Tally
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.api.shared import Condition
+from schemas.wording import many
 
 ROLLED_OUT, HELD, PARTIAL = "RolledOut", "RolloutHeld", "Partial"
 PAUSED, LATE, GROUPED = "Paused", "LateFailures", "TooManyGroups"
@@ -46,8 +48,7 @@ def conditions(state: RolloutStatus) -> Iterator[Condition]:
     if state.phase == "Held":
         yield condition(HELD, "True", "ProgressUnknown", UNKNOWN_PROGRESS)
     if state.phase == "Partial":
-        said = "its waves leave destinations out: these keep what they have"
-        yield condition(PARTIAL, "True", "WavesEnd", said)
+        yield condition(PARTIAL, "True", "WavesEnd", state.message)
     if state.phase == "Paused":
         reason = "Asked" if state.paused else "WaveFailed"
         yield condition(PAUSED, "True", reason, state.message)
@@ -81,6 +82,7 @@ def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -
     if state.phase in ("Complete", "Partial", "Aborted"):
         late = f"; {state.late} fail since" if state.late else ""
         failed = _failed(wave) if state.phase == "Aborted" else ""
+        failed = _left_out(facts, state) if state.phase == "Partial" else failed
         why = f": {failed}" if failed else ""
         return f"revision {state.revision} is {state.phase.lower()}{why}{late}", ""
     if wave is None or not is_under_way(state):
@@ -94,6 +96,18 @@ def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -
     if state.waiting_for:
         return state.waiting_for, ""
     return _progress(spec, facts, state, wave), ""
+
+
+def _left_out(facts: Facts, state: RolloutStatus) -> str:
+    """Whom the waves leave out, and how many these are if it is known."""
+    number = None
+    if facts.count is not None and facts.gates == layers.gates_of(state):
+        # How many are at a place of their own the counts do not tell.
+        at_places = None if state.pins or state.freezes else 0
+        number = kept_in_waves(facts.gates, target_of(state), facts.count, at_places)
+    they = many(number, "destination") if number is not None else "some destinations"
+    kept = "keeps what it has" if number == 1 else "keep what they have"
+    return f"its waves leave {they} out, which {kept}"
 
 
 def _failed(wave: WaveStatus | None) -> str:

@@ -161,11 +161,8 @@ def _check_usage(placements: Sequence[str], conditions: Sequence[str], *, every:
         raise click.UsageError("name a placement, or say --all")
     if DELETE in conditions and len(conditions) > 1:
         raise click.UsageError("--for=delete: what is gone is nothing else; wait for it alone")
-    if DELETE in conditions and any("/" not in said for said in placements):
-        # What is gone cannot tell which of two kinds the name meant.
-        raise click.UsageError("--for=delete: name the kind, too: epl/NAME or bp/NAME")
     if DELETE in conditions and every:
-        raise click.UsageError("--for=delete: name the placements: epl/NAME or bp/NAME")
+        raise click.UsageError("--for=delete: name the placements")
 
 
 def placements_named(placements: Sequence[str]) -> list[str]:
