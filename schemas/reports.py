@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from schemas.causes import rank_of
 from schemas.collectors import Collected
 from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
@@ -66,10 +67,11 @@ class ExceptionSample(WireRecord, frozen=True):
     path: str
 
     @property
-    def rank(self) -> tuple[int, bytes, str]:
-        """An order that merging cannot change: severity, then hash; the object breaks a tie."""
+    def rank(self) -> tuple[int, bool, int, bytes, str]:
+        """An order that merging cannot change: severity, dependence, hash; the object at last."""
         text = f"{self.object}\0{self.reason}".encode()
-        return (self.severity, hashlib.sha256(text).digest(), self.object)
+        depends = rank_of(self.object, self.reason)
+        return (self.severity, *depends, hashlib.sha256(text).digest(), self.object)
 
 
 class RepairSample(WireRecord, frozen=True):

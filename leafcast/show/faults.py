@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.causes import causes_first
 from schemas.missing_rights import MissingRight, missing_right
 from schemas.states import NOT_WORKING
 from schemas.wording import many, namespace_first, some_of
@@ -376,9 +377,9 @@ class Fault:
 
 
 def faults(samples: Iterable[Sample]) -> list[Fault]:
-    """One fault for each cause, in the order of their first samples."""
+    """One fault for each cause, the worst first, and none after what follows from it."""
     found: dict[tuple[object, ...], tuple[FaultKind, list[Sample]]] = {}
-    for sample in samples:
+    for sample in causes_first(samples, lambda it: (it.severity, it.count, it.object, it.reason)):
         kind, culprit = _judged(sample)
         of = "" if kind.of_place else sample.placement
         key = (kind.name, culprit, of, sample.severity >= NOT_WORKING)

@@ -8,6 +8,7 @@ from typing import Any
 from leafcast.ask.wait_goals import DELETE, HEALTHY, READY, ROLLED_OUT, SYNCED
 from leafcast.show.durations import span_text
 from leafcast.show.holds import going_out, hold_text
+from schemas.causes import causes_first, said_in_form
 from schemas.placements import BINDING_POLICIES, kind_of, long_title, short_title
 from schemas.states import IN_MAINTENANCE
 from schemas.wording import all_but, many, namespace_first
@@ -103,7 +104,7 @@ def _fit(text: str, width: int) -> str:
 
 
 def _worst_first(state: State) -> list[State]:
-    return sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
+    return causes_first(state["exceptions"], said_in_form)
 
 
 def _what(one: State) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from relay.core.gates import Candidate, wave_of
+from schemas.causes import causes_first
 from schemas.identity import MailKey
 from schemas.records import Gate, LocationRecord, Profile, Record
 from schemas.reports import ExceptionSample
@@ -23,7 +24,7 @@ def culprits(samples: Iterable[ExceptionSample], in_wave: InWave) -> str:
 
     At most three of them; "" if no member says what is wrong.
     """
-    listed = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
+    listed = causes_first(samples, lambda it: (it.severity, it.count, it.object, it.reason))
     members = in_wave({sample.path for sample in listed})
     said = [_said(sample) for sample in listed if sample.path in members]
     more = f"; and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""

@@ -25,6 +25,7 @@ from controllers.core.workloads.space import FROZEN
 from controllers.core.workloads.unread_kinds import NOT_LISTED
 from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
+from schemas.causes import causes_first
 from schemas.faults import told_once
 from schemas.hold_reasons import KIND_UNREADABLE, NOT_AWAITED
 from schemas.objects import ObjectKey
@@ -184,7 +185,7 @@ def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[s
 
 
 def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
-    return sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
+    return causes_first(samples, lambda it: (it.severity, it.count, it.object, it.reason))
 
 
 def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:

@@ -26,6 +26,7 @@ from leafcast.show.wait_states import nowhere_text
 from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
 from schemas.asks import AskFault
+from schemas.causes import causes_first, said_in_form
 from schemas.hold_reasons import REMOVAL_HELD
 from schemas.identity import NodePath
 from schemas.reports import AT_WORK
@@ -158,7 +159,7 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
 
 def placement_facts(form: Form) -> PlacementFacts:
     wrong = [item for item in form["exceptions"] if _is_stuck(item)]
-    worst = sorted(wrong, key=lambda item: (item["severity"], -item["count"]))
+    worst = causes_first(wrong, said_in_form)
     return PlacementFacts(
         name=form["name"],
         destinations=form["destinations"],
