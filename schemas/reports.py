@@ -16,6 +16,7 @@ from schemas.collectors import Collected
 from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BadIdentity, RecordRefused
+from schemas.source_objects import SourceObject
 from schemas.states import AT_WORK as AT_WORK
 from schemas.states import IN_MAINTENANCE as IN_MAINTENANCE
 from schemas.states import MAINTAINED as MAINTAINED
@@ -233,6 +234,8 @@ class Done(WireRecord, frozen=True):
     # If what was applied came to a good end: it is not made again once its cluster takes it.
     ended: Ended | None = None
     lost: Lost | None = None
+    # The object of the source that it was made from, if known.
+    made_from: SourceObject | None = None
 
 
 def newest_repairs(repairs: Iterable[RepairSample]) -> tuple[RepairSample, ...]:

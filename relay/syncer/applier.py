@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from relay.core.destination.claims import DesiredObject
 from relay.objects.allocation_refusals import with_remedy
 from relay.objects.health import terminating
-from relay.objects.policies import Policies, may_be_recreated, on_removal, policies_of
+from relay.objects.policies import Policies, policies_of
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.going import check_gone
+from relay.syncer.list_items import (
+    PUT_BACK_MANAGER,
+    SAID_TWICE,
+    items_in_the_way,
+    leave_to_nobody,
+    moved_items,
+    put_back,
+)
 from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import (
     AUTOSCALERS,
@@ -28,19 +36,21 @@ from relay.syncer.ownership import (
     is_newborn,
     is_shared,
     marks,
+    owned_fields,
     scaled_by,
     scales,
 )
 from relay.syncer.plan import namespace_object
 from relay.syncer.record import Record
+from relay.syncer.recreation import check_replacement, source_after
 from relay.syncer.ruled import RuledObjects
 from relay.syncer.wish import (
+    INVALID,
     MANAGER,
     POLICY_MANAGER,
     is_adopted,
     is_left_alone,
     is_ours,
-    is_unchangeable,
     marked,
     of_this,
     paths_said,
@@ -49,7 +59,7 @@ from relay.syncer.wish import (
     without_replicas,
 )
 from schemas import codec
-from schemas.annotations import CONFLICTS, DELETE, EXISTING, LEAVE, ON_IMMUTABLE, ON_REMOVAL, REFUSE
+from schemas.annotations import CONFLICTS, EXISTING, LEAVE, REFUSE
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.sealing import SealingKey
 from schemas.objects import ObjectKey
@@ -284,7 +294,8 @@ class Applier:
         if done is not None:
             fresh = replace(fresh, repaired=done.repaired, lost=done.lost)
         if done is not None and uid:
-            fresh = replace(fresh, held=done.held, fields=done.fields)
+            held = {"held": done.held, "fields": done.fields}
+            fresh = replace(fresh, **held, made_from=done.made_from)
         return request.claimed(fresh)
 
     def _leave(self, request: ApplyRequest, live: Object) -> ObservedState:
@@ -301,15 +312,18 @@ class Applier:
             wish = without_replicas(wish)
         same = bool(intent.held) and intent.address == request.wanted.address
         force = live is not None and (request.policies.force or same)
+        if live is not None:
+            await self._put_back_moved(request, intent, wish, live)
         try:
-            live = await self._send(request, wish, force=force)
-        except FieldConflict as conflict:
-            live = await self._contested(request, intent, wish, conflict)
+            live = await self._apply_or_contest(request, intent, wish, force=force)
+        except Conflict:
+            raise
         except SpaceError as error:
-            if not is_unchangeable(error.reason, error.message):
-                raise
-            live = await self._recreate(request, intent, wish, error)
-            intent = self._record.held[request.key]
+            if await self._is_way_free(request, intent, wish, error):
+                live = await self._apply_or_contest(request, intent, wish, force=force)
+            else:
+                live = await self._recreate(request, intent, wish, error)
+                intent = self._record.held[request.key]
         if terminating(live):
             raise SpaceError("Terminating", terminating(live))
         return self._keep(request, intent, live)
@@ -343,6 +357,7 @@ class Applier:
             held=hold.digest,
             fields=hold.fields,
             left=False,
+            made_from=source_after(intent, request.wanted.source_object),
         )
         self._record.put(with_end(applied, sight))
         return sight
@@ -352,6 +367,44 @@ class Applier:
 
     def _marked(self, key: ObjectKey, content: Object, done: Done) -> Object:
         return marked(content, key, self._tree, adopted=not done.made, asked=done.asked)
+
+    async def _put_back_moved(
+        self, request: ApplyRequest, intent: Done, wish: Object, live: Object
+    ) -> None:
+        """Put items of ours back whose key somebody changed."""
+        if moved := moved_items(live, wish, intent.fields):
+            await put_back(self._space, request.key, live, moved, wish, intent.fields)
+        elif any(owned.manager == PUT_BACK_MANAGER for owned in owned_fields(live)):
+            # It was stopped amid that.
+            await leave_to_nobody(self._space, request.key, live)
+
+    async def _is_way_free(
+        self, request: ApplyRequest, intent: Done, wish: Object, refused: SpaceError
+    ) -> bool:
+        """Whether items that stood in the way went back; raises SpaceError if they are others'."""
+        if refused.reason != INVALID:
+            return False
+        live = await self._space.get(request.key)
+        if live is None or intent.uid not in ("", _uid(live)):
+            return False
+        mine, theirs = items_in_the_way(
+            live, wish, intent.fields, refused.message, force=request.policies.force
+        )
+        if mine:
+            return await put_back(self._space, request.key, live, mine, wish, intent.fields)
+        if theirs and SAID_TWICE.search(refused.message):
+            named = "; ".join(f"{it.path} is {some_of(it.managers, 1)}'s" for it in theirs[:1])
+            said = f"{refused.message}; {named}: {_TAKE_OUT}"
+            raise SpaceError(refused.reason, said) from refused
+        return False
+
+    async def _apply_or_contest(
+        self, request: ApplyRequest, intent: Done, wish: Object, *, force: bool
+    ) -> Object:
+        try:
+            return await self._send(request, wish, force=force)
+        except FieldConflict as conflict:
+            return await self._contested(request, intent, wish, conflict)
 
     async def _contested(
         self, request: ApplyRequest, intent: Done, wish: Object, conflict: FieldConflict
@@ -385,22 +438,15 @@ class Applier:
     async def _recreate(
         self, request: ApplyRequest, intent: Done, wish: Object, refused: SpaceError
     ) -> Object:
-        """Replace an object that cannot be changed, if it asks for that and is ours."""
-        if not may_be_recreated(request.key):
-            raise SpaceError(refused.reason, f"{refused.message}{_NEVER}") from refused
-        if not request.policies.recreate:
-            raise SpaceError(refused.reason, f"{refused.message}{_REMEDY}") from refused
-        if not intent.made or not intent.uid:
-            said = f"{refused.message}; it was there before, so it is not replaced"
-            raise SpaceError(refused.reason, said) from refused
-        if on_removal(request.key, intent.on_removal, intent.asked) != DELETE:
-            raise SpaceError(refused.reason, f"{refused.message}{_KEPT}") from refused
+        """Replace an object that cannot be changed, if somebody asks for that and it is ours."""
+        source = request.wanted.source_object
+        await check_replacement(self._space, wish, request.policies, intent, source, refused)
         await self._space.delete(request.key, uid=intent.uid)
         live = await self._space.get(request.key)
         check_gone(live, intent.uid)
         if live is not None:
             raise SpaceError("Terminating", terminating(live) or refused.message)
-        self._record.put(replace(intent, uid="", held="", fields=b""))
+        self._record.put(replace(intent, uid="", held="", fields=b"", made_from=None))
         await self._record.stored(request.key)
         return await self._send(request, of_this(wish, ""), force=True)
 
@@ -408,10 +454,8 @@ class Applier:
 _REFUSED = (
     f"it is there already and not ours: delete it, or annotate the object with {EXISTING}: adopt"
 )
+_TAKE_OUT = f"take it out there, or annotate the object with {CONFLICTS}: force"
 _OTHERS = f"it is the tree {{}}'s: let only one apply it, or annotate it with {CONFLICTS}: force"
-_NEVER = "; never recreated: undo the change, or delete it there"
-_KEPT = f"; its {ON_REMOVAL} keeps it, so it is not replaced: undo the change, or delete it there"
-_REMEDY = f"; delete the object, or annotate it with {ON_IMMUTABLE}: recreate"
 
 
 def _contention(managers: Mapping[str, str]) -> str:

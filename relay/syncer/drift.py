@@ -15,6 +15,7 @@ from relay.ports import Clock, Object
 from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.ended import is_over
 from relay.syncer.going import GoingObjects
+from relay.syncer.list_items import moved_items
 from relay.syncer.losses import loss_text, lost_again, pause_left, taker
 from relay.syncer.observed import ObservedState, shortened
 from relay.syncer.ownership import taken
@@ -55,6 +56,8 @@ class Drift:
         self.doubted: set[ObjectKey] = set()
         # Those that were deleted for us, and go later.
         self.going = GoingObjects()
+        # Those that are not as they were left, and of which something else is wanted by now.
+        self._changed: set[ObjectKey] = set()
         self._holding: dict[ObjectKey, str] = {}
         # What differed in those that drifted, and by whom, until they are put right.
         self._amiss: dict[ObjectKey, Amiss] = {}
@@ -70,6 +73,10 @@ class Drift:
         """Whether the object may be another than it was left."""
         return key in self.drifted or key in self.doubted
 
+    def needs_look(self, key: ObjectKey) -> bool:
+        """Whether who applies the object is to look at it first."""
+        return key in self._changed or self.doubts(key)
+
     def applied(self, key: ObjectKey, sight: ObservedState) -> Amiss | None:
         """The object was made as wanted, and is this now; what was amiss, if it was put right."""
         amiss = self._amiss.pop(key, None)
@@ -79,6 +86,7 @@ class Drift:
         self._told.pop(key, None)
         self.drifted.discard(key)
         self.doubted.discard(key)
+        self._changed.discard(key)
         self._holding[key] = sight.held
         return amiss
 
@@ -105,6 +113,7 @@ class Drift:
         self.going.forget(key)
         self.drifted.discard(key)
         self.doubted.discard(key)
+        self._changed.discard(key)
         self._holding.pop(key, None)
         self._amiss.pop(key, None)
         self._repairs.forget(key)
@@ -131,6 +140,8 @@ class Drift:
         if done.lost is not None and self._amiss[done.key] == _GONE:
             return loss_text(done.lost, self._takers.get(done.key, ""), due)
         some = sorted(lost.items())[:NAMED_MAX]
+        amiss = self._amiss[done.key]
+        some = some or [(amiss.field, amiss.manager)] if amiss.manager else some
         who = ", ".join(f"manager {name} over {path}" for path, name in some) or "another writer"
         return f"Contended: contended with {who}; it is repaired again at {due}"
 
@@ -156,6 +167,8 @@ class Drift:
             wish = await self._applier.wish(want, done)
         except (ContentMissing, CustomizationFailed, CodecError):
             return Amiss(_UNKNOWN, "")
+        if moved := moved_items(obj, wish, done.fields):
+            return Amiss(moved[0].path, moved[0].managers[0])
         fields = differing_fields(wish_of(obj), wish_of(merge_applied(obj, {}, wish)))
         return Amiss(some_of(fields, 1) or _UNKNOWN, "")
 
@@ -182,6 +195,7 @@ class Drift:
         if self._holding.setdefault(done.key, done.held) == sight.held:
             return False
         if done.address != want.address:
+            self._changed.add(done.key)
             return False
         if sight.managed:
             return True

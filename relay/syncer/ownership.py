@@ -120,6 +120,46 @@ def scales(autoscaler: Mapping[str, Any], group: str, name: str) -> bool:
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class OwnedFields:
+    """What a manager owns of an object, or of a part of it, as servers say it."""
+
+    manager: str
+    # Whether it applied that, and did not merely write it.
+    applied: bool
+    fields: Mapping[str, Any]
+
+    def below(self, name: str) -> OwnedFields | None:
+        """The same of one element; None if it owns nothing in it."""
+        found = self.fields.get(name)
+        return OwnedFields(self.manager, self.applied, found) if _is_mapping(found) else None
+
+
+def owned_fields(obj: Mapping[str, Any]) -> list[OwnedFields]:
+    """What each manager owns of the object, but for what it wrote through a subresource."""
+    return [
+        OwnedFields(
+            str(entry.get("manager", "")), entry.get("operation") == "Apply", _fields_of(entry)
+        )
+        for entry in _entries(obj)
+        if not entry.get("subresource")
+    ]
+
+
+def element_keys(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The items of a list that are owned in these fields: the element, and the item's key."""
+    for name in fields:
+        keys = _parsed(name[2:]) if name.startswith("k:") else None
+        if isinstance(keys, Mapping) and keys:
+            yield name, keys
+
+
+def item_path(above: str, keys: Mapping[str, Any]) -> str:
+    """The path of an item of a list, as servers name it."""
+    named = ",".join(f"{key}={json.dumps(value)}" for key, value in sorted(keys.items()))
+    return f"{above}[{named}]".removeprefix(_ITSELF)
+
+
 def _entries(obj: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     listed = obj["metadata"].get(MANAGED)
     for entry in listed if isinstance(listed, (list, tuple)) else ():
@@ -161,8 +201,7 @@ def _step(name: str) -> str:
             return f".{text}"
         case "k":
             keys = _parsed(text)
-            named = keys.items() if isinstance(keys, Mapping) else ()
-            return f"[{','.join(f'{key}={json.dumps(value)}' for key, value in sorted(named))}]"
+            return item_path("", keys if isinstance(keys, Mapping) else {})
         case "v":
             return f"[={json.dumps(_parsed(text))}]"
         case _:

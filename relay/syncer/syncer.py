@@ -314,7 +314,7 @@ class Syncer:
 
     async def _apply(self, request: ApplyRequest) -> None:
         key, seen = request.key, self._observed.sight(request.key)
-        look = self._drift.doubts(key) or (seen is not None and seen.ending)
+        look = self._drift.needs_look(key) or (seen is not None and seen.ending)
         sight = await self._applier.apply(request, look=look)
         if sight is None:
             return

@@ -24,7 +24,9 @@ ADOPTED = "leafcast.io/adopted"
 MARKS = (TREE, OBJECT, ADOPTED, ON_REMOVAL)
 """The labels and annotations that we put on what we apply."""
 
-_DENIED = " denied "
+INVALID = "Invalid"
+DENIED = " denied "
+"""In what a policy or a webhook of the cluster refuses."""
 # What servers say, and what authors of rules for their own kinds write.
 _UNCHANGEABLE = re.compile(
     r"immutable|unchangeable|forbidden: updates to|is forbidden on"
@@ -126,7 +128,7 @@ def is_unchangeable(reason: str, message: str) -> bool:
     Servers give no other sign of it than words. What a policy of the cluster denies is none: it may
     deny a new object just as well.
     """
-    if reason != "Invalid" or _DENIED in message:
+    if reason != INVALID or DENIED in message:
         return False
     return _UNCHANGEABLE.search(message) is not None
 

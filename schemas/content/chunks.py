@@ -19,8 +19,9 @@ from schemas.content.sealing import MARK_BYTES, SealingKey, named
 from schemas.identity import ContentHash, check_hash
 from schemas.objects import ObjectKey
 from schemas.refusals import RecordRefused
+from schemas.source_objects import SourceObject
 from schemas.upsync import UpsyncClause
-from schemas.wire import Natural, WireRecord, decode, encode, replace
+from schemas.wire import Natural, WireRecord, astuple, decode, encode, replace
 
 SPLIT_FROM = 2
 """How many objects a chunk of an only one has at most; of 4**k times as many 2**k chunks have."""
@@ -29,6 +30,8 @@ SEALED_VERSION = 2
 """Of chunks."""
 KINDS = (blobs.OBJECT, blobs.TEMPLATE, blobs.CUSTOMIZER)
 ADDRESS_BYTES = 32
+_SOURCE_FIELDS = 2
+"""The last ones of an entry."""
 
 T = TypeVar("T")
 
@@ -93,6 +96,9 @@ class ManifestEntry(WireRecord, frozen=True):
     mark: str = ""
     # How it is customized, beside what the object says itself.
     customizer: Reference | None = None
+    # Of the source's object: when it was created, in seconds since 1970, and its UID, if known.
+    created_s: Natural = 0
+    uid: str = ""
 
     def __post_init__(self) -> None:
         check_hash(self.address)
@@ -110,6 +116,13 @@ class ManifestEntry(WireRecord, frozen=True):
     def reference(self) -> Reference:
         kind = blobs.TEMPLATE if self.flags & TEMPLATE else blobs.OBJECT
         return Reference(kind, ContentHash(self.address), self.size)
+
+    @property
+    def source_object(self) -> SourceObject | None:
+        """The object of the source that it tells of; None if that is not known."""
+        if not self.uid:
+            return None
+        return SourceObject(self.space, self.uid, self.created_s, self.revision)
 
     @property
     def references(self) -> tuple[Reference, ...]:
@@ -134,6 +147,8 @@ class SealedEntry(WireRecord, frozen=True):
     revision: Natural
     flags: Natural = 0
     order: Natural = 0
+    created_s: Natural = 0
+    uid: str = ""
 
 
 class SealedEntries(WireRecord, frozen=True):
@@ -255,7 +270,7 @@ def read_manifest(
 
 def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> StoredBlob:
     if key is None:
-        return blobs.store(blobs.MANIFEST_CHUNK, encode(ManifestChunk(1, entries)))
+        return blobs.store(blobs.MANIFEST_CHUNK, encode([1, [*map(_listed, entries)]]))
     references = [it for entry in entries for it in entry.references]
     marks = b"".join(bytes.fromhex(entry.mark) for entry in entries)
     assert len(marks) == len(entries) * MARK_BYTES
@@ -266,9 +281,17 @@ def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> Stored
         tuple(it.size for it in references),
         b"",
     )
-    rest = encode(SealedEntries(tuple(_rest(entry) for entry in entries), marks))
+    rest = encode([[_listed(_rest(entry)) for entry in entries], marks])
     sealed = key.seal(blobs.MANIFEST_CHUNK, rest, chunk.bound)
     return blobs.store(blobs.MANIFEST_CHUNK, encode(replace(chunk, sealed=sealed)))
+
+
+def _listed(entry: ManifestEntry | SealedEntry) -> object:
+    """The entry as it is listed: of an unknown source object without the fields that tell of it.
+
+    So the bytes, and the address, are those of a program that did not know these fields.
+    """
+    return entry if entry.uid else astuple(entry)[:-_SOURCE_FIELDS]
 
 
 def _rest(entry: ManifestEntry) -> SealedEntry:
@@ -281,6 +304,8 @@ def _rest(entry: ManifestEntry) -> SealedEntry:
         entry.revision,
         entry.flags,
         entry.order,
+        entry.created_s,
+        entry.uid,
     )
 
 
@@ -312,6 +337,8 @@ def _joined(rest: SealedEntry, owned: Sequence[Reference], mark: str) -> Manifes
         order=rest.order,
         mark=mark,
         customizer=customizers[0] if customizers else None,
+        created_s=rest.created_s,
+        uid=rest.uid,
     )
     if entry.reference != own:
         raise RecordRefused(f"chunk: {entry.key} leads to a {own.kind}")

@@ -137,9 +137,17 @@ class Bench:
         self.want_keyed({}, *objects, **how)
 
     def want_keyed(
-        self, keyed, *objects, may_prune=True, flags=0, lost=(), paused=False, rule=None
+        self,
+        keyed,
+        *objects,
+        may_prune=True,
+        flags=0,
+        lost=(),
+        paused=False,
+        rule=None,
+        source=None,
     ):
-        """Want these objects; `keyed` are of kinds that not everyone knows."""
+        """Want these objects, as this object of the source says; `keyed` are of unknown kinds."""
         self.wanted = {}
         for key, obj in {**{BUILT_IN_KINDS.key_of(obj): obj for obj in objects}, **keyed}.items():
             plain = codec.canonical(obj)
@@ -148,7 +156,9 @@ class Bench:
                 self.blobs[address] = plain
             order = order_of(apply_order(key.group, key.resource), obj)
             reference = Reference(blobs.OBJECT, address, len(plain))
-            self.wanted[key] = DesiredObject(key, reference, order, flags, ("p",))
+            self.wanted[key] = DesiredObject(
+                key, reference, order, flags, ("p",), source_object=source
+            )
         self.syncer.set_wants(
             self.wanted,
             may_prune=lambda _key: may_prune,

@@ -20,6 +20,8 @@ from relay.adapters.kubernetes.exec_credentials import ExecCredentials
 from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig, Kubeconfig, read_access
 from relay.claims.times import milliseconds
 from relay.ports import Kind, SpaceError
+from relay.syncer.list_items import moved_items
+from schemas.source_objects import created_seconds
 from tests.fuzz.files import folder
 from tests.fuzz.target import Form, Target
 
@@ -79,6 +81,10 @@ def answer(data: bytes) -> None:
     for read in (answers.object_of, answers.event_of, lambda form: answers.page_of(MAPS, form)):
         with suppress(SpaceError):
             read(form)
+    with suppress(SpaceError):
+        found = answers.object_of(form)
+        created_seconds(found)
+        moved_items(found, found, b"marks!!!")
     with suppress(SpaceError):
         lease = leases.lease_of(form)
         milliseconds(lease.renewed)

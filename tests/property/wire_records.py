@@ -26,6 +26,7 @@ from schemas.records import (
 )
 from schemas.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
 from schemas.selectors import LabelSelector, Requirement
+from schemas.source_objects import SourceObject
 from schemas.upsync import Copy, UpsyncClause
 from schemas.windows import Window
 from schemas.wire import INT_MAX, encode
@@ -136,6 +137,9 @@ entries = st.builds(
     numbers,
     numbers,
     texts,
+    st.none(),
+    numbers,
+    texts,
 )
 clauses = st.builds(UpsyncClause, texts, several(texts), several(texts), several(texts))
 unsigned = {
@@ -165,7 +169,16 @@ unsigned = {
         st.sampled_from([it.value for it in Repair]) | texts,
     ),
     Progress: st.builds(Progress, texts, texts, numbers, st.binary(max_size=17)),
-    Done: st.builds(Done, object_keys, texts, texts, several(texts), st.booleans(), numbers),
+    Done: st.builds(
+        Done,
+        object_keys,
+        texts,
+        texts,
+        several(texts),
+        st.booleans(),
+        numbers,
+        made_from=st.none() | st.builds(SourceObject, texts, texts, numbers, numbers),
+    ),
     Cursor: st.builds(Cursor, texts, numbers, numbers, numbers, numbers, st.booleans()),
     ObjectResult: results,
     DeltaBody: bodies,

@@ -43,7 +43,7 @@ SAID_IN_A_LINE = frozenset(
     {
         *("Alternative", "Requirement", "Source", "Reference", "ObjectKey"),
         *("AskFault", "BlankValue", "Ended", "Expression", "Lost", "ObjectPrograms"),
-        "Repaired",
+        *("Repaired", "SourceObject"),
         *("ListRoot", "ManifestChunk", "SealedChunk", "SealedEntries", "SealedUpsync"),
         # What is signed of it is a LocationHead, and the rest a LocationBody.
         "LocationRecord",

@@ -27,6 +27,7 @@ from schemas.order import ARGO_WAVE
 from schemas.ordered_values import pack_values
 from schemas.records import API_PLACEMENT, Source, decode_body
 from schemas.selectors import LabelSelector
+from schemas.source_objects import SourceObject
 
 EVERYWHERE = EdgePlacementSpec(location_selectors=(LabelSelector(),))
 HEAD = bare_head(Source(API_PLACEMENT, "space", "", "shop"), alternatives_of(EVERYWHERE))
@@ -106,8 +107,30 @@ def test_what_the_ledger_says_already_is_not_said_again():
 def test_an_object_made_anew_with_equal_content_is_no_news():
     before = issued(say(objects(config("a"))))
     again = say(objects(config("a", version="2", uid="v")), before)
-    assert again.entries[key("a")].revision == 1
+    assert again.entries[key("a")] == before.entries[key("a")]
     assert again.draft is None
+
+
+def test_an_object_made_anew_with_other_content_names_the_new_one():
+    first, second = (
+        config(at, value=at) | {"metadata": {**config("a", at, f"uid-{at}")["metadata"], **made}}
+        for at, made in (
+            ("1", {"creationTimestamp": "1970-01-01T00:00:09Z"}),
+            ("2", {"creationTimestamp": "1970-01-01T00:00:09Z"}),
+        )
+    )
+    before = issued(say({key("a"): first}))
+    entry = say({key("a"): second}, before).entries[key("a")]
+    assert entry.source_object == SourceObject("space", "uid-2", 9, 2)
+    assert entry.source_object.succeeds(before.entries[key("a")].source_object)
+
+
+def test_an_entry_of_an_older_version_stays_as_it_was_until_its_content_changes():
+    said = say(objects(config("a")))
+    older = {name: wire.replace(entry, uid="") for name, entry in said.entries.items()}
+    before = replace(issued(say(objects(config("a", uid="")))), entries=older)
+    assert say(objects(config("a")), before).draft is None
+    assert say(objects(config("a", value="2")), before).entries[key("a")].uid == "u"
 
 
 def test_changed_flags_are_news():

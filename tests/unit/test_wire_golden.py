@@ -281,8 +281,8 @@ GOLDEN: dict[str, str] = {
     "progress": "96a172a3696e630cc41000000000000000000000000000000000c40000",
     "cursor": "96a3696e630c0a0609c3",
     "done": (
-        "dc001094a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d70646b31"
-        "363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2a0a0c2c0c0c0"
+        "dc001194a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d7064"
+        "6b31363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2a0a0c2c0c0c0c0"
     ),
     "empty report": (
         "99d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700a1720407"
@@ -311,6 +311,12 @@ GOLDEN: dict[str, str] = {
     "manifest of one": "62a91b2ac775013fb9236efec9f55c0d52d5e5a134aaa94a2734d764802f0a0f",
     "manifest chunks": "dbc44ea6 5804124e",
     "sealed manifest": "c90e17cd d565efa8",
+    "entry of a known source object": (
+        "9201919ea0aa636f6e6669676d617073a473686f70a161d940303463613663383535623964363066"
+        "63396465363033656631663131353537646333623639353261363239633263613261613165303034"
+        "64303738663961386601a377647303010ca0c0ce6553f100a530612d3162"
+    ),
+    "sealed entry of one": "edad193a 93b5c054",
     "snapshot payload": (
         "9909c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
         "000000000000000000000000000000000392c420000102030405060708090a0b0c0d0e0f10111213"
@@ -384,11 +390,21 @@ def said() -> dict[str, str]:
     entries = [replace(entry(name), mark=MARK) for name in "ab"]
     sealed = chunks.build_manifest(entries, [CLAUSE], SEALING_KEY)
     found["sealed manifest"] = " ".join(it.reference.address[:8] for it in sealed)
+    known = [replace(entry("a"), created_s=1_700_000_000, uid="0a-1b")]
+    found["entry of a known source object"] = _chunk_bytes(chunks.build_manifest(known))
+    marked = [replace(known[0], mark=MARK)]
+    sealed = chunks.build_manifest(marked, [], SEALING_KEY)
+    found["sealed entry of one"] = " ".join(it.reference.address[:8] for it in sealed)
     for name, node in NODES.items():
         found[name] = snapshots.encode(node).hex()
     blob = (ContentHash("0" * 64), b"\0x")
     found["carrying"] = carried.with_carried(_sealed("node").encode(), [blob]).hex()[-76:]
     return found
+
+
+def _chunk_bytes(manifest: list[blobs.StoredBlob]) -> str:
+    _, chunk = manifest
+    return blobs.open_value(chunk.reference, chunk.values[chunk.reference.address]).hex()
 
 
 def _sealed(kind: RecordKind) -> Envelope:

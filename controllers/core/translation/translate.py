@@ -17,21 +17,19 @@ from typing import Any
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.rollout.rejection import differences, still_rejected
-from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused, check_asks
+from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
+from controllers.core.translation.entries import entry_of, removal_said, settled
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
-from controllers.core.workloads.customizers import Casting
-from schemas.annotations import ON_REMOVAL
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.collectors import WHOLE, Blanks, Program, program_set
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import TEMPLATE, ManifestEntry, build_manifest, removal_flag
+from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
 from schemas.health_rules import HealthProgram
 from schemas.identity import ContentHash
-from schemas.objects import ObjectKey, apply_order
-from schemas.order import order_of
+from schemas.objects import ObjectKey
 from schemas.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
@@ -207,8 +205,8 @@ def translate(
     for key in sorted(selected):
         try:
             casting = cleaned.casting(key, objects[key])
-            flags = selected[key] | (_own_word(objects[key]) or rules.on_removal)
-            said[key] = _entry(head.source, key, objects[key], flags, cleaned, casting)
+            flags = selected[key] | (removal_said(objects[key]) or rules.on_removal)
+            said[key] = entry_of(head.source.space, key, objects[key], flags, cleaned, casting)
         except ObjectRefused as error:
             refused[key] = error.fault
     lost = before.lost if before else frozenset[ContentHash]()
@@ -337,7 +335,7 @@ class _Shown:
         """What the manifest lists of them, sealed under a key."""
         known = old.entries if old.sealed_under == key else {}
         return {
-            name: _settled(self._entry(name, key, known.get(name)), old.entries.get(name))
+            name: settled(self._entry(name, key, known.get(name)), old.entries.get(name))
             for name in self.said
         }
 
@@ -507,47 +505,6 @@ def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHea
         alternatives=alternatives,
         last_loss=0,
     )
-
-
-def _own_word(obj: Mapping[str, Any]) -> int:
-    """The flag of what an object itself says becomes of its copies; 0 if nothing."""
-    annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    return removal_flag(str(annotations.get(ON_REMOVAL, "")))
-
-
-def _entry(
-    source: Source,
-    key: ObjectKey,
-    obj: Mapping[str, Any],
-    flags: int,
-    cleaned: CleanObjects,
-    casting: Casting,
-) -> ManifestEntry:
-    check_asks(key, obj)
-    reference = cleaned.present(key, obj)
-    by = casting.customizer
-    version = str((obj.get("metadata") or {}).get("resourceVersion", ""))
-    return ManifestEntry(
-        group=key.group,
-        resource=key.resource,
-        namespace=key.namespace,
-        name=key.name,
-        address=reference.address,
-        size=reference.size,
-        space=source.space,
-        revision=max(int(version) if version.isdecimal() else 0, casting.revision),
-        flags=flags | TEMPLATE if casting.template else flags,
-        order=order_of(apply_order(key.group, key.resource), obj),
-        customizer=by.reference if by is not None else None,
-    )
-
-
-def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
-    """A new status, or a write that changed nothing, is no news to a destination."""
-    said = (entry.identity, entry.customizer)
-    if known is None or (known.identity, known.customizer) != said:
-        return entry
-    return replace(entry, revision=known.revision)
 
 
 def _says(before: Issued, head: DeltaHead, body: DeltaBody) -> bool:

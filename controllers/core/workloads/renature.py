@@ -15,6 +15,7 @@ from schemas.objects import KindTable, ObjectKey
 
 Object = Mapping[str, Any]
 DENATUREDS = (DENATURED_GROUP, "denatureds")
+_OWN_METADATA = ("uid", "resourceVersion", "creationTimestamp")
 
 
 def is_denatured(key: ObjectKey) -> bool:
@@ -24,14 +25,15 @@ def is_denatured(key: ObjectKey) -> bool:
 def renature(obj: Object, kinds: KindTable) -> tuple[ObjectKey, Object]:
     """The object that a Denatured holds, and its key; raises InvalidObject.
 
-    Its UID and its version are those of the Denatured: with that it came, and changes.
+    Its UID, its version and when it was created are those of the Denatured: with that it came, and
+    changes.
     """
     read = parse_wish(obj)
     assert isinstance(read, Denatured)
     template = obj["spec"]["template"]
     key = kinds.key_of(template)
     outer = obj["metadata"]
-    own = {field: outer[field] for field in ("uid", "resourceVersion") if field in outer}
+    own = {field: outer[field] for field in _OWN_METADATA if field in outer}
     metadata = {**template["metadata"], **own}
     if key.namespace:
         metadata["namespace"] = key.namespace

@@ -24,6 +24,7 @@ from schemas.content.chunks import (
 from schemas.content.sealing import SealingKey
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
+from schemas.source_objects import SourceObject
 
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
@@ -62,6 +63,8 @@ class DesiredObject:
     # If it is sealed, and what its plain bytes are known by.
     sealed_under: SealingKey | None = None
     mark: str = ""
+    # The object of the source that says this, if known.
+    source_object: SourceObject | None = None
 
     @property
     def identity(self) -> ContentHash:
@@ -237,7 +240,15 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> ObjectDecision:
     entry = best.entry
     sealed = best.sealed_under if entry.mark else None
     wanted = DesiredObject(
-        key, entry.reference, entry.order, flags, placements, best.form, sealed, entry.mark
+        key,
+        entry.reference,
+        entry.order,
+        flags,
+        placements,
+        best.form,
+        sealed,
+        entry.mark,
+        entry.source_object,
     )
     return ObjectDecision(wanted, losers, min(asking, default=None))
 
@@ -254,6 +265,8 @@ def _claim_rank(claim: Claim) -> tuple[int | str, ...]:
         entry.flags,
         entry.order,
         entry.mark,
+        entry.created_s,
+        entry.uid,
     )
 
 

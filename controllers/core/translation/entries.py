@@ -1,0 +1,62 @@
+"""What a placement's manifest lists of one object of its space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.core.translation.clean_objects import CleanObjects, check_asks
+from controllers.core.workloads.customizers import Casting
+from schemas.annotations import ON_REMOVAL
+from schemas.content.chunks import TEMPLATE, ManifestEntry, removal_flag
+from schemas.objects import ObjectKey, apply_order
+from schemas.order import order_of
+from schemas.source_objects import created_seconds, uid_of
+from schemas.wire import replace
+
+
+def entry_of(
+    space: str,
+    key: ObjectKey,
+    obj: Mapping[str, Any],
+    flags: int,
+    cleaned: CleanObjects,
+    casting: Casting,
+) -> ManifestEntry:
+    """The entry of an object, in clear; raises ObjectRefused."""
+    check_asks(key, obj)
+    reference = cleaned.present(key, obj)
+    by = casting.customizer
+    version = str((obj.get("metadata") or {}).get("resourceVersion", ""))
+    return ManifestEntry(
+        group=key.group,
+        resource=key.resource,
+        namespace=key.namespace,
+        name=key.name,
+        address=reference.address,
+        size=reference.size,
+        space=space,
+        revision=max(int(version) if version.isdecimal() else 0, casting.revision),
+        flags=flags | TEMPLATE if casting.template else flags,
+        order=order_of(apply_order(key.group, key.resource), obj),
+        customizer=by.reference if by is not None else None,
+        created_s=created_seconds(obj),
+        uid=uid_of(obj),
+    )
+
+
+def settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
+    """A new status, or a write that changed nothing, is no news to a destination.
+
+    Nor is it that an object was deleted and created as it was before.
+    """
+    said = (entry.identity, entry.customizer)
+    if known is None or (known.identity, known.customizer) != said:
+        return entry
+    return replace(entry, revision=known.revision, created_s=known.created_s, uid=known.uid)
+
+
+def removal_said(obj: Mapping[str, Any]) -> int:
+    """The flag of what an object itself says becomes of its copies; 0 if nothing."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    return removal_flag(str(annotations.get(ON_REMOVAL, "")))
