@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from tests.awaiting import until
 from tests.kube.bed import need_binaries
+from tests.kube.hub_statuses import KINDS, REFUSES, workloads
 from tests.kube.live_tree import PATHS, SHAPE, SITES, WAIT, LiveTree
 from tests.kube.test_end_to_end import namespace, value_is, value_of
 
@@ -187,3 +189,69 @@ def test_a_placement_may_ask_for_kubestellars_cleaning_and_render_names_what_goe
 
 def _policy(where):
     return ("-n", where, "get", "svc/chosen", "-o", "jsonpath={.spec.externalTrafficPolicy}")
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+def test_rollout_status_at_the_hub_ends_with_what_edges_run_and_not_before(tree, several):
+    where = "several" if several else "single"
+    tree.apply(
+        f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {where}}}\n---{workloads(where)}"
+    )
+    for number in range(3):
+        tree.centre("-n", where, "set", "image", *KINDS, f"*=app:{number}")
+    tree.apply(_returning(where, several=several))
+    for kind in KINDS:
+        tree.centre("-n", where, "rollout", "status", kind, WAIT)
+    # What the owner of an edge adds there stays: the copy's own generation runs ahead.
+    for number in range(6):
+        added = {"spec": {"template": {"metadata": {"annotations": {"own": str(number)}}}}}
+        tree.site(0, "-n", where, "patch", "deploy/web", "-p", json.dumps(added))
+    assert _generations(tree.site(0, *_said_of(where, KINDS[0], _BOTH)))[0] > 6
+    tree.site(0, "apply", "-f", "-", stdin=REFUSES)
+    refused = ("-n", where, "set", "image", *KINDS, "*=refused:0", "--dry-run=server")
+    until(lambda: "no such image" in tree.try_site(0, *refused).stderr)
+    tree.centre("-n", where, "set", "image", *KINDS, "*=refused:1")
+    tree.until_said(where, "no such image")
+    for kind in KINDS:
+        now, observed = _generations(tree.centre(*_said_of(where, kind, _BOTH)))
+        assert observed == now - 1, kind
+    tree.centre("-n", where, "set", "image", *KINDS, "*=app:9")
+    for kind in KINDS:
+        tree.centre("-n", where, "rollout", "status", kind, WAIT)
+        now, observed = _generations(tree.centre(*_said_of(where, kind, _BOTH)))
+        assert observed == now, kind
+        image = _said_of(where, kind, "{.spec.template.spec.containers[0].image}")
+        assert {tree.site(number, *image) for number in range(1 + several)} == {"app:9"}
+    tree.site(0, "delete", "-f", "-", stdin=REFUSES)
+
+
+_BOTH = "{.metadata.generation} {.status.observedGeneration}"
+
+
+def _generations(printed):
+    now, observed = printed.split()
+    return int(now), int(observed)
+
+
+def _said_of(where, kind, path):
+    return ("-n", where, "get", kind, "-o", f"jsonpath={path}")
+
+
+def _returning(where, *, several):
+    wish = "wantMultiWECReportedState" if several else "wantSingletonReportedState"
+    meant = "region: region-1" if several else "only: first"
+    return f"""
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Location
+metadata: {{name: only-first, labels: {{only: first}}}}
+spec:
+  resource: {{group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}}
+  instanceSelector: {{matchLabels: {{id: {SITES[0]}}}}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {where}}}
+spec:
+  locationSelectors: [{{matchLabels: {{{meant}}}}}]
+  downsync: [{{namespaces: [{where}], {wish}: true}}]
+"""

@@ -1,15 +1,23 @@
 """What `leafcast install` prints an API server takes, and explains; and says no where we say no."""
 
+import asyncio
 import json
 import sys
 from datetime import UTC, datetime, timedelta
 from subprocess import run
+from types import SimpleNamespace
 
 import pytest
 
+from controllers import status_summarizer
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
+from schemas import codec
+from schemas.objects import ObjectKey
+from schemas.reports import ObjectResult, Summary
+from tests.kube.test_placement_finalizer import HubCentre
+from tests.unit.centre_world import condition, holds, placement_key
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -263,3 +271,76 @@ async def test_a_centre_that_may_read_one_kind_is_told_what_would_come_to_life(
     assert await trouble() == ": "
     apply(api_server, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}})
     assert "worker-1" in await trouble()
+
+
+GADGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gadgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+GADGET = {
+    "apiVersion": "example.com/v1",
+    "kind": "Gadget",
+    "metadata": {"name": "a", "namespace": "returned"},
+    "spec": {"size": 1},
+}
+
+
+async def test_a_status_that_the_centre_may_not_write_is_said_with_the_right_to_grant(
+    hub, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(status_summarizer, "REFUSED_SECONDS", 0.5)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "returned"}}
+    for obj in (namespace, GADGETS):
+        assert apply(hub, obj)[0] == 0
+    hub.kubectl("wait", "crd/gadgets.example.com", "--for=condition=Established", "--timeout=30s")
+    returning = {"namespaces": ["returned"], "wantSingletonReportedState": True}
+    spec = {"locationSelectors": [{}], "downsync": [returning]}
+    for obj in (GADGET, {**PLACEMENT, "metadata": {"name": "returned"}, "spec": spec}):
+        assert apply(hub, obj)[0] == 0
+    asked = ("create", "token", "leafcast-centre", "-n", "leafcast-system")
+    config = json.loads(hub.kubectl("config", "view", "--flatten", "--minify", "-o", "json"))
+    config["users"][0]["user"] = {"token": hub.kubectl(*asked).strip()}
+    (tmp_path / "centre").write_text(json.dumps(config))
+    centre = HubCentre(tmp_path, SimpleNamespace(kubeconfig=tmp_path / "centre"))
+    key, named = ObjectKey("example.com", "gadgets", "returned", "a"), placement_key("returned")
+    both = ("--resource=gadgets.example.com", "--resource=gadgets.example.com/status")
+    bound = ("--clusterrole=gadgets", "--serviceaccount=leafcast-system:leafcast-centre")
+    async with centre.running():
+        await centre.relay.until(holds("a", "gadgets.example.com", of="returned"))
+        returned = ObjectResult(key, 1, "d1", codec.canonical({"phase": "Ready"}))
+        delta = centre.relay.delta("returned").source.key
+        await centre.relay.report(delta, Summary({"synced": 1}, {"healthy": 1}), (returned,))
+        told = await centre.until_status(named, lambda it: condition(it, "SingletonReported"))
+        assert condition(told, "SingletonReported")["reason"] == "StatusRefused"
+        [error] = told["status"]["errors"]
+        assert "the centre may not patch the status of gadgets.example.com" in error
+        assert f"let {CENTRE} patch gadgets and gadgets/status of example.com" in error
+        for words in (
+            ("clusterrole", "gadgets", "--verb=patch", *both),
+            ("clusterrolebinding", "gadgets", *bound),
+        ):
+            await asyncio.to_thread(hub.kubectl, "create", *words)
+        await centre.until_status(key, lambda it: it.get("status") == {"phase": "Ready"})
+        await centre.until_status(named, lambda it: not condition(it, "SingletonReported"))
+        await asyncio.to_thread(hub.kubectl, "delete", "epl", "returned", "--timeout=60s")
+    hub.kubectl("delete", "clusterrole,clusterrolebinding", "gadgets")
