@@ -208,6 +208,7 @@ class RolloutController:
             uid=self._known[name].uid,
             request=_request(obj),
             members=lambda wave: translator.places.members(source, wave),
+            matches=lambda wave: translator.places.matches(source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),
             blocked=lambda: self._blocked(name, placement),
             lacks=lambda arm: arm in lost,

@@ -8,6 +8,7 @@ from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
 from controllers.core.inventory.make_before_break import HoldIndex
+from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.generations import HubContent, copies_expected, of_all_copies
 from controllers.core.status.holds import as_status, holds
@@ -15,6 +16,7 @@ from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.rollout_holds import kept, lacking
 from controllers.core.status.status import UNCOUNTED, placement_status, singleton, standing
 from controllers.core.status.unreturned import passes, unreturned
+from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.executing_count import count_to_say
 from controllers.core.workloads.what import is_partial
 from controllers.placement_translator import PlacementTranslator
@@ -171,6 +173,14 @@ class StatusSummarizer:
         count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
         return lacking(steered, count) if steered is not None else 0
 
+    def _empty_selectors(self, name: str) -> tuple[str, ...]:
+        placement, places = self._translator.workloads.placements.get(name), self._translator.places
+        if placement is None or placement.spec.readiness.allow_empty:
+            return ()
+        return empty_selectors(
+            alternatives_of(placement.spec), lambda each: places.takes_any((each,))
+        )
+
     def _standing(self, name: str) -> PlacementFacts:
         """What may hold a placement."""
         workloads, placements = self._translator.workloads, self._translator.placements
@@ -214,6 +224,7 @@ class StatusSummarizer:
             sourceless_collectors=workloads.collectors.sourceless(name),
             uncombined=self._combined.refused(name),
             wide=workloads.wide(name),
+            empty_selectors=self._empty_selectors(name),
             is_policy=kind_of(name) is BINDING_POLICIES,
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),

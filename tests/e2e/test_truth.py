@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.awaiting import until
 from tests.e2e.program import did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -80,6 +81,68 @@ def test_what_comes_later_makes_a_placement_whole(tree, apply):
     assert "Placements:   later" in did(tree, "describe", "cm", "a", "-n", "later").stdout
     assert "  objects:   1 selected" in did(tree, "status", "later").stdout
     did(tree, "delete", "epl", "later")
+
+
+def test_a_selector_that_matches_nobody_is_told_of_before_and_holds_up_a_rollout(
+    tree, apply, tmp_path
+):
+    apply(
+        "{apiVersion: v1, kind: Namespace, metadata: {name: slip}}\n---\n"
+        + SETTINGS.format(name="slip", more=", namespace: slip")
+    )
+    placement = PLACEMENT.format(name="slip", clauses="{namespaces: [slip]}", more="")
+    empty = "spec.locationSelectors[1] (rigeon=x) matches no Location that has a SyncTarget"
+    both = placement.replace("[{}]", "[{}, {matchLabels: {rigeon: x}}]")
+    (tmp_path / "both.yaml").write_text(both)
+    assert f"Note: edgeplacement/slip: {empty}" in _planned(tree, tmp_path / "both.yaml")
+    assert f"edgeplacement.edge.kubestellar.io/slip: {empty}" in apply(both).stderr
+    did(tree, "wait", "slip", "--for", "synced")
+    [told] = _conditions(tree, "epl", "slip", "DestinationsSelected")
+    assert (told["status"], told["message"]) == ("False", empty)
+    apply(placement)
+    did(tree, "wait", "slip", "--for", "synced")
+    until(lambda: not _conditions(tree, "epl", "slip", "DestinationsSelected"), "still said")
+
+    nobody = "no destination of the placement has rign=canary"
+    said = f'wave "canary" admits nobody: {nobody}; correct the labels'
+    (tmp_path / "rollout.yaml").write_text(ROLLOUT)
+    assert f"Note: rollout/slip: {said}" in _planned(tree, tmp_path / "rollout.yaml")
+    assert f"Warning: rollout/slip: {said}" in apply(ROLLOUT).stderr
+    until(lambda: _conditions(tree, "rollout", "slip", "EmptyWaves"), "not said")
+    changed = SETTINGS.format(name="slip", more=", namespace: slip").replace("'1'", "'2'")
+    apply(changed)
+    waits = did(tree, "wait", "slip", "--for", "rolled-out", code=1).stderr
+    assert nobody in waits
+    assert "leafcast rollout approve slip canary" in waits
+    [site] = [line.split()[0] for line in did(tree, "get", "loc").stdout.splitlines()[1:2]]
+    did(tree, "label", "synctarget", site, "rign=canary")
+    did(tree, "wait", "slip", "--for", "rolled-out")
+    until(lambda: not _conditions(tree, "rollout", "slip", "EmptyWaves"), "still said")
+    did(tree, "label", "synctarget", site, "rign-")
+    did(tree, "delete", "rollout", "slip")
+    did(tree, "delete", "epl", "slip")
+
+
+ROLLOUT = """\
+apiVersion: leafcast.io/v1alpha1
+kind: Rollout
+metadata: {name: slip}
+spec:
+  placement: {name: slip}
+  waves:
+  - {name: canary, selector: {matchLabels: {rign: canary}}}
+  - {name: rest, percent: 100}
+"""
+
+
+def _planned(tree, file):
+    done = tree.run("plan", "-f", str(file))
+    return f"{done.stdout}{done.stderr}"
+
+
+def _conditions(tree, kind, name, type_):
+    status = tree.json("get", kind, name).get("status") or {}
+    return [item for item in status.get("conditions", ()) if item["type"] == type_]
 
 
 def test_what_no_placement_selects_is_told_to_stay(tree, apply):

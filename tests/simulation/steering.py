@@ -166,6 +166,7 @@ class Steered:
             uid=self.name,
             request=self.request,
             members=self._members,
+            matches=lambda wave: self._members(changed(wave, percent=None)) > 0,
             is_place=lambda path: any(
                 NodePath.parse(path).holds(known) for known in self.centre.model.nodes
             ),

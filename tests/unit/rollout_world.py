@@ -148,14 +148,17 @@ class Fleet:
             count=self.count() if self.gates is not None else None,
             uid="uid-1",
             request=self.request,
-            **{"members": self.matched, **self.facts},
+            **{"members": self.admitted, "matches": self.matches, **self.facts},
         )
 
     def told(self):
         """The state with what it says of itself."""
         return with_message(self.spec, self.known(), self.state, "shop")
 
-    def matched(self, wave):
+    def matches(self, wave):
+        return self.admitted(wave.model_copy(update={"percent": None})) > 0
+
+    def admitted(self, wave):
         """How many a wave's labels and share admit; nobody is at a Location."""
         _, selector = labels_of(wave)
         found = [each for each in self.labels.values() if not selector or selector.matches(each)]

@@ -43,7 +43,8 @@ async def test_an_annotation_that_lacks_our_prefix_is_asked_about():
 
 
 async def test_a_rollout_alone_is_not_said_to_go_nowhere():
-    assert await said_of("leafcast.io/v1alpha1", "Rollout", dry=False, spec={}) == []
+    rollout = "leafcast.io/v1alpha1", "Rollout", Centre(nowhere=True)
+    assert await said_of(*rollout, dry=False, spec={}) == []
 
 
 class Tree:
@@ -97,8 +98,9 @@ class Centre:
 
     async def call(self, verb, **asked):
         assert verb == "selection"
-        form = {"lack": "", "nowhere": self.nowhere}
-        return {"placements": [{"name": name, **form} for name in asked["placements"]]}
+        form = {"lack": "", "nowhere": self.nowhere, "empty": []}
+        listed = [{"name": name, **form} for name in asked["placements"]]
+        return {"placements": listed, "waves": {}}
 
 
 @pytest.mark.parametrize("nowhere", [True, False])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import Registry
@@ -21,8 +22,11 @@ from controllers.core.planning.holdings import (
 )
 from controllers.core.planning.states import NOTHING, Delivery, RecordsOf, State
 from controllers.core.planning.window_holds import never_open, of_gates, of_spec
-from controllers.core.rollout.estimates import label_values, wave_members
-from controllers.core.rollout.waves import expanded
+from controllers.core.rollout.empty_waves import empty_waves
+from controllers.core.rollout.estimates import label_values, takes_any, wave_members
+from controllers.core.rollout.rollouts import ROLLOUTS
+from controllers.core.rollout.waves import EVERYONE, expanded
+from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.translation.placements import Placements, Work
 from controllers.core.translation.translate import Issued, alternatives_of
@@ -122,9 +126,37 @@ def dry_run(
         tuple(dict.fromkeys(_references(before, after, named))),
         stored,
         {title(change.name): change.action for change in changes if change.action},
-        (*(note for change in changes for note in change.notes()), *notes),
+        (
+            *(note for change in changes for note in change.notes()),
+            *(_of_nobody(stage, trial, workloads, touched) if not inventory else ()),
+            *notes,
+        ),
         {title(change.name): found for change in changes if (found := change.waves(stage.ledger))},
     )
+
+
+def _of_nobody(
+    stage: CentreState, trial: Placements, written: Written, touched: AbstractSet[str]
+) -> Iterator[str]:
+    """What of placements and waves means no destination that there is, and is not to."""
+    records = stage.ledger.values()
+    rollouts, placements = trial.workloads.rollouts, trial.workloads.placements
+    for name in sorted(touched & placements.keys()):
+        meant = alternatives_of(placements[name].spec)
+        if placements[name].spec.readiness.allow_empty:
+            continue
+        unmatched = empty_selectors(meant, lambda each: takes_any(records, (each,), EVERYONE))
+        yield from (f"{title(name)}: {each}" for each in unmatched)
+        if not takes_any(records, meant, EVERYONE):
+            yield f"{title(name)}: none of its selectors matches a destination: it goes nowhere"
+    named = {key.name for key in written if key.group_resource == ROLLOUTS}
+    for name in sorted(named | rollouts.steering(touched)):
+        spec = rollouts.specs.get(name)
+        placement = placements.get(spec.placement.placement) if spec is not None else None
+        if spec is not None and placement is not None:
+            meant = alternatives_of(placement.spec)
+            if said := empty_waves(spec, partial(takes_any, records, meant)):
+                yield f"rollout/{name}: {said}"
 
 
 def _standing(stage: CentreState, named: AbstractSet[ObjectKey]) -> set[str]:

@@ -284,7 +284,13 @@ class _Turn:
     def _of_nobody(self, state: RolloutStatus, wave: WaveStatus) -> str:
         """Why nobody tries what the wave lets out; "" if that is meant so."""
         is_proved = any(each.members for each in state.waves[: state.wave - 1])
-        return of_nobody(self._spec, wave.definition, self._facts.members, is_proved=is_proved)
+        return of_nobody(
+            self._spec,
+            wave.definition,
+            self._facts.matches,
+            self._facts.members,
+            is_proved=is_proved,
+        )
 
     def _untried(self, state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
         """A wave of nobody waits for a person; by waves that were corrected it begins again."""

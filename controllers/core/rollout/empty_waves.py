@@ -22,11 +22,13 @@ EMPTY = "EmptyWaves"
 PLACES_MAX = 3
 REMEDY = "correct the labels, or write allowEmpty: true on the wave"
 
+Matches = Callable[[Wave], bool]
+"""Whether a wave's labels match any destination of the placement, whatever its share."""
 Members = Callable[[Wave], int]
-"""About how many destinations of the placement a wave admits, whatever waves are before it."""
+"""About how many of these a wave admits, whatever waves are before it."""
 
 
-def unmatched(wave: Wave, members: Members) -> str:
+def unmatched(wave: Wave, matches: Matches) -> str:
     """Why a wave's labels match no destination of the placement; "" if it may be so, or is not.
 
     A placement of nobody says so itself.
@@ -35,23 +37,25 @@ def unmatched(wave: Wave, members: Members) -> str:
     over, selector = labels_of(wave)
     if wave.allow_empty or selector is None:
         return ""
-    labels = changed(wave, percent=None)
-    if members(labels) or not members(EVERYONE):
+    if matches(wave) or not matches(EVERYONE):
         return ""
+    labels = changed(wave, percent=None)
     if over == OVER_LOCATION:
         labels = changed(labels, selector=labels.location_selector, location_selector=None)
         return f"no destination of the placement is at a Location with {gate_text(labels)}"
     return f"no destination of the placement has {gate_text(labels)}"
 
 
-def of_nobody(spec: RolloutSpec, wave: Wave, members: Members, *, is_proved: bool) -> str:
+def of_nobody(
+    spec: RolloutSpec, wave: Wave, matches: Matches, members: Members, *, is_proved: bool
+) -> str:
     """Why a wave without members is to be looked at by a person; "" if it may go on.
 
     What a wave before `is_proved` good needs no share of its own to be tried.
     """
     if any(each.name == wave.name and each.allow_empty for each in spec.waves):
         return ""
-    if said := unmatched(wave, members):
+    if said := unmatched(wave, matches):
         return said
     if wave.allow_empty or is_proved or wave.percent in (None, 100):
         return ""
@@ -67,17 +71,16 @@ def approval_text(wave: WaveStatus) -> str:
     return f'wave "{wave.name}" needs approval to {when}'
 
 
-def empty_waves(spec: RolloutSpec, members: Members) -> Iterator[str]:
-    """Those whose labels match nobody now, each with why."""
-    for wave in spec.waves:
-        if said := unmatched(wave, members):
-            yield f'wave "{wave.name}" admits nobody: {said}'
+def empty_waves(spec: RolloutSpec, matches: Matches) -> str:
+    """Which ones have labels that match nobody now, with why and the remedy; "" if none has."""
+    found = ((wave.name, unmatched(wave, matches)) for wave in spec.waves)
+    said = [f'wave "{name}" admits nobody: {why}' for name, why in found if why]
+    return f"{'; '.join(said)}; {REMEDY}" if said else ""
 
 
 def empty_condition(spec: RolloutSpec, state: RolloutStatus, facts: Facts) -> Iterator[Condition]:
     """That there are such waves, before anything is to go out by them; or places of nobody."""
-    waves = list(empty_waves(spec, facts.members))
-    said = [f"{'; '.join(waves)}; {REMEDY}"] if waves else []
+    said = list(filter(None, [empty_waves(spec, facts.matches)]))
     for word, places in (("pinned", state.pins), ("frozen", state.freezes)):
         left = [place.path for place in places if not facts.is_place(place.path)]
         if left:

@@ -10,7 +10,10 @@ from schemas.api.rollout_spec import Wave
 from schemas.identity import MailKey
 from schemas.records import (
     BUCKETS,
+    OVER_LOCATION,
+    OVER_SYNC_TARGET,
     Alternative,
+    LocationRecord,
     Profile,
     Record,
     bucket,
@@ -21,6 +24,53 @@ def matched(records: Mapping[MailKey, Record], meant: tuple[Alternative, ...], w
     """How many of the destinations that are meant a wave's labels take."""
     reach = SelectedDestinations(records.values())
     return len(_among(reach, reach.destinations(meant), wave))
+
+
+def takes_any(records: Iterable[Record], meant: Iterable[Alternative], wave: Wave) -> bool:
+    """Whether a wave's labels take any of the destinations that are meant; ends at the first.
+
+    It is asked of each wave whenever the inventory changes, so nothing is built for it.
+    """
+    profiles, locations = list[Profile](), list[LocationRecord]()
+    for record in records:
+        if isinstance(record, Profile):
+            profiles.append(record)
+        elif isinstance(record, LocationRecord):
+            locations.append(record)
+    over, selector = labels_of(wave)
+    asked = [Alternative(over, selector)] if selector is not None else []
+    by_label, by_placement = _Taken(locations, asked), _Taken(locations, meant)
+    return any(
+        (selector is None or by_label.has(profile)) and by_placement.has(profile)
+        for profile in profiles
+    )
+
+
+class _Taken:
+    """Whom alternatives take, one destination at a time."""
+
+    def __init__(
+        self, locations: Iterable[LocationRecord], alternatives: Iterable[Alternative]
+    ) -> None:
+        listed = list(alternatives)
+        self._targets = [it for it in listed if it.over == OVER_SYNC_TARGET]
+        over_locations = [it for it in listed if it.over == OVER_LOCATION]
+        # As Locations may be many, each selector of theirs once.
+        self._instances = dict.fromkeys(
+            (location.source.space, location.instance_selector)
+            for location in locations
+            if location.instance_selector is not None
+            and any(
+                it.space in ("", location.source.space) and it.selector.matches(location.labels)
+                for it in over_locations
+            )
+        )
+
+    def has(self, profile: Profile) -> bool:
+        space, labels = profile.source.space, profile.labels
+        return any(
+            it.space in ("", space) and it.selector.matches(labels) for it in self._targets
+        ) or any(home == space and selector.matches(labels) for home, selector in self._instances)
 
 
 def wave_members(

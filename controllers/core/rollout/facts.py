@@ -18,6 +18,10 @@ def _nobody(_wave: Wave) -> int:
     return 0
 
 
+def _somebody(_wave: Wave) -> bool:
+    return True
+
+
 def _no_values(_label: str) -> Sequence[str]:
     return ()
 
@@ -52,6 +56,8 @@ class Facts:
     request: str = ""
     members: Callable[[Wave], int] = _nobody
     """About how many destinations a wave admits."""
+    matches: Callable[[Wave], bool] = _somebody
+    """Whether a wave's labels match any destination of the placement, whatever its share."""
     label_values: Callable[[str], Sequence[str]] = _no_values
     blocked: Callable[[], str] = _nothing
     """Why no revision may begin or go on now, as another rollout has objects of it; "" if none."""

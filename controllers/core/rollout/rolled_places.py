@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from controllers.core.rollout.estimates import label_values, matched
+from controllers.core.rollout.estimates import label_values, matched, takes_any
 from controllers.core.rollout.kept_back import destinations_at
-from controllers.core.rollout.waves import labels_of
+from controllers.core.rollout.waves import EVERYONE, labels_of
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import Wave
 from schemas.identity import MailKey, NodePath
@@ -26,7 +26,7 @@ from schemas.records import (
 from schemas.windows import ZONE_LABEL, Window, next_opening
 
 MATCHED_MAX = 4096
-"""So many waves are remembered with how many destinations their labels take."""
+"""Of so many selectors it is remembered whether they match anyone."""
 ZONES_MAX = 64
 """So many zones of destinations are looked at for the next window."""
 
@@ -39,7 +39,7 @@ class RolledPlaces:
     def __init__(self, records: Mapping[MailKey, Record]) -> None:
         self._records = records
         self._counts: dict[_Asked, Mapping[NodePath, int]] = {}
-        self._matched: dict[object, int] = {}
+        self._matched: dict[object, bool] = {}
         self._known: dict[str, bool] = {}
         self._zones: tuple[str, ...] | None = None
 
@@ -71,13 +71,22 @@ class RolledPlaces:
         head = self._records.get(placement)
         if not isinstance(head, DeltaHead):
             return 0
-        asked = (head.alternatives, labels_of(wave))
+        share = 100 if wave.percent is None else wave.percent
+        return matched(self._records, head.alternatives, wave) * share // 100
+
+    def matches(self, placement: MailKey, wave: Wave) -> bool:
+        """Whether a wave's labels match any destination of a placement; nobody has none at all."""
+        head = self._records.get(placement)
+        return isinstance(head, DeltaHead) and self.takes_any(head.alternatives, wave)
+
+    def takes_any(self, meant: tuple[Alternative, ...], wave: Wave = EVERYONE) -> bool:
+        """Whether any destination that is meant is of a wave's labels."""
+        asked = (meant, labels_of(wave))
         if asked not in self._matched:
             if len(self._matched) >= MATCHED_MAX:
                 self._matched.clear()
-            self._matched[asked] = matched(self._records, head.alternatives, wave)
-        share = 100 if wave.percent is None else wave.percent
-        return self._matched[asked] * share // 100
+            self._matched[asked] = takes_any(self._records.values(), meant, wave)
+        return self._matched[asked]
 
     def is_place(self, path: str) -> bool:
         """Whether a node or a destination is at or below a path."""

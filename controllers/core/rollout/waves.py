@@ -98,12 +98,17 @@ def wave_statuses(waves: Iterable[Wave]) -> tuple[WaveStatus, ...]:
 def gate_text(wave: Wave) -> str:
     """Whom a wave admits, for people: `ring=canary`, `10%`, `10% of region=eu`."""
     selector = wave.selector if wave.location_selector is None else wave.location_selector
-    whom = ",".join(map(_requirement_text, selector or ()))
+    whom = labels_text(selector)
     if whom and wave.location_selector is not None:
         whom = f"locations {whom}"
     if wave.percent is None:
         return whom or "all"
     return f"{wave.percent}% of {whom}" if whom else f"{wave.percent}%"
+
+
+def labels_text(selector: LabelSelector | None) -> str:
+    """A selector for people: `ring=canary,!old`; "" for one that takes all."""
+    return ",".join(map(_requirement_text, selector or ()))
 
 
 def _requirement_text(item: Requirement) -> str:

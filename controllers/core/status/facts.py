@@ -47,6 +47,8 @@ class PlacementFacts:
     """How many objects it selects of how many, if these are almost all."""
     differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
     """Placements that say createOnly otherwise, and of which objects."""
+    empty_selectors: tuple[str, ...] = ()
+    """Selectors of destinations that match nobody, while others do."""
     is_gone: bool = False
     """Whether the Rollout is gone that steered it."""
     is_policy: bool = False

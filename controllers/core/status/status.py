@@ -48,6 +48,7 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 FAILING = "Failing"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED = "ObjectsSelected"
+DESTINATIONS_SELECTED = "DestinationsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
 COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 ROLLOUT_GONE = "RolloutGone"
@@ -67,6 +68,7 @@ _OWNED = (
     OBJECTS_REFUSED,
     SINGLETON_REPORTED,
     OBJECTS_SELECTED,
+    DESTINATIONS_SELECTED,
     ACTS_AT_CENTRE,
     COLLECTORS_AVAILABLE,
     *STANDING,
@@ -201,6 +203,9 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
     listed += _waited_for(facts)
     if facts.undenatured:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.undenatured))
+    if facts.empty_selectors:
+        message = "; ".join(facts.empty_selectors[:ERRORS_MAX])
+        listed.append(condition(DESTINATIONS_SELECTED, "False", "MatchNobody", message))
     if facts.wide:
         listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
     if facts.differing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from controllers.core.rollout.rollouts import ROLLOUTS
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS, placement_at
@@ -19,7 +20,7 @@ def knows(
 
     What no placement may select is not `followed`, and need not be known.
     """
-    asked = followed - (CONTROL_KINDS - _PLACEMENTS)
+    asked = followed - (CONTROL_KINDS - _PLACEMENTS - {ROLLOUTS})
     return all(
         _version_of(workloads, key) >= _number(version)
         for key, version in written.items()
@@ -30,7 +31,12 @@ def knows(
 def _version_of(workloads: Workloads, key: ObjectKey) -> int:
     """The version of an object that is known; 0 if it is not."""
     name = placement_at(key)
-    held = workloads.resolver.objects.get(key) if name is None else workloads.objects.get(name)
+    if key.group_resource == ROLLOUTS:
+        held = workloads.rollouts.objects.get(key.name)
+    elif name is None:
+        held = workloads.resolver.objects.get(key)
+    else:
+        held = workloads.objects.get(name)
     return _number(str(held["metadata"].get("resourceVersion") or "")) if held else 0
 
 

@@ -174,18 +174,27 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
         for change in made
         if (placement := placement_at(change.wish.key)) is not None
     }
-    if not titles:
+    rollouts = [it.wish for it in made if it.wish.key.group_resource == ROLLOUTS]
+    if not titles and not rollouts:
         return []
-    written = [_written(change) for change in made if placement_at(change.wish.key) is not None]
-    answer = await session.call("selection", placements=list(titles), written=written)
-    # Who comes with it is not a destination yet.
-    to_come = any(change.wish.key.group_resource in _PLACES for change in made)
-    return [
-        f"Warning: {titles[form['name']]}: {said}"
-        for form in answer["placements"]
-        for said in (form["lack"], _nowhere(form) if form["nowhere"] and not to_come else "")
-        if said
+    keys = {*(wish.key for wish in rollouts)}
+    written = [
+        _written(it) for it in made if it.wish.key in keys or placement_at(it.wish.key) is not None
     ]
+    names = [key.name for key in keys]
+    answer = await session.call(
+        "selection", placements=list(titles), rollouts=names, written=written
+    )
+    told = [(titles[form["name"]], form["lack"]) for form in answer["placements"]]
+    # Who comes with it is not a destination yet.
+    if not any(change.wish.key.group_resource in _PLACES for change in made):
+        told += [
+            (titles[form["name"]], said)
+            for form in answer["placements"]
+            for said in (_nowhere(form) if form["nowhere"] else "", *form["empty"])
+        ]
+        told += [(f"rollout/{name}", said) for name, said in answer["waves"].items()]
+    return [f"Warning: {title}: {said}" for title, said in told if said]
 
 
 def _nowhere(form: Mapping[str, Any]) -> str:

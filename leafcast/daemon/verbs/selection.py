@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.ledger.destination_counts import count_destinations
+from controllers.core.rollout.empty_waves import empty_waves
+from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.translation.translate import alternatives_of
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
@@ -36,14 +39,16 @@ def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
         objects: list[list[str]] | None = None,
         written: list[list[str]] | None = None,
         properties: list[str] | None = None,
+        rollouts: list[str] | None = None,
     ) -> dict[str, Any]:
         """`placements` has a form for each that is named and there (see `selection_form`).
 
         `carried` has for each object (group, resource, namespace, name) the placements that select
         it, `rejected` the Rollout, or "", by which it stays as it was. `written` are objects that
         were written just now, each with its resourceVersion: then no more than these are waited
-        for, and briefly. `unsaid` are those of the `properties` that no destination has. Raises
-        ApiError if the centre does not know its space yet.
+        for, and briefly. `unsaid` are those of the `properties` that no destination has. `waves`
+        has for each of the `rollouts`, and of those that steer the placements, which of its waves
+        are of nobody, if any are. Raises ApiError if the centre does not know its space yet.
         """
         if len(objects or ()) > SELECTION_OBJECTS_MAX:
             remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
@@ -62,12 +67,14 @@ def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
                     "name": name,
                     **selection_form(controllers, name),
                     "nowhere": _selects_nowhere(controllers, name),
+                    "empty": list(_empty_selectors(controllers, name)),
                 }
                 for name in placements or ()
                 if name in there
             ],
             "carried": [resolver.selecting(ObjectKey(*key)) for key in objects or ()],
             "rejected": [_rejecting(controllers, ObjectKey(*key)) for key in objects or ()],
+            "waves": _empty_waves(controllers, placements or (), rollouts or ()),
             "unsaid": sorted(_unsaid(controllers, properties or ())),
         }
 
@@ -105,6 +112,30 @@ def _selects_nowhere(controllers: Controllers, name: str) -> bool:
         return False
     meant = alternatives_of(placement.spec)
     return not count_destinations(controllers.issuer.records.values(), meant)
+
+
+def _empty_selectors(controllers: Controllers, name: str) -> tuple[str, ...]:
+    """Selectors of destinations that match nobody, while others of the placement do."""
+    placement = controllers.translator.workloads.placements.get(name)
+    if placement is None or placement.spec.readiness.allow_empty:
+        return ()
+    places = controllers.translator.places
+    return empty_selectors(alternatives_of(placement.spec), lambda each: places.takes_any((each,)))
+
+
+def _empty_waves(
+    controllers: Controllers, placements: Iterable[str], rollouts: Iterable[str]
+) -> dict[str, str]:
+    """Which waves of Rollouts are of nobody, by the placements as they are now."""
+    workloads, places = controllers.translator.workloads, controllers.translator.places
+    found = {}
+    for name in sorted({*rollouts, *workloads.rollouts.steering(placements)}):
+        spec = workloads.rollouts.specs.get(name)
+        placement = workloads.placements.get(spec.placement.placement) if spec else None
+        if spec is not None and placement is not None:
+            meant = alternatives_of(placement.spec)
+            found[name] = empty_waves(spec, partial(places.takes_any, meant))
+    return {name: said for name, said in found.items() if said}
 
 
 def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
