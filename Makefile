@@ -60,18 +60,20 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
 	@echo 'Installing Leafcast into $(VENV) ...' >&2
-	@$(call install,.)
+	@$(call install,--editable .)
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/pip
 	@echo 'Installing Leafcast and its development tools into $(VENV) ...' >&2
-	@$(call install,.[dev])
+	@$(if $(LOCK),$(call install,--require-hashes --requirement $(LOCK)))
+	@$(call install,$(if $(LOCK),--no-deps --no-build-isolation --editable .,--editable '.[dev]'))
 	@touch $(VENV)/.installed $@
 
+# With LOCK=.ci/requirements.txt nothing is installed but files of these hashes.
 # Modules are compiled as they are imported: of the thousands in kubernetes hardly one ever is.
 # Every five seconds it says what pip does, so that one sees it live. What is wrong pip says itself.
 install = log=$(VENV)/install.log; began=$$(date +%s); said=0; \
-	$(PIP) install --no-compile --editable '$(1)' >"$$log" & pip=$$!; \
+	$(PIP) install --no-compile $(1) >"$$log" & pip=$$!; \
 	trap 'kill $$pip 2>/dev/null; exit 130' INT TERM; \
 	while kill -0 $$pip 2>/dev/null; do \
 	  sleep 0.2 2>/dev/null || sleep 1; \

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize_lines
 
 FROM_SERVER = "Error from server ("
 _OF_NO_SERVER = frozenset({"InvalidKubeconfig", "NotServed", "Timeout", "Restarting"})
@@ -13,7 +13,7 @@ _OF_NO_SERVER = frozenset({"InvalidKubeconfig", "NotServed", "Timeout", "Restart
 
 def said(error: BaseException) -> list[str]:
     """One line or more for each cause; each says what to do where the error itself does."""
-    return [sanitize(_text(cause)) for cause in _causes(error)]
+    return [sanitize_lines(_text(cause)) for cause in _causes(error)]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

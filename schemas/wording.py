@@ -16,13 +16,21 @@ def some_of(names: Sequence[str], named_max: int, separator: str = ", ") -> str:
     return separator.join(names[:named_max]) + (f" and {more} more" if more > 0 else "")
 
 
+_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\f": "\\f"})
+
+
+def visible(name: str) -> str:
+    """The name with line breaks, which names of roles may have, shown with a backslash."""
+    return name.translate(_BREAKS)
+
+
 def namespace_first(object_key: str) -> str:
     """An object's key as people read it: `shop/deployments.apps/web`."""
-    match object_key.split("/"):
+    match visible(object_key).split("/"):
         case [kind, namespace, name]:
             return f"{namespace}/{kind}/{name}"
         case _:
-            return object_key
+            return visible(object_key)
 
 
 def repair_text(what: str, field: str, manager: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
+from schemas.wording import visible
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "bdg": (CONTROL_GROUP, "bindings"),
@@ -104,11 +105,11 @@ class ResourceKind:
 
     def title(self, name: str) -> str:
         """An object as outputs name it: `deployment.apps/web`."""
-        return f"{_qualified(self.kind.lower(), self.group)}/{name}"
+        return f"{_qualified(self.kind.lower(), self.group)}/{visible(name)}"
 
     def quoted(self, name: str) -> str:
         """An object as `delete` names it: `deployment.apps "web"`."""
-        return f'{_qualified(self.kind.lower(), self.group)} "{name}"'
+        return f'{_qualified(self.kind.lower(), self.group)} "{visible(name)}"'
 
     def key(self, namespace: str, name: str) -> ObjectKey:
         """The key of an object; the namespace counts only if the kind lives in namespaces."""

@@ -19,7 +19,7 @@ from leafcast.cli.options.output import Output
 from leafcast.cli.printers import learn_columns, version_of
 from leafcast.cli.resource_arguments import ObjectSelection
 from leafcast.show.object_output import Rows, TableStyle, json_line, yaml_text
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize, sanitize_lines
 from relay.space_port import Object
 from schemas.groups import EDGE_ANNOTATION, GROUP
 from schemas.selectors import LabelSelector
@@ -75,7 +75,7 @@ class CopyPrinter:
             case "yaml":
                 click.echo(f"---\n{yaml_text(obj)}", nl=False)
             case "jsonpath":
-                said = sanitize(self._output.structured(self._root(obj)))
+                said = sanitize_lines(self._output.structured(self._root(obj)))
                 click.echo(said, nl=not said.endswith("\n"))
             case _:
                 click.echo(sanitize(self._rows.kind.title(obj["metadata"]["name"])))

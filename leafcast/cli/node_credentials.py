@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from leafcast.cli.session_calls import call
+from leafcast.join.invitation import TOKEN_VARIABLE
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath
 from schemas.wording import many
@@ -77,7 +78,9 @@ def add_token(
     if one["void"]:
         click.echo("The token made for it earlier is void.")
     if file is None:
-        click.echo(f"Run there: leafcast join {one['url']} --token {one['token']}{named}")
+        # Other users of a machine read its command lines, and no environments.
+        variable = f"{TOKEN_VARIABLE}={one['token']}"
+        click.echo(f"Run there: {variable} leafcast join {one['url']}{named}")
     else:
         atomic_write(file, invitation(one))
         click.echo(f"Run there: leafcast join {file}{named}")

@@ -16,7 +16,7 @@ import click
 from leafcast.ask.session import Session
 from leafcast.cli.options.output import Output
 from leafcast.cli.session_calls import in_session, keep_looking
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize, sanitize_lines
 from relay.adapters.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def print_found(found: Any, draw: Draw, output: Output, names: Names = tuple) ->
         for name in names(found):
             click.echo(sanitize(name))
     else:
-        click.echo(sanitize(output.structured(found)), nl=False)
+        click.echo(sanitize_lines(output.structured(found)), nl=False)
 
 
 def _output_of(output: Output | str | None) -> Output:
@@ -70,7 +70,7 @@ class Sanitized:
         from rich.segment import Segment  # noqa: PLC0415 - only where rich draws
 
         for segment in console.render(self._view, options):
-            clean = segment.text if segment.control else sanitize(segment.text)
+            clean = segment.text if segment.control else sanitize_lines(segment.text)
             yield Segment(clean, segment.style, segment.control)
 
 

@@ -74,7 +74,7 @@ def _close(rooms: list[int], rows: Sequence[_Row], neighbours: Sequence[int]) ->
 
 def _rows(obj: Object, placements: Sequence[str] | None) -> Iterator[_Row]:
     metadata = obj["metadata"]
-    yield "Name", str(metadata["name"]), 0
+    yield "Name", text(metadata["name"]), 0
     if metadata.get("namespace"):
         yield "Namespace", str(metadata["namespace"]), 0
     yield from _pairs("Labels", metadata.get("labels"), "=")

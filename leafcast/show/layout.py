@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -245,7 +245,7 @@ def _paragraphs(spans: Sequence[Span]) -> list[tuple[Span, ...]]:
     found: list[list[Span]] = [[]]
     for text, style in spans:
         # What came from elsewhere cannot steer the terminal.
-        first, *others = sanitize(text).split("\n")
+        first, *others = sanitize_lines(text).split("\n")
         found[-1].append((first, style))
         found += [[(other, style)] for other in others]
     return [tuple(line) for line in found]

@@ -10,6 +10,7 @@ from leafcast.show.durations import UNKNOWN, moment_seconds, span_text
 from schemas.faults import Faulty
 from schemas.groups import NOTE
 from schemas.selectors import LabelSelector
+from schemas.wording import visible
 
 NONE = "<none>"
 ENDPOINTS_MAX = 3
@@ -42,7 +43,7 @@ def text(value: Any, missing: str = NONE) -> str:
     """A scalar as text, booleans as JSON has them."""
     if value is None or value == "":
         return missing
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else visible(str(value))
 
 
 def labels_text(labels: Any) -> str:

@@ -106,7 +106,7 @@ def _removes(obj: Fields) -> str:
     return ",".join(map(str, cell.listed(obj, "spec", "remove"))) or cell.NONE
 
 
-NAME = Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")))
+NAME = Column("NAME", lambda obj, _: text(at(obj, "metadata", "name")))
 AGE = Column("AGE", lambda obj, now: age_text(at(obj, "metadata", "creationTimestamp"), now))
 _CREATED = _field("CREATED AT", "metadata", "creationTimestamp")
 _CONTAINERS = (
@@ -196,7 +196,7 @@ _EVENTS = (
     _said("SOURCE", cell.event_source, wide=True),
     _said("MESSAGE", cell.event_message),
     _said("COUNT", cell.event_count, wide=True),
-    Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")), wide=True),
+    Column("NAME", lambda obj, _: text(at(obj, "metadata", "name")), wide=True),
 )
 _NAMELESS = frozenset({("", "events"), ("events.k8s.io", "events")})
 _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {

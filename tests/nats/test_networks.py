@@ -52,9 +52,11 @@ async def test_an_edge_elsewhere_opens_no_port_and_says_nothing_in_clear(tmp_pat
         centre.leafcast("up", "--regions=1", "--sites=1", "--listen", "centre.example")
         try:
             added = centre.leafcast("node", "add", "/region-1/store", "--approved")
-            line = re.search(r"leafcast join (tls://centre.example:7423) --token (\S+)", added)
+            line = re.search(
+                r"LEAFCAST_TOKEN=(\S+) leafcast join (tls://centre.example:7423)", added
+            )
             assert line, added
-            join = ("join", line[1], "--token", line[2], "--data-dir", edge.folder / "node")
+            join = ("join", line[2], "--token", line[1], "--data-dir", edge.folder / "node")
             with captured(edge, wire), leafcast(edge, *join) as said:
                 await until_said(said, "is in session")
                 manifest = tmp_path / "vault.yaml"
@@ -74,7 +76,7 @@ async def test_an_edge_elsewhere_opens_no_port_and_says_nothing_in_clear(tmp_pat
         assert connections_in(edge, wire) == ""
         passed = wire.read_bytes()
         assert len(passed) > 10_000
-        for word in (MARK, "combination", "vault", "_mail", "CONNECT {", "INFO {", line[2]):
+        for word in (MARK, "combination", "vault", "_mail", "CONNECT {", "INFO {", line[1]):
             assert word.encode() not in passed, word
 
 
@@ -83,10 +85,10 @@ async def test_a_region_elsewhere_gets_its_certificate_with_its_first_child(tmp_
         centre.leafcast("up", "--regions=1", "--sites=1", "--listen", "centre.example")
 
         def joining(machine: Machine, added: str, folder: str, *more: str):
-            line = re.search(r"leafcast join (tls://\S+) --token (\S+)", added)
+            line = re.search(r"LEAFCAST_TOKEN=(\S+) leafcast join (tls://\S+)", added)
             assert line, added
-            said = ("join", line[1], "--token", line[2], "--data-dir", machine.folder / folder)
-            return line[1], leafcast(machine, *said, *more)
+            said = ("join", line[2], "--token", line[1], "--data-dir", machine.folder / folder)
+            return line[2], leafcast(machine, *said, *more)
 
         try:
             added = centre.leafcast("node", "add", "/emea", "--relay", "--approved")
@@ -165,10 +167,10 @@ async def test_a_region_joins_out_through_a_proxy_and_its_sites_through_another(
         def joining(machine: Machine, path: str, url: str, *more: str | Path) -> Path:
             role = ["--relay"] if path == "/emea" else []
             added = centre.leafcast("node", "add", path, *role, "--approved")
-            line = re.search(rf"leafcast join ({url}) --token (\S+)\n", added)
+            line = re.search(rf"LEAFCAST_TOKEN=(\S+) leafcast join ({url})\n", added)
             assert line, added
             name = path.replace("/", "-")
-            said = ("join", line[1], "--token", line[2], "--data-dir", machine.folder / name)
+            said = ("join", line[2], "--token", line[1], "--data-dir", machine.folder / name)
             return stack.enter_context(leafcast(machine, *said, *more))
 
         out = ("--proxy", "http://127.0.0.1:3128", "--listen", "wss://emea.example/leaf")
@@ -178,7 +180,7 @@ async def test_a_region_joins_out_through_a_proxy_and_its_sites_through_another(
         assert len(links.splitlines()) == 1
         await until_said(joining(centre, "/emea/s1", "wss://emea.example/leaf"), "is in session")
         # A path that the proxy keeps for itself: its words, and nothing is changed.
-        _, token = centre.leafcast("node", "add", "/s2", "--approved").split(" --token ")
+        _, token = centre.leafcast("node", "add", "/s2", "--approved").split("LEAFCAST_TOKEN=")
         wrong = ("join", "wss://centre.example/web", "--token", token.split()[0])
         said = stack.enter_context(leafcast(emea, *wrong, "--data-dir", emea.folder / "s2"))
         await until_said(said, "does not let a WebSocket through (403 Forbidden)")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leafcast.ask.remote import checked_answer
 from leafcast.join.bundle import SIZE_MAX_BYTES, Bundle, BundleRefused, read_bundle
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize, sanitize_lines
 from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -244,4 +244,5 @@ def test_a_name_that_would_leave_its_subtree_is_no_name(name):
 
 def test_what_a_child_says_cannot_steer_a_terminal():
     said = "a\x1b[2Jb\x9b31mc\x07\r\n\td\u202e"
-    assert sanitize(said) == "a[2Jb31mc\n\td"
+    assert sanitize_lines(said) == "a[2Jb31mc\n\td"
+    assert sanitize(said) == r"a[2Jb31mc\r\n\td"

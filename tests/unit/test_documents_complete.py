@@ -58,7 +58,8 @@ RUN_ELSEWHERE = {
     "docker compose run --rm kubectl wait edgeplacement/shop --for=condition=Synced": (
         "tests/kube/test_deployment_files.py"
     ),
-    "leafcast join wss://centre.example/leaf --token lc1... --proxy http://proxy.example:3128": (
+    "export LEAFCAST_TOKEN=lc1...": "tests/unit/test_joining_says.py",
+    "leafcast join wss://centre.example/leaf --proxy http://proxy.example:3128": (
         "tests/nats/test_proxies.py"
     ),
 }

@@ -69,7 +69,10 @@ def test_a_folder_that_is_named_from_here_is_the_same_for_the_server(tmp_path, m
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("leafcast.cli.commands.join.JoinRequester", Unasked)
     token = Token(b"s" * 16, TREE, b"p" * 16, PATH).text
-    words = ["tls://localhost:1", "--token", token, "--data-dir", "here"]
-    found = CliRunner().invoke(join, words)
+    words = ["tls://localhost:1", "--data-dir", "here"]
+    found = CliRunner().invoke(join, words, env={"LEAFCAST_TOKEN": token})
     assert isinstance(found.exception, JoinFailed)
-    assert told == [tmp_path / "here"]
+    assert "can read a token" not in found.output
+    found = CliRunner().invoke(join, [*words, "--token", token])
+    assert "Note: other users of this machine can read a token on a command line" in found.output
+    assert told == [tmp_path / "here"] * 2

@@ -82,5 +82,7 @@ def test_what_is_to_be_run_for_a_pattern_can_be_run_once_a_path_is_named(
     for file in (None, tmp_path / "s.join"):
         node_credentials.add_token(None, "/r/s-*", file, {}, handed, relay=False, uses=2)
         _, there, here = capsys.readouterr().out.splitlines()
-        assert there.endswith(f"{file or '--token lc1'} --path PATH")
+        begins, _, ends = there.removeprefix("Run there: ").partition("leafcast join ")
+        assert begins == ("" if file else "LEAFCAST_TOKEN=lc1 ")
+        assert ends == f"{file or 'tls://r:7422'} --path PATH"
         assert here == "Then here: leafcast node approve PATH"

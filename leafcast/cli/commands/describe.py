@@ -22,7 +22,7 @@ from leafcast.cli.resource_arguments import ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.object_events import events_about, events_text
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize_lines
 from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from relay.space_port import Object
@@ -94,7 +94,7 @@ async def tell(
     told = [described(obj, carried.get(_key(kind, obj))) for kind, obj in found]
     if at is not None:
         told = await _with_events(reader, [obj for _, obj in found], told)
-    click.echo(sanitize("\n\n".join(told)), nl=False)
+    click.echo(sanitize_lines("\n\n".join(told)), nl=False)
     if not found and not missing:
         within = {namespace for one, namespace in meant if one.kind.namespaced and namespace}
         where = "".join(f" in {namespace} namespace." for namespace in within)

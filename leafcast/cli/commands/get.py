@@ -42,7 +42,7 @@ from leafcast.show.object_output import (
     yaml_text,
 )
 from leafcast.show.object_tables import runs_nothing_here
-from leafcast.show.sanitize import sanitize
+from leafcast.show.sanitize import sanitize, sanitize_lines
 from schemas.groups import GROUP
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
@@ -228,7 +228,7 @@ def _print(session: Session, asked: GetRequest, groups: Sequence[Group], *, sing
     elif asked.format == "jsonpath":
         if objects or not single:
             shown = document_form(objects, single=single)
-            click.echo(sanitize(asked.output.structured(shown)), nl=False)
+            click.echo(sanitize_lines(asked.output.structured(shown)), nl=False)
     elif asked.format == "name":
         for group in groups:
             for obj in group.objects:
@@ -283,7 +283,8 @@ async def _watch(
     rows = Rows(one.kind, asked.style)
     for group in groups:
         if asked.format in ("table", "wide"):
-            click.echo(sanitize("\n".join(rows.lines(group.objects, session.clock.now().wall_ms))))
+            for line in rows.lines(group.objects, session.clock.now().wall_ms):
+                click.echo(sanitize(line))
         else:
             for obj in group.objects:
                 _print_change(asked, rows, obj, 0)
@@ -352,6 +353,7 @@ def _print_change(asked: GetRequest, rows: Rows, obj: Mapping[str, Any], now_ms:
         case "name":
             click.echo(sanitize(rows.kind.title(obj["metadata"]["name"])))
         case "jsonpath":
-            click.echo(sanitize(asked.output.structured(obj)))
+            click.echo(sanitize_lines(asked.output.structured(obj)))
         case _:
-            click.echo(sanitize("\n".join(rows.lines([obj], now_ms))))
+            for line in rows.lines([obj], now_ms):
+                click.echo(sanitize(line))

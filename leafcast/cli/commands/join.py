@@ -42,7 +42,19 @@ from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 
 PROXY_VARIABLE = "LEAFCAST_PROXY"
+_ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
+_READABLE_BY_OTHERS = (
+    "Note: other users of this machine can read a token on a command line; they read none in "
+    f"{TOKEN_VARIABLE}, or in the file that `leafcast node add -o FILE` writes"
+)
 T = TypeVar("T")
+
+
+def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | None) -> str | None:
+    """Tell whoever says a token on a command line that others can read it."""
+    if param.name and ctx.get_parameter_source(param.name) is _ON_COMMAND_LINE:
+        click.echo(_READABLE_BY_OTHERS, err=True)
+    return token
 
 
 @click.command()
@@ -50,7 +62,9 @@ T = TypeVar("T")
 @click.option(
     "--token",
     envvar=TOKEN_VARIABLE,
-    help=f"What `leafcast node add` printed; with a URL only.  [environment: {TOKEN_VARIABLE}]",
+    callback=_tell_who_reads,
+    help="What `leafcast node add` printed; with a URL only. On a command line other users of the "
+    f"machine can read it.  [environment: {TOKEN_VARIABLE}]",
 )
 @click.option(
     "--path", type=NodeAt(new=True), help="Which node to be, if the token is for several."
