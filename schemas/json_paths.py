@@ -61,8 +61,10 @@ class JsonPath:
                 del holder[place[-1]]
         return places
 
-    def replace(self, obj: dict[str, Any], value: Any) -> int:
+    def replace(self, obj: dict[str, Any], value: Any, places_max: int = PLACES_MAX) -> int:
         """Put a value, in place, wherever it leads to; in how many places. Raises Faulty.
+
+        It puts nothing anywhere if that were more than `places_max` places.
 
         A last step that names one field makes that field where it is missing. Nothing is changed
         inside of what was replaced.
@@ -73,11 +75,15 @@ class JsonPath:
             holders = _places(self.text, prefix, obj) if prefix is not None else [()]
             maps = [place for place in holders if isinstance(_at(obj, place), dict)]
             found |= {(*place, name): None for place in maps for name in names}
-        done: set[Place] = set()
+        done: dict[Place, None] = {}
         for place in sorted(found, key=len):
             if not any(place[:at] in done for at in range(1, len(place))):
-                _at(obj, place[:-1])[place[-1]] = copy.deepcopy(value)
-                done.add(place)
+                done[place] = None
+        if len(done) > places_max:
+            what = f"puts too much into this object, at {len(done)} places"
+            raise _fault(self.text, what, "name fewer, or put less there")
+        for place in done:
+            _at(obj, place[:-1])[place[-1]] = copy.deepcopy(value)
         return len(done)
 
 

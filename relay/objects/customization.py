@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from relay.objects.expansion import ExpressionWrong, PropertyMissing, Syntax
+from relay.objects.expansion import ExpandsTooFar, ExpressionWrong, PropertyMissing, Syntax
 from relay.objects.merge import Object, copied
 from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
@@ -223,9 +223,12 @@ class _Work:
         path = self._expand(customizer.syntax, item.path, f"{named}.path", used)
         value = self._expand(customizer.syntax, item.value, f"{named}.value", used)
         try:
-            places = JsonPath(path).replace(self._made.object, _json(value))
+            # A value may be put in many places; each is to find room.
+            most = self._room // max(len(value), 1)
+            places = JsonPath(path).replace(self._made.object, _json(value), most)
         except ValueError as error:
             raise self._failed(named, str(error)) from error
+        self._room -= places * len(value)
         by = f"Customizer {customizer.name}"
         change = Change(path, item.value, value, tuple(used), by, places)
         self._made.changes.append(change)
@@ -274,17 +277,18 @@ class _Work:
         if not syntax.may_expand(text):
             return text
         try:
-            after = syntax.expand(text, self._values, used)
+            after = syntax.expand(text, self._values, used, self._room)
         except PropertyMissing as error:
             remedy = "say it as a label or an annotation of the SyncTarget"
             raise self._failed(path, str(error), error.name, remedy) from error
         except ExpressionWrong as error:
             raise self._failed(path, str(error)) from error
+        except ExpandsTooFar as error:
+            said = f"more than {OBJECT_MAX_BYTES} bytes once it is expanded"
+            raise self._failed(path, said) from error
         finally:
             self._made.used.update(used)
         self._room -= len(after)
-        if self._room < 0:
-            raise self._failed(path, f"more than {OBJECT_MAX_BYTES} bytes once it is expanded")
         return after
 
     def _failed(

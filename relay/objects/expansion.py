@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
+from math import inf
 
 from schemas.properties import PARAMETER
 
@@ -27,6 +28,10 @@ class ExpressionWrong(ValueError):
         shown = shown if len(shown) <= EXCERPT_MAX else f"{shown[:EXCERPT_MAX]}…"
         # The reason stands first: of what is quoted some may be left out.
         super().__init__(f'{_TEMPLATES_ONLY}, not "{shown}"')
+
+
+class ExpandsTooFar(ValueError):
+    """More would come of a text than there is room for."""
 
 
 class PropertyMissing(LookupError):
@@ -52,22 +57,33 @@ class Syntax:
         return (self.parameters and "%" in text) or (self.templates and "{{" in text)
 
     def expand(
-        self, text: str, values: Mapping[str, str], used: MutableMapping[str, str | None]
+        self,
+        text: str,
+        values: Mapping[str, str],
+        used: MutableMapping[str, str | None],
+        room: float = inf,
     ) -> str:
         """The text with its expressions replaced; notes in `used` what each name stood for.
 
         That of a parameter is noted as `%name`. A parameter that is not there stays as it is
-        written. Raises PropertyMissing of a template, and ExpressionWrong.
+        written. Raises PropertyMissing of a template, ExpressionWrong, and as soon as more than
+        `room` characters would come of it ExpandsTooFar.
         """
         parts: list[str] = []
-        at = 0
+        at = size = 0
         while found := _MARKS.search(text, at):
             parts.append(text[at : found.start()])
+            size += found.start() - at
             if found[0] == "%":
                 said, at = self._parameter(text, found.start(), values, used)
             else:
                 said, at = self._template(text, found.start(), values, used)
             parts.append(said)
+            size += len(said)
+            if size > room:
+                raise ExpandsTooFar
+        if size + len(text) - at > room:
+            raise ExpandsTooFar
         parts.append(text[at:])
         return "".join(parts)
 
