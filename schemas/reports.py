@@ -236,6 +236,8 @@ class Done(WireRecord, frozen=True):
     lost: Lost | None = None
     # The object of the source that it was made from, if known.
     made_from: SourceObject | None = None
+    # Without some fields that nobody said, as its space does not know them: a mark of those unsaid.
+    lesser: bytes = b""
 
 
 def newest_repairs(repairs: Iterable[RepairSample]) -> tuple[RepairSample, ...]:

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas.properties import PARAMETER
+from schemas.wording import some_of
 
 STEPS_MAX = 3
+UNSAID_SHOWN_MAX = 20
 _STEP = re.compile(r"[^.\[\]]+(?:\[[^\]]*\])*|\[[^\]]*\]")
 
 Form = Mapping[str, Any]
@@ -35,6 +37,9 @@ def rendering_lines(form: Form) -> Iterator[str]:
     if form["nulls"]:
         yield "left out there, as it is null and its definition does not let it be:"
         yield from (f"  {path}" for path in form["nulls"])
+    if form["unsaid"]:
+        yield "said by nobody, and left out where a cluster does not know it:"
+        yield f"  {some_of(form['unsaid'], UNSAID_SHOWN_MAX)}"
 
 
 def shortened(path: str) -> str:

@@ -23,6 +23,8 @@ CONTROL_PLANE = frozenset(
     }
 )
 """Managers that are no person's: a cluster's own, and what stands for all that nobody knows of."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_CLIENT_SIDE = "kubectl-client-side-apply"
 _ITSELF = "."
 
 Fields = Mapping[str, Any]
@@ -33,17 +35,38 @@ Steps = tuple[str | int, ...]
 
 def owned_fields(obj: Mapping[str, Any], but: Collection[str] = ()) -> Fields | None:
     """What all managers `but` these own of an object; None if it does not tell of any manager."""
-    metadata = obj.get("metadata")
-    listed = metadata.get(MANAGED) if isinstance(metadata, Mapping) else None
-    if not isinstance(listed, list | tuple) or not listed:
-        return None
     owned: dict[str, Any] = {_ITSELF: {}}
-    for entry in listed:
-        if isinstance(entry, Mapping) and entry.get("manager") not in but:
-            fields = entry.get("fieldsV1")
-            if isinstance(fields, Mapping):
-                _add(owned, fields)
-    return owned
+    for entry, fields in _entries(obj):
+        if entry.get("manager") not in but:
+            _add(owned, fields)
+    return owned if tells_of_managers(obj) else None
+
+
+def said_fields(obj: Mapping[str, Any], *, updates: bool = False) -> Fields | None:
+    """What managers said, less than they own; None if the object does not tell of any manager.
+
+    What was applied is said. So is of a client's own apply what the object notes of it. Of other
+    `updates` nobody knows what of it are defaults.
+    """
+    said: dict[str, Any] = {_ITSELF: {}}
+    noted = _last_applied(obj)
+    for entry, fields in _entries(obj):
+        if noted is not None and entry.get("manager") == _CLIENT_SIDE:
+            _add(said, _within(fields, noted))
+        elif entry.get("operation") == "Apply" or updates:
+            _add(said, fields)
+    return said if tells_of_managers(obj) else None
+
+
+def fields_at(fields: Fields | None, value: Any, steps: Steps) -> Fields | None:
+    """What is owned of the part of a value that these steps lead to; None is nothing."""
+    for step in steps:
+        if isinstance(step, str):
+            fields = fields_below(fields, step)
+        else:
+            fields = fields_of_item(fields, step, value[step])
+        value = value[step]
+    return fields
 
 
 def fields_below(fields: Fields | None, name: str) -> Fields | None:
@@ -74,6 +97,21 @@ def unowned(fields: Fields | None, value: Any, above: Steps = ()) -> Iterator[St
                     yield steps
 
 
+def tells_of_managers(obj: Mapping[str, Any]) -> bool:
+    """Whether an object says who owns what in it."""
+    return next(_entries(obj), None) is not None
+
+
+def _entries(obj: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Fields]]:
+    """Each manager's entry, and the fields that it owns."""
+    metadata = obj.get("metadata")
+    listed = metadata.get(MANAGED) if isinstance(metadata, Mapping) else None
+    for entry in listed if isinstance(listed, list | tuple) else ():
+        fields = entry.get("fieldsV1") if isinstance(entry, Mapping) else None
+        if isinstance(fields, Mapping):
+            yield entry, fields
+
+
 def _add(owned: dict[str, Any], fields: Fields) -> None:
     """Add what another manager owns. Who owns a part whole owns all below, whoever names less."""
     for name, below in fields.items():
@@ -86,6 +124,36 @@ def _add(owned: dict[str, Any], fields: Fields) -> None:
             owned.setdefault(name, {_ITSELF: {}})
         else:
             _add(owned.setdefault(name, {_ITSELF: {}}), below)
+
+
+def _last_applied(obj: Mapping[str, Any]) -> Any:
+    annotations = obj["metadata"].get("annotations")
+    text = annotations.get(LAST_APPLIED) if isinstance(annotations, Mapping) else None
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _within(fields: Fields, said: Any) -> Fields:
+    """Of a set of fields those that a value has, too; a part of which it has none is there."""
+    if not fields:
+        return fields
+    found: dict[str, Any] = {_ITSELF: {}}
+    for name, below in fields.items():
+        form, _, text = name.partition(":")
+        sought = _parsed(text) if form == "k" else None
+        if form == "f" and isinstance(said, Mapping) and text in said:
+            found[name] = _within(below, said[text])
+        elif isinstance(sought, Mapping) and isinstance(said, list):
+            # A key that the item leaves out is one that the server fills in.
+            items = (item for item in said if isinstance(item, Mapping))
+            alike = (it for it in items if all(it.get(k, v) == v for k, v in sought.items()))
+            if (item := next(alike, None)) is not None:
+                found[name] = _within(below, item)
+        elif form in ("v", "i"):
+            found[name] = below
+    return found
 
 
 def _of_item(fields: Fields, at: int, item: Any) -> tuple[Fields | None, Collection[str]]:

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.allocation_refusals import with_remedy
+from relay.objects.field_owners import Steps
 from relay.objects.health import terminating
 from relay.objects.policies import Policies, policies_of
+from relay.objects.unsaid_fields import fields_of, without_unknown
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.customized_content import customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.going import check_gone
+from relay.syncer.lesser import mark_of
 from relay.syncer.list_items import (
     PUT_BACK_MANAGER,
     SAID_TWICE,
@@ -136,6 +139,8 @@ class Applier:
         self._load = load
         self._ruled = ruled
         self._tells_managers = False
+        # Wishes without what their space does not know, until that is in the record.
+        self._lesser: dict[ObjectKey, Object] = {}
         # The Customizer that was read last.
         self._read: tuple[Reference, bytes] | None = None
 
@@ -329,16 +334,29 @@ class Applier:
         return self._keep(request, intent, live)
 
     async def _send(self, request: ApplyRequest, wish: Object, *, force: bool) -> Object:
-        """Apply a wish; what the space refuses of it is said with the remedy."""
-        try:
-            return await self._space.apply(wish, MANAGER, force=force)
-        except Conflict:
-            raise
-        except SpaceError as error:
-            said = with_remedy(request.key, error.message)
-            if said == error.message:
+        """Apply a wish, without what nobody said if the space does not know it.
+
+        What it refuses is said with the remedy.
+        """
+        self._lesser.pop(request.key, None)
+        while True:
+            try:
+                return await self._space.apply(wish, MANAGER, force=force)
+            except Conflict:
                 raise
-            raise SpaceError(error.reason, said) from error
+            except SpaceError as error:
+                unsaid = await self._unsaid(request.wanted)
+                lesser = without_unknown(wish, unsaid, error.message)
+                if lesser is None:
+                    raise _with_remedy(request.key, error) from error
+                self._lesser[request.key] = wish = lesser
+
+    async def _unsaid(self, wanted: DesiredObject) -> frozenset[Steps]:
+        """The fields of what was sent that nobody said; raises ContentMissing and CodecError."""
+        if not wanted.unsaid:
+            return frozenset()
+        plain = await self._load(wanted.reference, wanted.sealed_under)
+        return fields_of(codec.unpack(plain, OBJECT_MAX_BYTES, lists=True), wanted.unsaid)
 
     def _keep(self, request: ApplyRequest, intent: Done, live: Object) -> ObservedState:
         """Write into the record what the object is now."""
@@ -358,6 +376,7 @@ class Applier:
             fields=hold.fields,
             left=False,
             made_from=source_after(intent, request.wanted.source_object),
+            lesser=mark_of(request.wanted) if self._lesser.pop(request.key, None) else b"",
         )
         self._record.put(with_end(applied, sight))
         return sight
@@ -440,7 +459,8 @@ class Applier:
     ) -> Object:
         """Replace an object that cannot be changed, if somebody asks for that and it is ours."""
         source = request.wanted.source_object
-        await check_replacement(self._space, wish, request.policies, intent, source, refused)
+        known = self._lesser.get(request.key, wish)
+        await check_replacement(self._space, known, request.policies, intent, source, refused)
         await self._space.delete(request.key, uid=intent.uid)
         live = await self._space.get(request.key)
         check_gone(live, intent.uid)
@@ -456,6 +476,11 @@ _REFUSED = (
 )
 _TAKE_OUT = f"take it out there, or annotate the object with {CONFLICTS}: force"
 _OTHERS = f"it is the tree {{}}'s: let only one apply it, or annotate it with {CONFLICTS}: force"
+
+
+def _with_remedy(key: ObjectKey, error: SpaceError) -> SpaceError:
+    said = with_remedy(key, error.message)
+    return error if said == error.message else SpaceError(error.reason, said)
 
 
 def _contention(managers: Mapping[str, str]) -> str:

@@ -54,6 +54,8 @@ class Drift:
         self.drifted: set[ObjectKey] = set()
         # Those that were not where they were looked for.
         self.doubted: set[ObjectKey] = set()
+        # Those that lack what their space did not know: it may know it by now.
+        self.again: set[ObjectKey] = set()
         # Those that were deleted for us, and go later.
         self.going = GoingObjects()
         # Those that are not as they were left, and of which something else is wanted by now.
@@ -77,6 +79,15 @@ class Drift:
         """Whether who applies the object is to look at it first."""
         return key in self._changed or self.doubts(key)
 
+    def look_again(self, record: Mapping[ObjectKey, Done]) -> list[ObjectKey]:
+        """Have those applied again that lack what their space did not know."""
+        self.again |= {key for key, done in record.items() if done.lesser}
+        return [*self.again]
+
+    def is_to_apply(self, key: ObjectKey) -> bool:
+        """Whether the object is to be applied though it was applied already."""
+        return key in self.drifted or key in self.again
+
     def applied(self, key: ObjectKey, sight: ObservedState) -> Amiss | None:
         """The object was made as wanted, and is this now; what was amiss, if it was put right."""
         amiss = self._amiss.pop(key, None)
@@ -87,6 +98,7 @@ class Drift:
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._changed.discard(key)
+        self.again.discard(key)
         self._holding[key] = sight.held
         return amiss
 
@@ -114,6 +126,7 @@ class Drift:
         self.drifted.discard(key)
         self.doubted.discard(key)
         self._changed.discard(key)
+        self.again.discard(key)
         self._holding.pop(key, None)
         self._amiss.pop(key, None)
         self._repairs.forget(key)

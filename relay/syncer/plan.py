@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from relay.core.destination.claims import DesiredObject
+from relay.syncer.lesser import is_another
 from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
@@ -66,7 +67,8 @@ def action_for(
         return ApplyObject(want)
     claimed = (done.placements, done.order, done.asked)
     same_claim = claimed == (want.placements, want.order, want.on_removal)
-    return None if is_applied(want, done) and same_claim else ApplyObject(want)
+    same = same_claim and not is_another(want, done)
+    return None if is_applied(want, done) and same else ApplyObject(want)
 
 
 def is_applied(want: DesiredObject | None, done: Done | None) -> bool:

@@ -219,7 +219,7 @@ class Syncer:
         if self._barrier.waits(key, wanted, done) or not self._watched.may_act(key):
             self._pending.put(key, None)
             return
-        drifted = key in self._drift.drifted
+        drifted = self._drift.is_to_apply(key)
         may_prune = wanted is None and done is not None and self._may_prune(key)
         action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
         if self._paused:
@@ -399,9 +399,11 @@ class Syncer:
         self._seen_meanwhile.setdefault(key, live)
 
     async def _look_at_what_is_left(self) -> None:
-        """What is not ours bears no label of ours: nobody tells of it."""
+        """Nobody tells of what is not ours, nor that a space knows more by now."""
         while True:
             await self._clock.sleep(LEFT_LOOK_SECONDS)
+            for key in self._drift.look_again(self._done):
+                self._decide(key)
             for key in [key for key, done in self._done.items() if done.left]:
                 self._doubt(key)
 
@@ -593,7 +595,5 @@ class Syncer:
         return f"{named}: {why}" if why else named
 
     async def _say(self, news: ObjectObserved | None) -> None:
-        if news is not None:
-            answer = self._observe(news)
-            if answer is not None:
-                await answer
+        if news is not None and (answer := self._observe(news)) is not None:
+            await answer

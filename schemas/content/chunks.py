@@ -30,8 +30,10 @@ SEALED_VERSION = 2
 """Of chunks."""
 KINDS = (blobs.OBJECT, blobs.TEMPLATE, blobs.CUSTOMIZER)
 ADDRESS_BYTES = 32
-_SOURCE_FIELDS = 2
-"""The last ones of an entry."""
+UNSAID_MAX = 512
+"""So many fields of an object travel as unsaid; the others count as said."""
+_LATER_FIELDS = 3
+"""How many of the last fields of an entry are left out where they say nothing."""
 
 T = TypeVar("T")
 
@@ -40,6 +42,8 @@ WANT_SINGLETON = 2
 WANT_MULTI = 4
 TEMPLATE = 8
 """The object is customized at each destination."""
+CLEANED = 128
+"""Fields are taken off that a person may have said; what another sends whole goes before it."""
 _ON_REMOVAL: dict[str, int] = {DELETE: 16, ORPHAN: 32, KEEP: 64}
 """What the object, or else its placement, says becomes of a copy that is wanted no more.
 
@@ -99,9 +103,12 @@ class ManifestEntry(WireRecord, frozen=True):
     # Of the source's object: when it was created, in seconds since 1970, and its UID, if known.
     created_s: Natural = 0
     uid: str = ""
+    # By their numbers (`relay.objects.unsaid_fields`), the fields that nobody said.
+    unsaid: tuple[Natural, ...] = ()
 
     def __post_init__(self) -> None:
         check_hash(self.address)
+        _check_unsaid(self.unsaid)
 
     @property
     def identity(self) -> ContentHash:
@@ -149,6 +156,10 @@ class SealedEntry(WireRecord, frozen=True):
     order: Natural = 0
     created_s: Natural = 0
     uid: str = ""
+    unsaid: tuple[Natural, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_unsaid(self.unsaid)
 
 
 class SealedEntries(WireRecord, frozen=True):
@@ -287,11 +298,21 @@ def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> Stored
 
 
 def _listed(entry: ManifestEntry | SealedEntry) -> object:
-    """The entry as it is listed: of an unknown source object without the fields that tell of it.
+    """The entry as it is listed: without the fields that came later, where they say nothing.
 
-    So the bytes, and the address, are those of a program that did not know these fields.
+    So the bytes, and the address, are those of a program that does not know them.
     """
-    return entry if entry.uid else astuple(entry)[:-_SOURCE_FIELDS]
+    fields = astuple(entry)
+    for _ in range(_LATER_FIELDS):
+        if fields[-1]:
+            break
+        fields = fields[:-1]
+    return fields
+
+
+def _check_unsaid(numbers: tuple[int, ...]) -> None:
+    if len(numbers) > UNSAID_MAX:
+        raise ValueError(f"{len(numbers)} unsaid fields, at most {UNSAID_MAX}")
 
 
 def _rest(entry: ManifestEntry) -> SealedEntry:
@@ -306,6 +327,7 @@ def _rest(entry: ManifestEntry) -> SealedEntry:
         entry.order,
         entry.created_s,
         entry.uid,
+        entry.unsaid,
     )
 
 
@@ -339,6 +361,7 @@ def _joined(rest: SealedEntry, owned: Sequence[Reference], mark: str) -> Manifes
         customizer=customizers[0] if customizers else None,
         created_s=rest.created_s,
         uid=rest.uid,
+        unsaid=rest.unsaid,
     )
     if entry.reference != own:
         raise RecordRefused(f"chunk: {entry.key} leads to a {own.kind}")

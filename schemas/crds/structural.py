@@ -63,6 +63,27 @@ def with_defaults(obj: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     return made
 
 
+def defaults_in(
+    value: Any, schema: Schema, above: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Where a value holds just what its schema fills in: the way to each such field."""
+    if isinstance(value, Mapping):
+        known, others = _properties(schema), schema.get("additionalProperties")
+        for name, item in value.items():
+            field = known.get(name, others)
+            if not isinstance(field, Mapping):
+                continue
+            filled = with_defaults({}, {"properties": {name: field}})
+            if name in filled and filled[name] == item:
+                yield (*above, name)
+            else:
+                yield from defaults_in(item, field, (*above, name))
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        items = schema.get("items")
+        for at, item in enumerate(value):
+            yield from defaults_in(item, items if isinstance(items, Mapping) else {}, (*above, at))
+
+
 def schema_faults(obj: Mapping[str, Any], schema: Schema) -> list[Fault]:
     """What of an object its schema does not allow, some of it; empty if it is valid."""
     return list(islice(_faults(obj, schema, ""), FAULTS_MAX))

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from relay.core.destination.claims import DesiredObject
+from relay.objects.unsaid_fields import numbers_of
 from relay.ports import AnotherSpace, first_of
 from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
@@ -146,6 +147,7 @@ class Bench:
         paused=False,
         rule=None,
         source=None,
+        unsaid=frozenset(),
     ):
         """Want these objects, as this object of the source says; `keyed` are of unknown kinds."""
         self.wanted = {}
@@ -157,7 +159,13 @@ class Bench:
             order = order_of(apply_order(key.group, key.resource), obj)
             reference = Reference(blobs.OBJECT, address, len(plain))
             self.wanted[key] = DesiredObject(
-                key, reference, order, flags, ("p",), source_object=source
+                key,
+                reference,
+                order,
+                flags,
+                ("p",),
+                source_object=source,
+                unsaid=numbers_of(obj, unsaid),
             )
         self.syncer.set_wants(
             self.wanted,

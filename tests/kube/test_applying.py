@@ -6,12 +6,11 @@ import uuid
 
 import pytest
 
-from controllers.core.workloads.clean_copies import clean
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.syncer.pending import BEGUN_MAX, REQUESTS_MAX
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment
 from tests.contract.syncing import TREE, Bench
@@ -488,82 +487,3 @@ async def test_what_a_policy_denies_is_never_made_anew_for_it(bench, server, pla
         bench.want(asking(config_map(namespace=place, other="a"), on_immutable="recreate"))
         await failing(bench, key, "the team is immutable")
         assert (await bench.space.get(key))["metadata"]["uid"] == uid
-
-
-# What a person wrote, beside a direct apply of the same.
-
-WRITTEN_SERVICE = {
-    "apiVersion": "v1",
-    "kind": "Service",
-    "metadata": {"name": "web", "finalizers": ["example.com/held"]},
-    "spec": {
-        "type": "LoadBalancer",
-        "externalTrafficPolicy": "Local",
-        "internalTrafficPolicy": "Local",
-        "sessionAffinity": "ClientIP",
-        "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 30}},
-        "ipFamilies": ["IPv4"],
-        "ipFamilyPolicy": "PreferDualStack",
-        "selector": {"app": "web"},
-        "allocateLoadBalancerNodePorts": True,
-    },
-}
-WRITTEN_JOB = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "tick"},
-    "spec": {
-        "suspend": True,
-        "manualSelector": True,
-        "selector": {"matchLabels": {"app": "tick"}},
-        "template": {
-            "metadata": {"labels": {"app": "tick"}},
-            "spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "m:1"}]},
-        },
-    },
-}
-
-
-def written(place, base, **spec):
-    metadata = {**base["metadata"], "namespace": place}
-    return {**base, "metadata": metadata, "spec": {**base["spec"], **spec}}
-
-
-def addressed(place, last):
-    """A Service whose address and ports a person chose."""
-    ports = [{"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30200 + last}]
-    chosen = {"clusterIP": f"10.0.0.{last}", "healthCheckNodePort": 30300 + last, "ports": ports}
-    return written(place, WRITTEN_SERVICE, **chosen)
-
-
-async def test_what_is_written_arrives_as_by_a_direct_apply(bench, server, place):
-    other = f"{place}-direct"
-    await kubectl(server, "create", "namespace", other)
-    pairs = [
-        (addressed(place, 211), addressed(other, 212)),
-        (written(place, WRITTEN_JOB), written(other, WRITTEN_JOB)),
-    ]
-    for sent, direct in pairs:
-        text = json.dumps(direct)
-        await kubectl(server, "apply", "--server-side", "-f", "-", stdin=text)
-        assert clean(BUILT_IN_KINDS.key_of(sent), sent) == sent
-    async with bench.running():
-        bench.want(*(sent for sent, _ in pairs))
-        await bench.settled()
-        for sent, direct in pairs:
-            key, beside = map(BUILT_IN_KINDS.key_of, (sent, direct))
-            here, there = await bench.space.get(key), await bench.space.get(beside)
-            chosen = {"clusterIP", "clusterIPs", "healthCheckNodePort", "ports"}
-            for field in here["spec"].keys() | there["spec"].keys():
-                if field not in chosen or key.resource == "jobs":
-                    assert here["spec"].get(field) == there["spec"].get(field), field
-            assert here["metadata"].get("finalizers") == there["metadata"].get("finalizers")
-            for field in chosen & sent["spec"].keys() - {"ports"}:
-                assert here["spec"][field] == sent["spec"][field]
-            if ports := sent["spec"].get("ports"):
-                assert here["spec"]["ports"][0].items() >= ports[0].items()
-        taken = {**addressed(place, 212), "metadata": {"name": "taken", "namespace": place}}
-        bench.want(*(sent for sent, _ in pairs), taken)
-        key = BUILT_IN_KINDS.key_of(taken)
-        said = await failing(bench, key, "already allocated")
-        assert said.endswith("say `cleaning: KubeStellar` in the placement")

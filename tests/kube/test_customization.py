@@ -255,3 +255,50 @@ spec:
   locationSelectors: [{{matchLabels: {{{meant}}}}}]
   downsync: [{{namespaces: [{where}], {wish}: true}}]
 """
+
+
+_GADGETS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: gadgets.example.com
+  annotations: {leafcast.io/existing: leave}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gadgets, kind: Gadget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {size: {type: integer}%s}}
+"""
+_GADGET = """
+apiVersion: example.com/v1
+kind: Gadget
+metadata: {name: %s, namespace: newer}
+spec: {size: 1%s}
+"""
+
+
+def test_a_default_of_a_newer_definition_stays_out_where_it_is_unknown(tree):
+    for number in (0, 1):
+        known = ", mode: {type: string}" if number else ""
+        tree.site(number, "apply", "-f", "-", stdin=_GADGETS % known)
+    tree.apply(_GADGETS % ", mode: {type: string, default: fast}")
+    tree.established("gadgets.example.com")
+    tree.apply(namespace("newer"))
+    for name, way in _WAYS.items():
+        tree.centre(*way, "-f", "-", stdin=_GADGET % (name, ""))
+    tree.apply(_GADGET % ("said", ", mode: slow"))
+    tree.until_said("newer", "gadgets.example.com/said", ".spec.mode: field", PATHS[0])
+    shown = ("-n", "newer", "get", "gadgets", "-o", "jsonpath={.items[*].spec}")
+    tree.until_at(0, value_is(" ".join(['{"size":1}'] * 4)), *shown)
+    there = ['{"mode":"fast","size":1}'] * 3 + ['{"mode":"slow","size":1}']
+    tree.until_at(1, lambda said: sorted(said.split()) == sorted([*there, there[0]]), *shown)
+    tree.centre("-n", "newer", "delete", "gadget", "said")
+    tree.synced("newer")

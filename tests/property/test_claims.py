@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.destination.claims import Claim, ObjectOwnership
-from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
+from relay.core.destination.claims import Claim, ObjectOwnership, choose
+from schemas.content.chunks import CLEANED, CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
 addresses = st.sampled_from(["a" * 64, "b" * 64])
 
@@ -180,3 +180,11 @@ def test_what_is_under_a_rollout_goes_no_further_than_its_gates_whoever_has_some
     assert not losers
     again = Claim("p3", entry(revision=3, address="b" * 64), gated=True)
     assert resolved_one(gated, newer, again)[0].reference.address == "b" * 64
+
+
+def test_of_two_claims_of_one_source_the_one_that_is_sent_whole_counts():
+    whole, cleaned = Claim("p2", entry(revision=1)), Claim("p1", entry("s", 2, "b" * 64, CLEANED))
+    for claims_of_it in ([whole, cleaned], [cleaned, whole]):
+        chosen = choose(whole.entry.key, claims_of_it)
+        assert chosen.wanted.address == "a" * 64
+        assert not chosen.losers

@@ -281,8 +281,8 @@ GOLDEN: dict[str, str] = {
     "progress": "96a172a3696e630cc41000000000000000000000000000000000c40000",
     "cursor": "96a3696e630c0a0609c3",
     "done": (
-        "dc001194a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d7064"
-        "6b31363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2a0a0c2c0c0c0c0"
+        "dc001294a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d7064"
+        "6b31363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2a0a0c2c0c0c0c0c400"
     ),
     "empty report": (
         "99d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700a1720407"
@@ -317,6 +317,8 @@ GOLDEN: dict[str, str] = {
         "64303738663961386601a377647303010ca0c0ce6553f100a530612d3162"
     ),
     "sealed entry of one": "edad193a 93b5c054",
+    "unsaid fields": "98c8865d 49b5ea2b",
+    "unsaid fields, sealed": "963ce0fb afa8abfc",
     "snapshot payload": (
         "9909c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
         "000000000000000000000000000000000392c420000102030405060708090a0b0c0d0e0f10111213"
@@ -395,6 +397,12 @@ def said() -> dict[str, str]:
     marked = [replace(known[0], mark=MARK)]
     sealed = chunks.build_manifest(marked, [], SEALING_KEY)
     found["sealed entry of one"] = " ".join(it.reference.address[:8] for it in sealed)
+    entries = [replace(entry("a"), unsaid=(1, 4, 300)), entry("b")]
+    listed = chunks.build_manifest(entries)
+    found["unsaid fields"] = " ".join(it.reference.address[:8] for it in listed)
+    marked = [replace(each, mark=MARK) for each in entries]
+    sealed = chunks.build_manifest(marked, [], SEALING_KEY)
+    found["unsaid fields, sealed"] = " ".join(it.reference.address[:8] for it in sealed)
     for name, node in NODES.items():
         found[name] = snapshots.encode(node).hex()
     blob = (ContentHash("0" * 64), b"\0x")

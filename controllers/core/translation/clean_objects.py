@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -11,16 +11,20 @@ from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.tracking_marks import TrackingMarks, take_off_marks
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
+from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
 from relay.evaluator import PROGRAMS_MAX, CelEvaluator
+from relay.objects.field_owners import tells_of_managers
 from relay.objects.health_rules import annotation_fault
+from relay.objects.unsaid_fields import numbers_of
 from relay.recent import RecentBlobs
 from schemas.annotations import annotation_faults
-from schemas.api import AS_WRITTEN, Cleaning
+from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.codec import address, canonical
 from schemas.collectors import Blanks, Program
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.chunks import CLEANED
 from schemas.content.content_ids import content_id
 from schemas.content.sealing import SealingKey, mark
 from schemas.faults import Fault
@@ -31,7 +35,7 @@ from schemas.refusals import CodecError
 
 PLAIN_BYTES_MAX = 4 * 1024 * 1024
 
-_Rules = tuple[tuple[Transform, ...], tuple[str, ...]]
+_Rules = tuple[tuple[Transform, ...], tuple[str, ...], str]
 
 
 class ObjectRefused(ValueError):
@@ -58,6 +62,8 @@ class CleanObjects:
     transforms: Transforms = field(default_factory=Transforms)
     marks: TrackingMarks = field(default_factory=TrackingMarks)
     cleaning: Cleaning = AS_WRITTEN
+    # The definition of an object's kind, if it is known.
+    definition: Callable[[ObjectKey], Mapping[str, Any] | None] = lambda _key: None
     _known: dict[ObjectKey, tuple[Mapping[str, Any], _Rules, Reference]] = field(
         default_factory=dict
     )
@@ -66,6 +72,13 @@ class CleanObjects:
     _evaluator: CelEvaluator = field(default_factory=CelEvaluator)
     # What blank rows of programs are made of.
     _blanks: dict[ObjectKey, tuple[Reference, dict[Program, Blanks]]] = field(default_factory=dict)
+    # By their numbers, the fields that nobody said.
+    _unsaid: dict[ObjectKey, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def flag(self) -> int:
+        """What a manifest says of how they are cleaned."""
+        return CLEANED if self.cleaning == KUBESTELLAR else 0
 
     def plain(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
         """The object as it would be sent; raises ObjectRefused."""
@@ -82,11 +95,19 @@ class CleanObjects:
         known = self._reference(key, obj, kind)
         if known is not None:
             return known
-        plain = self._bytes(key, obj)
+        sent = self._sent(key, obj)
+        plain = _packed(key, sent)
         reference = Reference(kind, address(kind, plain), len(plain))
         self._plain.put(reference.address, plain)
-        self._known[key] = (obj, self._rules(key), reference)
+        self._known[key] = (obj, self._rules(key, obj), reference)
+        self._unsaid.pop(key, None)
+        if numbers := numbers_of(sent, unsaid(obj, sent, self.definition(key))):
+            self._unsaid[key] = numbers
         return reference
+
+    def unsaid(self, key: ObjectKey) -> tuple[int, ...]:
+        """Which fields nobody said, of the object whose reference was asked for last."""
+        return self._unsaid.get(key, ())
 
     def present(self, key: ObjectKey, obj: Mapping[str, Any]) -> Reference:
         """The same as whatever kind of blob it goes out now; raises ObjectRefused."""
@@ -107,7 +128,7 @@ class CleanObjects:
     def _reference(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> Reference | None:
         """Where the object was found to lie, if it is what it was then."""
         known = self._known.get(key)
-        fresh = known is not None and known[0] is obj and known[1] == self._rules(key)
+        fresh = known is not None and known[0] is obj and known[1] == self._rules(key, obj)
         return known[2] if known is not None and fresh and known[2].kind == kind else None
 
     def blob(
@@ -144,40 +165,58 @@ class CleanObjects:
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
         self._blanks.pop(key, None)
+        self._unsaid.pop(key, None)
 
     def keep_only(self, keys: Container[ObjectKey]) -> None:
         """Forget all other objects."""
         for key in [key for key in self._known if key not in keys]:
             self.forget(key)
 
-    def _rules(self, key: ObjectKey) -> _Rules:
-        return self.transforms.of(key), self.marks.patterns
+    def _rules(self, key: ObjectKey, obj: Mapping[str, Any]) -> _Rules:
+        definition = self.definition(key) if tells_of_managers(obj) else None
+        version = definition["metadata"].get("resourceVersion", "") if definition else ""
+        return self.transforms.of(key), self.marks.patterns, version
 
     def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
+        return _packed(key, self._sent(key, obj))
+
+    def _sent(self, key: ObjectKey, obj: Mapping[str, Any]) -> dict[str, Any]:
         if is_partial(obj):
             raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
+        cleaned = clean(key, obj, self.cleaning)
+        take_off_marks(cleaned, self.marks.patterns)
         try:
-            cleaned = clean(key, obj, self.cleaning)
-            take_off_marks(cleaned, self.marks.patterns)
             transform(cleaned, self.transforms.of(key))
-            plain = canonical(cleaned)
-        except CodecError as error:
-            raise ObjectRefused(key, str(error), "correct the field") from error
         except TransformFailed as error:
             raise ObjectRefused(key, error.message, error.remedy) from error
-        if len(plain) > blobs.OBJECT_MAX_BYTES:
-            message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
-            raise ObjectRefused(key, message, "split the object")
-        return plain
+        return cleaned
+
+
+def _packed(key: ObjectKey, sent: Mapping[str, Any]) -> bytes:
+    """The bytes of what is sent; raises ObjectRefused."""
+    try:
+        plain = canonical(sent)
+    except CodecError as error:
+        raise ObjectRefused(key, str(error), "correct the field") from error
+    if len(plain) > blobs.OBJECT_MAX_BYTES:
+        message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
+        raise ObjectRefused(key, message, "split the object")
+    return plain
 
 
 class CleanedByRule:
     """The objects of a space as they are sent, by the rule that a placement asks for."""
 
     def __init__(self, workloads: Workloads) -> None:
-        customizers, rules = workloads.resolver.customizers, get_args(Cleaning)
+        resolver, rules = workloads.resolver, get_args(Cleaning)
         self._by_rule: dict[Cleaning, CleanObjects] = {
-            rule: CleanObjects(customizers, workloads.transforms, workloads.marks, rule)
+            rule: CleanObjects(
+                resolver.customizers,
+                workloads.transforms,
+                workloads.marks,
+                rule,
+                lambda key: resolver.objects.get(resolver.definition_of(key)),
+            )
             for rule in rules
         }
 

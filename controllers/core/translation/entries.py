@@ -42,6 +42,7 @@ def entry_of(
         customizer=by.reference if by is not None else None,
         created_s=created_seconds(obj),
         uid=uid_of(obj),
+        unsaid=cleaned.unsaid(key),
     )
 
 

@@ -205,7 +205,7 @@ def translate(
     for key in sorted(selected):
         try:
             casting = cleaned.casting(key, objects[key])
-            flags = selected[key] | (removal_said(objects[key]) or rules.on_removal)
+            flags = selected[key] | (removal_said(objects[key]) or rules.on_removal) | cleaned.flag
             said[key] = entry_of(head.source.space, key, objects[key], flags, cleaned, casting)
         except ObjectRefused as error:
             refused[key] = error.fault

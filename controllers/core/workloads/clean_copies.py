@@ -19,7 +19,7 @@ from controllers.core.workloads.kubestellar_cleaning import (
     taken,
 )
 from relay.objects.customization import path_text
-from relay.objects.field_owners import CONTROL_PLANE, Steps, owned_fields
+from relay.objects.field_owners import CONTROL_PLANE, LAST_APPLIED, Steps, owned_fields
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.objects import ObjectKey
 
@@ -43,7 +43,6 @@ _OF_KUBECTL = "kubectl noted it for itself"
 _OF_COUNT = "it counts the copies"
 _ALLOCATED = "no manager owns it, so this server handed it out"
 _AS_KUBESTELLAR = "cleaning: KubeStellar takes it off"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _WHOLE: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
     (("metadata",), _SERVERS, _OF_SERVER),
@@ -52,7 +51,7 @@ _WHOLE: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
     ((), ("status",), _OF_STATUS),
 )
 _WITHIN: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
-    (("metadata", "annotations"), (_LAST_APPLIED,), _OF_KUBECTL),
+    (("metadata", "annotations"), (LAST_APPLIED,), _OF_KUBECTL),
     (("metadata", "annotations"), (EXECUTING_COUNT,), _OF_COUNT),
     (("metadata", "labels"), (EXECUTING_COUNT,), _OF_COUNT),
 )

@@ -11,6 +11,7 @@ from controllers.centre import Controllers
 from controllers.core.workloads.clean_copies import clean, taken_off
 from controllers.core.workloads.tracking_marks import marks_of, take_off_marks
 from controllers.core.workloads.transforms import TransformFailed, take_off, transform
+from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
@@ -43,7 +44,8 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
 
         Beside it, in `changes`, what was expanded or replaced; in `properties`, who says what was
         asked for; in `taken_off`, the fields that do not go out, by the reason; in `nulls`, those
-        that a cluster leaves out; in `notes`, what else there is to know. Raises ApiError.
+        that a cluster leaves out; in `unsaid`, those that stay out where a cluster does not know
+        them; in `notes`, what else there is to know. Raises ApiError.
         """
         controllers = running(tree.controllers)
         await until_seen(controllers)
@@ -68,6 +70,7 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
             "properties": {name: _said(properties, name) for name in names},
             "taken_off": _taken_off(controllers, wanted, obj),
             "nulls": await _nulls(running(tree.workloads), wanted, made.object),
+            "unsaid": _unsaid(controllers, wanted, obj),
             "notes": _notes(controllers, wanted, obj),
         }
 
@@ -161,6 +164,16 @@ async def _nulls(space: Space, key: ObjectKey, obj: Object) -> list[str]:
         return []
     serving = Serving().extended_by([definition] if definition is not None else [])
     return [field_text(steps) for steps in serving.not_nullable(obj)]
+
+
+def _unsaid(controllers: Controllers, key: ObjectKey, obj: Object) -> list[str]:
+    """The fields that go out, and that nobody said."""
+    resolver = controllers.translator.workloads.resolver
+    sent = clean(key, obj, _cleaning(controllers, key))
+    for _ in take_off(sent, controllers.translator.workloads.transforms.of(key)):
+        pass
+    found = unsaid(obj, sent, resolver.objects.get(resolver.definition_of(key)))
+    return sorted(map(path_text, found))
 
 
 def _said(properties: Properties, name: str) -> list[dict[str, str]]:

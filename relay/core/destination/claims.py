@@ -14,6 +14,7 @@ from types import MappingProxyType
 from relay.core.destination.customized_forms import Form, Forms
 from schemas.content.blobs import Reference
 from schemas.content.chunks import (
+    CLEANED,
     CREATE_ONLY,
     ON_REMOVAL_BITS,
     WANT_MULTI,
@@ -65,6 +66,8 @@ class DesiredObject:
     mark: str = ""
     # The object of the source that says this, if known.
     source_object: SourceObject | None = None
+    # By their numbers, the fields that nobody said.
+    unsaid: tuple[int, ...] = ()
 
     @property
     def identity(self) -> ContentHash:
@@ -249,15 +252,17 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> ObjectDecision:
         sealed,
         entry.mark,
         entry.source_object,
+        entry.unsaid,
     )
     return ObjectDecision(wanted, losers, min(asking, default=None))
 
 
-def _claim_rank(claim: Claim) -> tuple[int | str, ...]:
-    """Gates, then the revision; the rest only makes the choice the same for all who choose."""
+def _claim_rank(claim: Claim) -> tuple[int | str | tuple[int, ...], ...]:
+    """Gates, what is sent whole, the revision; the rest only makes all who choose agree."""
     entry, made = claim.entry, claim.form.address if claim.form is not None else ""
     return (
         claim.gated,
+        not entry.flags & CLEANED,
         entry.revision,
         entry.address,
         made,
@@ -267,6 +272,7 @@ def _claim_rank(claim: Claim) -> tuple[int | str, ...]:
         entry.mark,
         entry.created_s,
         entry.uid,
+        entry.unsaid,
     )
 
 

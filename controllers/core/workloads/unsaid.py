@@ -1,0 +1,42 @@
+"""Which fields of an object on an API server nobody said: that server filled them in.
+
+A manager that updates an object owns the defaults, too. Of a custom resource its definition tells
+them apart; of other kinds what such a manager owns counts as said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from relay.objects.field_owners import Steps, fields_at, said_fields, unowned
+from schemas.crds.structural import Schema, defaults_in
+
+Object = Mapping[str, Any]
+_NOT_JUDGED = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+def unsaid(obj: Object, sent: Object, definition: Object | None) -> frozenset[Steps]:
+    """The fields of what is sent of an object that nobody said."""
+    said, at_most = said_fields(obj), said_fields(obj, updates=True)
+    if said is None:
+        return frozenset()
+    parts = {name: value for name, value in sent.items() if name not in _NOT_JUDGED}
+    defaults = defaults_in(parts, _schema(definition, str(obj.get("apiVersion"))))
+    return frozenset(unowned(at_most, parts)).union(
+        steps for steps in defaults if fields_at(said, parts, steps) is None
+    )
+
+
+def _schema(definition: Object | None, api_version: str) -> Schema:
+    """The schema of a version; an empty one if there is none."""
+    spec = (definition or {}).get("spec")
+    versions = spec.get("versions") if isinstance(spec, Mapping) else None
+    for version in versions if isinstance(versions, list | tuple) else ():
+        match version:
+            case {"name": name, "schema": {"openAPIV3Schema": dict(schema)}}:
+                if name == api_version.rpartition("/")[2]:
+                    return schema
+            case _:
+                continue
+    return {}
