@@ -10,6 +10,7 @@ from relay.objects.bare_numbers import has_bare_numbers, with_zeros
 from relay.objects.condition_merging import by_reason, counted
 from relay.objects.returned_generations import FIELD as IN_FORCE
 from relay.objects.returned_generations import in_force_node, says_generations
+from relay.objects.shortfalls import shortfalls
 from schemas.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
 from schemas.objects import ObjectKey
 
@@ -98,7 +99,9 @@ def merging_of_copy(key: ObjectKey, status: Any, content: bytes, generation: int
     node = merging(key, status)
     if node[0] != FIELDS or not (says_generations(status) or counts_without_status(key)):
         return node
-    return (FIELDS, {**node[1], IN_FORCE: in_force_node(status, content, generation)})
+    _, beside = in_force_node(status, content, generation)
+    beside = (FIELDS, {**beside, **shortfalls(key, status)})
+    return (FIELDS, {**node[1], IN_FORCE: beside})
 
 
 def known_numbers(key: ObjectKey) -> frozenset[str]:

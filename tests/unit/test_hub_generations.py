@@ -215,3 +215,40 @@ def counted(exact=True, **states):
 )
 def test_as_many_copies_are_expected_as_destinations_that_joined_have_it(counts, expected):
     assert copies_expected(4, counts) == expected
+
+
+AGENT = ObjectKey("apps", "daemonsets", "shop", "agent")
+
+
+def daemon_set(desired, updated, available):
+    scheduled = {"desiredNumberScheduled": desired, "currentNumberScheduled": desired}
+    here = {"updatedNumberScheduled": updated, "numberReady": available}
+    there = {"numberAvailable": available, "observedGeneration": 1}
+    return (NEW, 1, {**scheduled, **here, **there})
+
+
+@pytest.mark.parametrize(
+    ("copies_of", "desired", "updated", "available"),
+    [
+        ([daemon_set(10, 10, 10), daemon_set(3, 3, 3)], 3, 3, 3),
+        # By the least alone all of these would be done.
+        ([daemon_set(10, 5, 10), daemon_set(3, 3, 3)], 5, 0, 3),
+        ([daemon_set(10, 10, 9), daemon_set(3, 3, 3)], 3, 3, 2),
+        ([daemon_set(0, 0, 0), daemon_set(3, 2, 3)], 1, 0, 0),
+    ],
+)
+def test_no_daemon_set_is_rolled_out_while_a_larger_cluster_is_at_work(
+    copies_of, desired, updated, available
+):
+    for order in itertools.permutations(copies_of):
+        told = merged(*order, key=AGENT)
+        assert (told["updatedNumberScheduled"], told["numberAvailable"]) == (updated, available)
+        assert told["desiredNumberScheduled"] == desired
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=2, max_size=4))
+def test_kubectl_takes_daemon_sets_for_rolled_out_only_if_all_are(said):
+    told = merged(*(daemon_set(*each) for each in said), key=AGENT)
+    desired = told["desiredNumberScheduled"]
+    done = min(told["updatedNumberScheduled"], told["numberAvailable"]) >= desired
+    assert done == all(min(updated, available) >= wanted for wanted, updated, available in said)

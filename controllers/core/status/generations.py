@@ -14,6 +14,7 @@ from typing import Any
 from controllers.core.status.aggregated import aggregated
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.objects.returned_generations import CONTENT, COPIES, FIELD, OBSERVED, OBSERVED_BY, WHOLE
+from relay.objects.shortfalls import SHORT, lessened
 from schemas.merging import CONDITIONS, FIELDS
 from schemas.objects import ObjectKey
 from schemas.reports import Count, ObjectResult
@@ -86,10 +87,10 @@ def of_all_copies(
     `before` is not taken back.
     """
     whole = AggregateAlgebra().merge(list(rows))
-    said = aggregated(key, [whole])
+    counts = _Copies(whole)
+    said = lessened(aggregated(key, [whole]), counts.short)
     if not hub.generation:
         return said
-    counts = _Copies(whole)
     holds = expected is not None and counts.hold(hub.ids) and whole.count >= expected
     former = _observed_before(before) if expected is None else {}
 
@@ -113,6 +114,7 @@ class _Copies:
     def __init__(self, whole: Aggregate) -> None:
         self._count = whole.count
         self._said = _fields(_fields(whole.merged).get(FIELD))
+        self.short = _fields(self._said.get(SHORT))
         self.observing = _counts(self._said.get(OBSERVED_BY)).keys() - {WHOLE}
 
     def hold(self, ids: frozenset[bytes]) -> bool:
