@@ -238,14 +238,19 @@ def test_collectors_say_what_all_copies_say(tree, apply):
 
 
 def test_all_copies_return_one_status_and_none_when_it_is_switched_off(tree, apply):
+    def web():
+        return json.loads(did(tree, "get", "deploy/web", "-n", "shop", "-o", "json").stdout)
+
     def status():
-        said = did(tree, "get", "deploy/web", "-n", "shop", "-o", "json").stdout
-        return json.loads(said).get("status") or {}
+        return web().get("status") or {}
 
     until(lambda: status().get("readyReplicas") == 2, status)
     assert (status()["replicas"], status()["unavailableReplicas"]) == (2, 0)
     told = {each["type"]: each["status"] for each in status()["conditions"]}
     assert told == {"Available": "True", "Progressing": "True"}
+    before = web()["metadata"]["generation"]
+    apply(WORKLOAD.replace("shop/web:2", "shop/web:3"))
+    until(lambda: status().get("observedGeneration") == before + 1, web)
     apply(WORKLOAD.replace("    wantMultiWECReportedState: true\n", ""))
     until(lambda: not status(), status)
 

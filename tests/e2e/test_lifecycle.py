@@ -165,11 +165,16 @@ async def test_an_image_that_never_starts_is_degraded_and_named(tree):
 async def test_a_single_copy_returns_its_exact_status_and_a_second_copy_clears_it(tree):
     one = [{"matchLabels": {"id": "r1-s1"}}]
     wish = placement("shop", "shop", locationSelectors=one, wantSingletonReportedState=True)
+    # The copy is of the second generation that the centre has of it, and of its own first.
+    await tree.apply(deployment("web", "shop", "shop/web:0"))
     await tree.apply(wish, deployment("web", "shop", "shop/web:1"))
     web = ObjectKey("apps", "deployments", "shop", "web")
 
     await status(tree, web, lambda s: s.get("readyReplicas") == 1)
-    assert (await tree.workloads.get(web))["status"] == (await tree.spaces[S1].get(web))["status"]
+    await status(tree, web, lambda s: s.get("observedGeneration") == 2)
+    copy = (await tree.spaces[S1].get(web))["status"]
+    assert copy["observedGeneration"] == 1
+    assert (await tree.workloads.get(web))["status"] == {**copy, "observedGeneration": 2}
     for path in (NodePath(), S1.parent):
         said = [kept.data for _, kept in tree.network.streams(path).stat.items()]
         assert any(b"deployments" in data for data in said), "it is told of"
@@ -178,6 +183,7 @@ async def test_a_single_copy_returns_its_exact_status_and_a_second_copy_clears_i
     await tree.controllers.rotate_fleet(tree.dice)
     await tree.apply(deployment("web", "shop", "shop/web:2", replicas=2))
     await status(tree, web, lambda s: s.get("readyReplicas") == 2)
+    await status(tree, web, lambda s: s.get("observedGeneration") == 3)
 
     two = [{"matchExpressions": [{"key": "id", "operator": "In", "values": ["r1-s1", "r2-s1"]}]}]
     await tree.apply({**wish, "spec": {**wish["spec"], "locationSelectors": two}})
