@@ -189,6 +189,7 @@ class StatusSummarizer:
             locations=0,
             name=name,
             invalid=workloads.invalid.get(name, ""),
+            in_force=name in workloads.placements or placements.in_force(name),
             removal_held=placements.held.get(name, ""),
             removal_goes_at=self._translator.removal_goes_at(name),
             faults=placements.faults.get(name, ()),

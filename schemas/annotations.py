@@ -34,6 +34,7 @@ CONFLICTS = "leafcast.io/conflicts"
 ON_IMMUTABLE = "leafcast.io/on-immutable"
 ON_REMOVAL = "leafcast.io/on-removal"
 HEALTH, IGNORE = "leafcast.io/health", "ignore"
+KEEP_AT_HOME = "leafcast.io/keep-at-home"
 OVERWRITE = "edge.kubestellar.io/downsync-overwrite"
 DEPENDS_ON = "leafcast.io/depends-on"
 MOVE, MOVE_DEADLINE = "leafcast.io/move", "leafcast.io/move-deadline"
@@ -91,6 +92,12 @@ REGISTRY: tuple[Annotation, ...] = (
         (FAIL, RECREATE),
     ),
     Annotation(OVERWRITE, _on(OBJECTS), "whether a copy is kept in step", ("true", "false")),
+    Annotation(
+        KEEP_AT_HOME,
+        _on(OBJECTS),
+        "whether it stays in its space, whatever selects it",
+        ("false", "true"),
+    ),
     Annotation(
         TRACKING_MARKS,
         _on(OBJECTS),

@@ -20,6 +20,7 @@ from schemas.properties import PROPERTIES_NAMESPACE
 
 NAMESPACE = SYSTEM_NAMESPACE
 CENTRE, EDGE = "leafcast-centre", "leafcast-edge"
+VIEW, EDIT, PLACEMENTS_VIEW = "leafcast-view", "leafcast-edit", "leafcast-placements-view"
 ROLES = ("workloads", "inventory", "edge", "all")
 STATUSES = ("built-in", "any", "none")
 
@@ -77,7 +78,14 @@ REPORT_NAMESPACE = "kubestellar-report"
 
 def manifests(wish: Wish) -> list[Manifest]:
     """All objects of a role, in an order in which they can be applied."""
-    return [*_definitions(wish), _namespace(), *_edge_spaces(wish), *_centre(wish), *_edge(wish)]
+    return [
+        *_definitions(wish),
+        _namespace(),
+        *_edge_spaces(wish),
+        *_centre(wish),
+        *_people(wish),
+        *_edge(wish),
+    ]
 
 
 def _edge_spaces(wish: Wish) -> Iterator[Manifest]:
@@ -214,6 +222,37 @@ def _inventory_rules() -> list[Form]:
         _rule([GROUP], [f"{kind}/status" for kind in kinds], ["patch", "update"]),
         {**_rule([""], ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
     ]
+
+
+def _people(wish: Wish) -> Iterator[Manifest]:
+    """Rights on our kinds for who has the roles of every API server, and for whom you name."""
+    if not (wish.workloads or wish.inventory):
+        return
+    kinds: dict[str, dict[str, list[str]]] = {"Namespaced": {}, "Cluster": {}}
+    for crd in custom_resource_definitions(workloads=wish.workloads, inventory=wish.inventory):
+        spec = crd["spec"]
+        kinds[spec["scope"]].setdefault(spec["group"], []).append(spec["names"]["plural"])
+    if wish.workloads:
+        why = "Who has `view` somewhere sees there what lies there of Leafcast's kinds."
+        inside = [_rule([group], names, _READ) for group, names in kinds["Namespaced"].items()]
+        yield Manifest(why, _aggregated(VIEW, "view", inside))
+        why = "Who has `edit` somewhere writes there the Customizers that objects name."
+        writing = ["create", "delete", "deletecollection", "patch", "update"]
+        yield Manifest(why, _aggregated(EDIT, "edit", [_rule([GROUP], ["customizers"], writing)]))
+    why = (
+        "Sees placements, what became of them, and destinations. For whom you like: "
+        f"kubectl create clusterrolebinding {PLACEMENTS_VIEW} --clusterrole={PLACEMENTS_VIEW} "
+        "--group=GROUP"
+    )
+    outside = [_rule([group], names, _READ) for group, names in kinds["Cluster"].items()]
+    yield Manifest(why, _role(PLACEMENTS_VIEW, outside))
+
+
+def _aggregated(name: str, to: str, rules: Sequence[Form]) -> Form:
+    """A role that a controller of the API server adds to one of its own."""
+    role = _role(name, rules)
+    role["metadata"]["labels"][f"{_RBAC}/aggregate-to-{to}"] = "true"
+    return role
 
 
 def _edge(wish: Wish) -> Iterator[Manifest]:

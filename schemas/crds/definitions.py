@@ -167,7 +167,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
     (
         StatusCollector,
         "statuscollectors",
-        ("sc", "stc"),
+        ("stc",),
         (
             _column("Scope", ".spec.scope", "string"),
             _column("Limit", ".spec.limit"),

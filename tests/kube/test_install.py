@@ -16,7 +16,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import ObjectResult, Summary
-from tests.kube.test_placement_finalizer import HubCentre
+from tests.awaiting import until
+from tests.kube.hub_centre import HubCentre
 from tests.unit.centre_world import condition, holds, placement_key
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -76,6 +77,15 @@ def test_every_field_is_explained_and_kinds_have_short_names(hub):
     assert "DESCRIPTION:" in hub.kubectl("explain", "edgeplacement.spec.downsync.namespaces")
     for short in ("epl", "sps", "bp", "bdg", "ct", "loc", "st", "dn", "leafcast"):
         hub.kubectl("get", short)
+    ours, others = set(), set()
+    for line in hub.kubectl("api-resources", "--no-headers").splitlines():
+        # Names, short names, group and version, whether namespaced, kind.
+        words = line.split()
+        is_ours = "kubestellar.io/" in line or "leafcast.io/" in line
+        (ours if is_ours else others).update(words[1].split(",") if len(words) == 5 else ())
+    assert {"stc", "epl"} <= ours
+    assert "sc" in others
+    assert not ours & others
 
 
 @pytest.mark.parametrize(
@@ -232,6 +242,33 @@ def test_a_server_on_which_objects_come_to_life_is_refused_unless_told_otherwise
     assert "--allow-live-cluster" in said
     for more in (["--allow-live-cluster"], ["--role", "inventory"], ["--role", "edge"]):
         assert leafcast(*words, *more)[0] == 0
+
+
+def test_who_sees_a_namespace_sees_our_kinds_there_and_placements_if_that_is_given(new_server):
+    server = new_server(workloads=False)
+    server.kubectl("apply", "-f", "-", stdin=leafcast("install")[1])
+    for role in ("view", "edit", "admin"):
+        binding = (f"--clusterrole={role}", f"--user={role}", "-n", "default")
+        server.kubectl("create", "rolebinding", role, *binding)
+
+    def may(who, words):
+        asked = ("auth", "can-i", *words.split(), "--as", who)
+        return server.kubectl(*asked, check=False)[1].split() == ["yes"]
+
+    for who in ("view", "edit", "admin"):
+        for kind in ("customizers.edge", "combinedstatuses.control"):
+            until(lambda: may(who, f"list {kind}.kubestellar.io -n default"))  # noqa: B023
+            assert not may(who, f"list {kind}.kubestellar.io -n kube-system")
+    for who in ("edit", "admin"):
+        until(lambda: may(who, "create customizers.edge.kubestellar.io -n default"))  # noqa: B023
+        assert not may(who, "create combinedstatuses.control.kubestellar.io -n default")
+    assert not may("view", "create customizers.edge.kubestellar.io -n default")
+    seen = [f"get {kind}" for kind in ("epl", "bp", "rollouts.leafcast.io", "loc", "stc")]
+    assert not any(may("view", words) for words in seen)
+    role = "leafcast-placements-view"
+    server.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", "--user=view")
+    until(lambda: all(may("view", words) for words in seen))
+    assert not may("view", "patch epl")
 
 
 def test_a_controller_manager_that_starts_no_pods_is_no_sign_of_life(api_server):

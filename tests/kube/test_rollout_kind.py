@@ -11,7 +11,7 @@ from tests.awaiting import until_object
 from tests.kube.test_placement_finalizer import HubCentre, centre, issued
 from tests.unit.centre_world import SHOP, condition, config, location, target
 from tests.unit.rollout_world import V2, Fleet, rollout
-from tests.unit.test_rollout_controller import ROLLOUT, gates, phase
+from tests.unit.test_rollout_controller import ROLLOUT, answer, gates, phase
 from tests.unit.test_rollout_deleted import is_free, reasons
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -78,6 +78,18 @@ async def test_a_rollout_deleted_by_kubectl_lets_go_when_complete_and_else_freez
         await centre.apply_all(said)
         await until_object(centre.wds, ROLLOUT, phase("Complete"))
         await centre.apply_all(config("a", value="2"))
+        await until_object(centre.wds, SHOP, held("AwaitingApproval"))
+        # Who has only kubectl approves by an annotation.
+        asked = {"id": "7f3a", "action": "approve", "wave": "all", "user": "jane"}
+        request = f"leafcast.io/rollout-request={json.dumps(asked)}"
+        await centre.kubectl("annotate", "rollout", "shop", "--overwrite", request)
+        await until_object(centre.wds, ROLLOUT, lambda obj: "request" in obj["status"])
+        await until_object(centre.wds, SHOP, lambda obj: reasons(obj) != ["AwaitingApproval"])
+        words = ("get", "rollout", "shop", "-o", "jsonpath={.status.request}")
+        assert json.loads(await centre.kubectl(*words))["id"] == "7f3a"
+        await answer(centre)
+        await until_object(centre.wds, ROLLOUT, phase("Complete"))
+        await centre.apply_all(config("a", value="3"))
         await until_object(centre.wds, SHOP, held("AwaitingApproval"))
         before = gates(centre.relay)
         await centre.kubectl("delete", "-f", "-", stdin=json.dumps(said))

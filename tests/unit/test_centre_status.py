@@ -45,6 +45,17 @@ async def test_a_bad_placement_says_so_and_its_last_good_state_stays_in_force(ce
     assert centre.relay.delta("shop") == good
 
 
+async def test_a_placement_that_was_never_valid_waits_for_no_reports(centre):
+    await centre.apply(config("a"), placement(clause={"resources": ["*"]}))
+    async with centre.running():
+        bad = await centre.until_status(SHOP, lambda obj: condition(obj, "Valid"))
+    for type_ in ("Valid", "Synced", "Healthy"):
+        told = condition(bad, type_)
+        assert (told["status"], told["reason"]) == ("False", "Invalid")
+        assert "narrow apiGroup" in told["message"]
+        assert told["message"].endswith("it was never valid, so nothing of it goes out")
+
+
 async def test_counts_come_back_into_the_placement(centre):
     await centre.inventory.apply(location("l1", env="prod"), USER)
     await centre.inventory.apply(location("l2", env="test"), USER)

@@ -34,6 +34,13 @@ RUN_ELSEWHERE = {
         "tests/kube/test_install.py"
     ),
     "leafcast up --kube=all": "tests/kube/test_up.py",
+    "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
+    '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (
+        "tests/kube/test_rollout_kind.py"
+    ),
+    "kubectl get rollout shop -o jsonpath='{.status.request}'": "tests/kube/test_rollout_kind.py",
+    "kubectl create clusterrolebinding team-sees-placements "
+    "--clusterrole=leafcast-placements-view --group=team": "tests/kube/test_install.py",
     **dict.fromkeys(
         (
             "kubectl wait epl/shop --for=condition=Ready --timeout=5m",

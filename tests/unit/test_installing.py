@@ -74,7 +74,9 @@ def test_a_centre_writes_its_own_leases_in_one_namespace(role):
 
 
 def test_an_inventory_space_lets_nobody_read_workloads():
-    *_, reading, statuses, names_of_space, properties = rules(role="inventory")
+    *_, reading, statuses, names_of_space, properties, viewing = rules(role="inventory")
+    assert viewing["resources"] == ["locations", "synctargets"]
+    assert viewing["verbs"] == ["get", "list", "watch"]
     ours = (reading, statuses)
     assert {*ours[0]["apiGroups"], *ours[1]["apiGroups"]} == {"edge.kubestellar.io"}
     assert names_of_space["resourceNames"] == ["kube-system"]

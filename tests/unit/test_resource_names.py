@@ -50,8 +50,7 @@ def test_a_kind_goes_by_all_its_names(word, meant):
 def test_our_kinds_go_by_the_short_names_of_their_definitions():
     for definition in custom_resource_definitions():
         names, group = definition["spec"]["names"], definition["spec"]["group"]
-        # To kubectl, too, `sc` is a StorageClass.
-        for short in {*names["shortNames"]} - {"sc"}:
+        for short in names["shortNames"]:
             kind = ResourceKinds().resolve(short)
             assert (kind.group, kind.resource) == (group, names["plural"])
 

@@ -182,6 +182,39 @@ def test_what_belongs_to_the_centre_or_to_one_cluster_is_never_selected(kept):
     assert resolve([kept], {"apiGroup": group, "resources": resources}) == []
 
 
+HOME = {"leafcast.io/keep-at-home": "true"}
+
+
+def annotated(item, annotations):
+    return {**item, "metadata": {**item["metadata"], "annotations": annotations}}
+
+
+def test_what_says_so_stays_at_home_until_it_says_so_no_more():
+    resolver = WhatResolver()
+    resolver.put_placement("p", rules({"namespaces": ["shop"]}))
+    put(resolver, SETTINGS, WEB)
+    put(resolver, annotated(SETTINGS, HOME))
+    assert selected(resolver) == ["deployments.apps/shop/web"]
+    # Nothing but its metadata may be kept, which says nothing of annotations.
+    resolver.thin(BUILT_IN_KINDS.key_of(SETTINGS))
+    assert selected(resolver) == ["deployments.apps/shop/web"]
+    put(resolver, annotated(SETTINGS, {"leafcast.io/keep-at-home": "false"}))
+    assert len(selected(resolver)) == 2
+
+
+def test_a_definition_that_stays_at_home_does_not_come_along():
+    crd = obj("CustomResourceDefinition", "oxen.x.org", group_version="apiextensions.k8s.io/v1")
+    crd["spec"] = {"group": "x.org", "names": {"plural": "oxen", "kind": "Ox"}}
+    ox = ObjectKey("x.org", "oxen", "shop", "one")
+    resolver = WhatResolver()
+    resolver.put_placement("p", rules({"namespaces": ["shop"]}))
+    resolver.put(ox, {"metadata": {"name": "one", "namespace": "shop"}})
+    put(resolver, crd)
+    assert len(selected(resolver)) == 2
+    put(resolver, annotated(crd, HOME))
+    assert [*resolver.selection("p")] == [ox]
+
+
 def test_other_secrets_and_service_accounts_are_selected():
     secret = obj("Secret", "password", "shop", type="Opaque")
     account = obj("ServiceAccount", "shop", "shop")

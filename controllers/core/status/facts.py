@@ -20,6 +20,8 @@ class PlacementFacts:
     generation: int
     locations: int
     invalid: str = ""
+    in_force: bool = True
+    """Whether a good state of it is in force, or about to be."""
     removal_held: str = ""
     """What it lost and keeps until someone accepts that, and why."""
     removal_goes_at: int | None = None
@@ -71,3 +73,12 @@ class PlacementFacts:
     """What may be away, or empty, while it counts as ready."""
     away: tuple[str, ...] = ()
     """Places at or below which destinations cannot be reached, and how many each."""
+
+    @property
+    def invalid_text(self) -> str:
+        """What is wrong with it, and what holds meanwhile; "" if nothing is."""
+        if not self.invalid:
+            return ""
+        if self.in_force:
+            return f"{self.invalid}; its last good state stays in force"
+        return f"{self.invalid}; it was never valid, so nothing of it goes out"

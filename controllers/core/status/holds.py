@@ -73,7 +73,7 @@ def _since(before: object) -> Iterator[tuple[str, str]]:
 def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
     name = short_title(facts.name)
     if facts.invalid:
-        said = f"{facts.invalid}; its last good state stays in force"
+        said = facts.invalid_text
         remedy = f"correct it, then: leafcast apply -f FILE; leafcast describe {name}"
         yield Hold(reason=INVALID, message=said, remedy=remedy)
     if facts.removal_held:

@@ -317,6 +317,10 @@ def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
 def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:
     """Whether it is where it should be, and works; what lacks something is neither."""
     lack = facts.lack
+    if facts.invalid and not facts.in_force:
+        # Nothing is under way, so no report is waited for.
+        both = (SYNCED, HEALTHY)
+        return [condition(type_, "False", "Invalid", facts.invalid_text) for type_ in both]
     if lack is None and found:
         return [_held(said, found[0]) for said in (_synced(count), _healthy(count))]
     if lack is None and facts.steered is not None and (number := kept(facts.steered, count)) != 0:
@@ -380,8 +384,7 @@ def _destinations(count: int, verbs: tuple[str, str] = ("is", "are")) -> str:
 
 def _valid(facts: PlacementFacts) -> Condition:
     if facts.invalid:
-        message = f"{facts.invalid}; its last good state stays in force"
-        return condition(VALID, "False", "Invalid", message)
+        return condition(VALID, "False", "Invalid", facts.invalid_text)
     return condition(VALID, "True", "Valid", "")
 
 

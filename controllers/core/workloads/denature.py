@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.annotations import annotation_faults
+from schemas.annotations import KEEP_AT_HOME, annotation_faults
 from schemas.faults import Fault, InvalidObject
 from schemas.groups import DENATURED_GROUP
 from schemas.objects import BUILT_IN_KINDS, RBAC_GROUP, group_of, object_faults
@@ -31,7 +31,6 @@ DENATURED_KINDS = (
     ("", "resourcequotas"),
 )
 """Group and resource of what acts on the API server where it lies."""
-KEEP_AT_HOME = "leafcast.io/keep-at-home"
 NAME_MAX = 253
 # What a tool writes for the way through a filter: it looks for it on what comes out.
 _OF_THE_WAY = (

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from schemas.annotations import KEEP_AT_HOME
 from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
@@ -208,7 +209,8 @@ class Rules:
 def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
     """Whether the object stays at the centre whatever a placement says.
 
-    Such are control objects, what a cluster's own machinery makes, and what would be an identity.
+    Such are control objects, what a cluster's own machinery makes, what would be an identity, and
+    what says so itself.
     """
     if key.group in _GROUPS_KEPT or key.group_resource in _RESOURCES_KEPT:
         return True
@@ -216,6 +218,8 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
     if not labels.keys().isdisjoint((*_MADE_BY_SERVER, STAYS_LABEL)):
         return True
     if (key.group, key.resource, key.name) in _SYSTEM_NAMES:
+        return True
+    if _texts(obj, "annotations").get(KEEP_AT_HOME) == "true":
         return True
     match key.group, key.resource:
         case "apiregistration.k8s.io", _:

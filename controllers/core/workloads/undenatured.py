@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from controllers.core.workloads.denature import DENATURED_KINDS
 from controllers.core.workloads.space import Workloads
+from schemas.annotations import KEEP_AT_HOME
 from schemas.objects import ObjectKey
 from schemas.wording import some_of
 
@@ -26,6 +27,7 @@ def undenatured_text(keys: Iterable[ObjectKey]) -> str:
         return ""
     verb = "acts" if len(named) == 1 else "act"
     remedy = (
-        "put each into a leafcast.io/v1alpha1 Denatured (leafcast denature), and delete it here"
+        "put each into a leafcast.io/v1alpha1 Denatured (leafcast denature), and delete it here; "
+        f'what is meant for the hub itself stays there by the annotation {KEEP_AT_HOME}: "true"'
     )
     return f"{some_of(named, NAMED_MAX)} {verb} on the hub itself; {remedy}"

@@ -163,9 +163,14 @@ class WhatResolver:
         return frozenset(key.group_resource for key in self._selected.get(name, ()))
 
     def selection(self, name: str) -> dict[ObjectKey, int]:
-        """The objects a placement selects now, with their flags, and the CRDs that these need."""
+        """The objects a placement selects now, with their flags, and the CRDs that these need.
+
+        A definition that stays at home does not come along.
+        """
         selected = dict(self._selected.get(name, {}))
         for kind, crd in self._crds.items():
+            if crd in self._kept:
+                continue
             if name in self._kinds.get(kind, ()) and not self._rules[name].brings_up(crd):
                 selected.setdefault(crd, 0)
         return selected
