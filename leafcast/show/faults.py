@@ -191,7 +191,8 @@ _TABLE = (
         "Terminating",
         r"^Terminating|because it is being terminated",
         "what was there before is still being deleted there; it is made again once that is gone",
-        "if it hangs: leafcast describe {described} --at {at}, and look for its finalizers",
+        "if it hangs, have who set the finalizers run there, or take them off: leafcast describe "
+        "{described} --at {at}",
     ),
     FaultKind(
         "Escalation",

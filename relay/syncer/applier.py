@@ -20,6 +20,7 @@ from relay.syncer.customized_content import customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.going import check_gone
 from relay.syncer.lesser import mark_of
+from relay.syncer.lingering import ending_text
 from relay.syncer.list_items import (
     PUT_BACK_MANAGER,
     SAID_TWICE,
@@ -240,7 +241,7 @@ class Applier:
         if live is not None:
             self._tells_managers = MANAGED in live["metadata"]
         if live is not None and terminating(live):
-            raise SpaceError("Terminating", terminating(live))
+            raise SpaceError("Terminating", await ending_text(self._space, request.key, live))
         if live is None and request.done is not None and is_over(wanted, request.done):
             self._record.put(request.claimed(request.done))
             return as_it_ended(request.done)
@@ -330,7 +331,7 @@ class Applier:
                 live = await self._recreate(request, intent, wish, error)
                 intent = self._record.held[request.key]
         if terminating(live):
-            raise SpaceError("Terminating", terminating(live))
+            raise SpaceError("Terminating", await ending_text(self._space, request.key, live))
         return self._keep(request, intent, live)
 
     async def _send(self, request: ApplyRequest, wish: Object, *, force: bool) -> Object:
@@ -462,8 +463,8 @@ class Applier:
         known = self._lesser.get(request.key, wish)
         await check_replacement(self._space, known, request.policies, intent, source, refused)
         await self._space.delete(request.key, uid=intent.uid)
+        await check_gone(self._space, request.key, intent.uid)
         live = await self._space.get(request.key)
-        check_gone(live, intent.uid)
         if live is not None:
             raise SpaceError("Terminating", terminating(live) or refused.message)
         self._record.put(replace(intent, uid="", held="", fields=b"", made_from=None))

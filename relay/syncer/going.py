@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relay.objects.health import terminating
-from relay.ports import Object, SpaceError
+from relay.ports import Space, SpaceError
+from relay.syncer.lingering import ending_text
 from schemas.objects import ObjectKey
 
 
@@ -15,9 +15,12 @@ class Going(SpaceError):
         self.uid = uid
 
 
-def check_gone(live: Object | None, uid: str) -> None:
+async def check_gone(space: Space, key: ObjectKey, uid: str) -> None:
     """Raise Going if the object of this uid, which was deleted for us, is still there."""
-    if live is not None and live["metadata"].get("uid") == uid and (said := terminating(live)):
+    live = await space.get(key)
+    if live is None or live["metadata"].get("uid") != uid:
+        return
+    if said := await ending_text(space, key, live):
         raise Going(uid, said)
 
 

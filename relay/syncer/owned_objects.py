@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-from relay.ports import Kind, Object, Space, SpaceError
+from relay.ports import NOT_FOUND, Kind, Object, Space, SpaceError
 from relay.syncer.ownership import AUTOSCALERS, scales
 from relay.syncer.wish import is_adopted, is_left_alone, is_ours, ours, removal_said
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, apply_order
@@ -52,6 +52,26 @@ async def each_kind(
                 raise
             continue
         yield {_of_kind(kind, obj): obj for obj in listing.objects}
+
+
+async def instances(
+    space: Space, hidden: list[tuple[str, str]], name: str
+) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
+    """The objects of the kind that a definition of this name defines; raises SpaceError."""
+    resource, _, group = name.partition(".")
+    try:
+        listing = await space.list(group, resource)
+    except SpaceError as error:
+        if error.reason == FORBIDDEN:
+            hidden.append((group, resource))
+        elif error.reason != NOT_FOUND:
+            raise
+        return
+    yield {
+        ObjectKey(group, resource, found.get("namespace", ""), found["name"]): obj
+        for obj in listing.objects
+        for found in (obj["metadata"],)
+    }
 
 
 async def scaled_with(space: Space, key: ObjectKey, ours: Iterable[ObjectKey]) -> list[ObjectKey]:

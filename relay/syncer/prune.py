@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from relay.core.events import KEPT, LEFT_IN_PLACE
 from relay.objects.policies import on_removal
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
 from relay.syncer.going import check_gone
-from relay.syncer.owned_objects import FORBIDDEN, each_kind
+from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
@@ -81,7 +81,7 @@ async def take_back(
         await space.delete(done.key, uid=done.uid)
     except Conflict:
         return KeptObject("it was replaced by another's")
-    check_gone(await space.get(done.key), done.uid)
+    await check_gone(space, done.key, done.uid)
     return KeptObject()
 
 
@@ -174,7 +174,7 @@ async def _content(space: Space, key: ObjectKey, records: Mapping[ObjectKey, Don
     inside = (
         each_kind(space, hidden, namespace=key.name)
         if key.group_resource == NAMESPACES
-        else _defined(space, hidden, key.name)
+        else instances(space, hidden, key.name)
     )
     foreign: list[ObjectKey] = []
     async with aclosing(inside) as some:
@@ -195,23 +195,8 @@ def _named(key: ObjectKey, records: Mapping[ObjectKey, Done]) -> str:
     return f"{key}, which is kept" if key in records else str(key)
 
 
-async def _defined(
-    space: Space, hidden: list[tuple[str, str]], name: str
-) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
-    resource, _, group = name.partition(".")
-    try:
-        listing = await space.list(group, resource)
-    except SpaceError as error:
-        if error.reason == FORBIDDEN:
-            hidden.append((group, resource))
-        elif error.reason != NOT_FOUND:
-            raise
-        return
-    yield {
-        ObjectKey(group, resource, found.get("namespace", ""), found["name"]): obj
-        for obj in listing.objects
-        for found in (obj["metadata"],)
-    }
+def _is_ending(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _comes_by_itself(obj: Object) -> bool:

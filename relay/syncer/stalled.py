@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable
 
 from relay.objects.health import pod_trouble
 from relay.ports import Clock, Space, SpaceError
+from relay.syncer.lingering import remaining_text
 from relay.syncer.observed import ObservedState
-from schemas.objects import ObjectKey
+from relay.syncer.plan import NAMESPACES
+from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.refusals import BadSelector
 from schemas.selectors import LabelSelector
 
@@ -32,6 +34,9 @@ _WITH_PODS = frozenset(
         ("batch", "jobs"),
     }
 )
+
+
+_HOLDING = frozenset({NAMESPACES, (CRD_GROUP, "customresourcedefinitions")})
 
 
 class StalledObjects:
@@ -96,10 +101,12 @@ class StalledObjects:
 
     async def _kept_by(self, key: ObjectKey) -> str:
         """What keeps the first of its Pods that something keeps; "" if that is not to be known."""
-        if key.group_resource not in _WITH_PODS:
+        if key.group_resource not in (_WITH_PODS | _HOLDING):
             return ""
         try:
             live = await self._space.get(key)
+            if key.group_resource in _HOLDING:
+                return await remaining_text(self._space, key, live) if live is not None else ""
             if live is None or _pods_of(live.get("status")) > PODS_MAX:
                 return ""
             selector = LabelSelector.from_kubernetes(live["spec"]["selector"])

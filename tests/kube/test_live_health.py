@@ -1,6 +1,7 @@
 """A syncer on a cluster with the usual controllers: what ends, and what they never give."""
 
 import asyncio
+import json
 import uuid
 
 import pytest
@@ -8,9 +9,9 @@ import pytest
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.syncer import surroundings
+from relay.syncer import stalled, surroundings
 from schemas.objects import ObjectKey
-from tests.contract.spaces import definition, deployment, ox, serve
+from tests.contract.spaces import config_map, definition, deployment, namespace, ox, serve
 from tests.contract.syncing import Bench
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -285,3 +286,35 @@ async def test_a_custom_resource_is_at_work_until_its_operator_speaks_or_a_while
             key, {"conditions": [{"type": "Ready", "status": "False", "reason": "Lame"}]}
         )
         await bench.until(lambda: bench.said[key].health == "degraded")
+
+
+async def test_a_namespace_that_hangs_names_the_finalizer_and_what_it_holds(
+    server, place, bench, monkeypatch
+):
+    monkeypatch.setattr(stalled, "STALLED_SECONDS", 0.2)
+    key = ObjectKey("", "namespaces", "", place)
+    held = json.dumps({"metadata": {"finalizers": ["example.com/hold"]}})
+    free = json.dumps({"metadata": {"finalizers": None}})
+
+    def names_it(said, name):
+        return f"configmaps/{place}/{name} (example.com/hold)" in said
+
+    async with bench.running():
+        bench.want(namespace(place), config_map("settings", place, a="1"))
+        await bench.settled()
+        await kubectl(server, "-n", place, "create", "configmap", "kept")
+        await kubectl(server, "-n", place, "patch", "configmap", "kept", "-p", held)
+        # Someone deletes it there.
+        await kubectl(server, "delete", "namespace", place, "--wait=false")
+        await bench.until(lambda: names_it(bench.said[key].reason, "kept"))
+        await kubectl(server, "-n", place, "patch", "configmap", "kept", "-p", free)
+        # It is made anew, and now we do.
+        await bench.until(lambda: (it := bench.done.of(key)) is not None and it.made)
+        ours = config_map("ours", place, b="2")
+        ours["metadata"]["finalizers"] = ["example.com/hold"]
+        bench.want(namespace(place), ours)
+        await bench.settled()
+        bench.want()
+        await bench.until(lambda: names_it(bench.said[key].error, "ours"))
+        await kubectl(server, "-n", place, "patch", "configmap", "ours", "-p", free)
+        await bench.until(lambda: not bench.done.held)
