@@ -1,0 +1,109 @@
+"""What vendors publish arrives at an edge as by a direct server-side apply, field by field."""
+
+import json
+
+import pytest
+
+from tests.awaiting import until
+from tests.e2e.join_tree import Site, Tree
+from tests.kube.vendor_files import LARGE, LARGEST, write_vendor_files
+
+pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+
+MARKS = {"labels": "leafcast.io/tree", "annotations": "leafcast.io/object"}
+"""What Leafcast writes on a copy, and nothing else."""
+OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+CHOSEN, ADDRESSES = ("controller", "headless"), ("clusterIP", "clusterIPs")
+"""Services whose addresses a person wrote, and where others have those of their server."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def shown(server, files):
+    """What a server has of the objects of files, by kind, namespace and name."""
+    named = [word for file in files for word in ("-f", str(file))]
+    listed = json.loads(server.kubectl("get", *named, "-o", "json", "--ignore-not-found"))
+    return {
+        (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
+        for obj in listed["items"]
+    }
+
+
+def without_own(obj):
+    """The object less what each server says of its own."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in OWN}
+    annotations = {k: v for k, v in metadata.get("annotations", {}).items() if k != LAST_APPLIED}
+    metadata["annotations"], metadata["labels"] = annotations, {**metadata.get("labels", {})}
+    return {**obj, "metadata": metadata, "status": None}
+
+
+def unmarked(obj):
+    """A copy less its two marks, which have to be there."""
+    made = without_own(obj)
+    for field, key in MARKS.items():
+        assert made["metadata"][field].pop(key), obj["metadata"]
+    return made
+
+
+def allocated(direct, copy):
+    """Where both servers chose a value by themselves, the copy with the other's."""
+    kind, spec = direct["kind"], direct.get("spec", {})
+    if kind == "Service" and direct["metadata"]["name"] not in CHOSEN:
+        copy["spec"] |= {name: spec[name] for name in ADDRESSES if name in spec}
+    if kind == "Job" and not spec.get("manualSelector"):
+        copy["spec"]["selector"] = spec["selector"]
+        labels, own = (each["template"]["metadata"]["labels"] for each in (copy["spec"], spec))
+        assert labels.keys() == own.keys()
+        labels |= {name: own[name] for name in own if name.endswith("controller-uid")}
+    return copy
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    tree = Tree(tmp_path_factory.mktemp("vendors"))
+    tree.run("up", "--regions", "1", "--sites", "1")
+    yield tree
+    for site in tree.sites:
+        site.end()
+    tree.run("down")
+
+
+def test_twelve_vendors_files_are_at_an_edge_what_a_direct_apply_of_them_is(
+    tree, new_server, tmp_path
+):
+    edge, direct = new_server(), new_server()
+    files, pruned = write_vendor_files(tmp_path)
+    bundle = tree.add("/region-1/store", "--labels", "of=stores")
+    tree.sites.append(Site(bundle, tree.folder / "s", "--kubeconfig", str(edge.kubeconfig)))
+    place = ("--place", "vendors", "--where", "of=stores", "--create-namespace")
+    said = tree.run("apply", "-q", "-f", tmp_path, *place)
+    assert "created" in said
+
+    spaces = ("gitops", "certs", "ingress", "storage", "mesh", "operators", "clusters")
+    for name in spaces:
+        direct.kubectl("create", "namespace", name)
+    apply = ("apply", "--server-side", "-f", str(tmp_path))
+    direct.kubectl(*apply, check=False)  # An object comes before its kind is served.
+    direct.await_definitions()
+    direct.kubectl(*apply)
+    direct.kubectl("apply", "-f", str(pruned))
+    tree.run("wait", "vendors", "--for", "synced", "--timeout", "90s")
+
+    wanted, copies = (shown(server, [*files, pruned]) for server in (direct, edge))
+    assert len(wanted) > 70
+    assert copies.keys() == wanted.keys()
+    sizes = [len(json.dumps(obj["spec"])) for obj in wanted.values() if "spec" in obj]
+    assert sorted(sizes)[-2] > LARGE * 0.9
+    assert max(sizes) > LARGEST * 0.9
+    pairs = {key: (without_own(obj), unmarked(copies[key])) for key, obj in wanted.items()}
+    differ = {key: its for key, its in pairs.items() if allocated(*its) != its[0]}
+    assert differ == {}
+
+    # What came so stays: a second apply changes nothing, at the centre and at the edge.
+    before = {key: obj["metadata"]["resourceVersion"] for key, obj in copies.items()}
+    again = tree.run("apply", "-q", "-f", tmp_path, *place)
+    assert "created" not in again
+    assert "configured" not in again
+    tree.run("wait", "vendors", "--for", "synced", "--timeout", "90s")
+    after = shown(edge, [*files, pruned])
+    assert {key: obj["metadata"]["resourceVersion"] for key, obj in after.items()} == before
+    until(lambda: "nothing changes" in tree.run("plan", "-f", tmp_path, "-R", *place[:4]))
