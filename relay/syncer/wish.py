@@ -27,6 +27,7 @@ MARKS = (TREE, OBJECT, ADOPTED, ON_REMOVAL)
 INVALID = "Invalid"
 DENIED = " denied "
 """In what a policy or a webhook of the cluster refuses."""
+_LABELLED_AS_PODS = (("batch", "jobs"), ("", "replicationcontrollers"))
 # What servers say, and what authors of rules for their own kinds write.
 _UNCHANGEABLE = re.compile(
     r"immutable|unchangeable|forbidden: updates to|is forbidden on"
@@ -51,10 +52,25 @@ def marked(
         own[ON_REMOVAL] = asked
     metadata = {
         **obj["metadata"],
-        "labels": {**_texts(obj, "labels"), TREE: tree},
+        "labels": {**_labels(obj, key), TREE: tree},
         "annotations": {**said, **own},
     }
     return {**obj, "metadata": metadata}
+
+
+def _labels(obj: Mapping[str, Any], key: ObjectKey) -> Mapping[str, Any]:
+    """The object's labels; of some kinds that say none those of their Pods.
+
+    A server gives them these, but to no object that has any label, as one with our mark.
+    """
+    said = _texts(obj, "labels")
+    spec = obj.get("spec")
+    template = spec.get("template") if isinstance(spec, Mapping) else None
+    if said or key.group_resource not in _LABELLED_AS_PODS or not isinstance(template, Mapping):
+        return said
+    pods = template.get("metadata")
+    found = pods.get("labels") if isinstance(pods, Mapping) else None
+    return found if isinstance(found, Mapping) else said
 
 
 def of_this(wish: Object, uid: str) -> Object:

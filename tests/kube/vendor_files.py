@@ -457,6 +457,12 @@ roleRef:
   name: extension-apiserver-authentication-reader
 subjects: [{kind: ServiceAccount, name: metrics, namespace: kube-system}]
 """
+NULLABLE = """
+apiVersion: clusters.example.org/v1
+kind: Cluster
+metadata: {name: other, namespace: clusters}
+spec: {storage: {nodes: [{name: a, config: null}]}}
+"""
 PRUNED = """
 apiVersion: clusters.example.org/v1
 kind: Cluster
@@ -468,7 +474,7 @@ spec:
     cephfs:
       # kernelMountOptions: ""
     readAffinity:
-  storage: {nodes: [{name: a, config: }]}
+  storage: {nodes: [{name: a}]}
 """
 
 
@@ -513,7 +519,7 @@ def write_vendor_files(folder: Path) -> tuple[list[Path], Path]:
         "09-operators.json": "\n".join(map(json.dumps, operators())),
         "10-scaling.yaml": SCALING,
         "11-metrics.yaml": METRICS,
-        "12-clusters.yaml": yaml_of(cluster_definition()),
+        "12-clusters.yaml": f"{yaml_of(cluster_definition())}\n---{NULLABLE}",
     }
     pruned = folder / "pruned" / "12-cluster.yaml"
     pruned.parent.mkdir(parents=True)

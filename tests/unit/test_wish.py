@@ -33,6 +33,23 @@ def test_marks_make_an_object_ours_and_leave_what_it_said():
     assert is_adopted(marked(web(), KEY, "t1", adopted=True))
 
 
+@pytest.mark.parametrize("resource", ["jobs", "replicationcontrollers"])
+def test_what_says_no_label_has_those_of_its_pods_as_a_server_gives_them_to_what_is_unmarked(
+    resource,
+):
+    key = ObjectKey("batch" if resource == "jobs" else "", resource, "shop", "once")
+    pods = {"template": {"metadata": {"labels": {"app": "once"}}}}
+    bare = {"metadata": {"name": "once", "namespace": "shop"}, "spec": pods}
+    assert marked(bare, key, "t1", adopted=False)["metadata"]["labels"]["app"] == "once"
+    said = {**bare, "metadata": {**bare["metadata"], "labels": {"a": "1"}}}
+    assert "app" not in marked(said, key, "t1", adopted=False)["metadata"]["labels"]
+    assert "app" not in marked(bare, KEY, "t1", adopted=False)["metadata"]["labels"]
+    for spec in (None, {}, {"template": None}, {"template": {"metadata": None}}):
+        assert (
+            len(marked({**bare, "spec": spec}, key, "t1", adopted=False)["metadata"]["labels"]) == 1
+        )
+
+
 def test_marks_that_a_controller_copied_to_another_object_make_it_none_of_ours():
     obj = marked(web(labels=None), KEY, "t1", adopted=False)
     assert not is_ours(obj, ObjectKey("apps", "replicasets", "shop", "web"), "t1")
