@@ -58,15 +58,20 @@ def said_fields(obj: Mapping[str, Any], *, updates: bool = False) -> Fields | No
     return said if tells_of_managers(obj) else None
 
 
-def fields_at(fields: Fields | None, value: Any, steps: Steps) -> Fields | None:
-    """What is owned of the part of a value that these steps lead to; None is nothing."""
+def is_named(fields: Fields | None, value: Any, steps: Steps) -> bool:
+    """Whether the part of a value that these steps lead to is owned, and not only with a whole.
+
+    Who owns an atomic list owns what a server fills into its items.
+    """
     for step in steps:
+        if not fields:
+            return False
         if isinstance(step, str):
             fields = fields_below(fields, step)
         else:
             fields = fields_of_item(fields, step, value[step])
         value = value[step]
-    return fields
+    return fields is not None
 
 
 def fields_below(fields: Fields | None, name: str) -> Fields | None:
@@ -138,7 +143,7 @@ def _last_applied(obj: Mapping[str, Any]) -> Any:
 def _within(fields: Fields, said: Any) -> Fields:
     """Of a set of fields those that a value has, too; a part of which it has none is there."""
     if not fields:
-        return fields
+        return _all_of(said)
     found: dict[str, Any] = {_ITSELF: {}}
     for name, below in fields.items():
         form, _, text = name.partition(":")
@@ -154,6 +159,15 @@ def _within(fields: Fields, said: Any) -> Fields:
         elif form in ("v", "i"):
             found[name] = below
     return found
+
+
+def _all_of(said: Any) -> Fields:
+    """All that a value has, as a set of fields."""
+    if isinstance(said, Mapping):
+        return {_ITSELF: {}, **{f"f:{name}": _all_of(item) for name, item in said.items()}}
+    if isinstance(said, list) and any(isinstance(item, Mapping) for item in said):
+        return {_ITSELF: {}, **{f"i:{at}": _all_of(item) for at, item in enumerate(said)}}
+    return {}
 
 
 def _of_item(fields: Fields, at: int, item: Any) -> tuple[Fields | None, Collection[str]]:

@@ -275,21 +275,27 @@ spec:
       openAPIV3Schema:
         type: object
         properties:
-          spec: {type: object, properties: {size: {type: integer}%s}}
+          spec:
+            type: object
+            properties:
+              size: {type: integer}
+              parts: {type: array, items: {type: object, properties: {name: {type: string}%s}}}
+              %s
 """
 _GADGET = """
 apiVersion: example.com/v1
 kind: Gadget
 metadata: {name: %s, namespace: newer}
-spec: {size: 1%s}
+spec: {size: 1, parts: [{name: a}]%s}
 """
 
 
 def test_a_default_of_a_newer_definition_stays_out_where_it_is_unknown(tree):
     for number in (0, 1):
-        known = ", mode: {type: string}" if number else ""
+        known = (", weight: {type: integer}", "mode: {type: string}") if number else ("", "")
         tree.site(number, "apply", "-f", "-", stdin=_GADGETS % known)
-    tree.apply(_GADGETS % ", mode: {type: string, default: fast}")
+    newer = (", weight: {type: integer, default: 3}", "mode: {type: string, default: fast}")
+    tree.apply(_GADGETS % newer)
     tree.established("gadgets.example.com")
     tree.apply(namespace("newer"))
     for name, way in _WAYS.items():
@@ -297,8 +303,14 @@ def test_a_default_of_a_newer_definition_stays_out_where_it_is_unknown(tree):
     tree.apply(_GADGET % ("said", ", mode: slow"))
     tree.until_said("newer", "gadgets.example.com/said", ".spec.mode: field", PATHS[0])
     shown = ("-n", "newer", "get", "gadgets", "-o", "jsonpath={.items[*].spec}")
-    tree.until_at(0, value_is(" ".join(['{"size":1}'] * 4)), *shown)
-    there = ['{"mode":"fast","size":1}'] * 3 + ['{"mode":"slow","size":1}']
-    tree.until_at(1, lambda said: sorted(said.split()) == sorted([*there, there[0]]), *shown)
+    tree.until_at(0, value_is(" ".join(['{"parts":[{"name":"a"}],"size":1}'] * 4)), *shown)
+    modes = ("fast",) * 4 + ("slow",)
+    filled = [f'{{"mode":"{mode}","parts":[{{"name":"a","weight":3}}],"size":1}}' for mode in modes]
+    tree.until_at(1, lambda said: sorted(said.split()) == filled, *shown)
+    why = tree.leafcast("render", "gadget/helm", "-n", "newer", "--at", PATHS[0], "--why")
+    assert why.endswith(
+        "said by nobody, and left out where a cluster does not know it:\n"
+        "  spec.mode, spec.parts[0].weight\n"
+    )
     tree.centre("-n", "newer", "delete", "gadget", "said")
     tree.synced("newer")

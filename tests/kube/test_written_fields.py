@@ -79,9 +79,9 @@ def written(place, base, **spec):
 
 
 def addressed(place, last):
-    """A Service whose address and ports a person chose."""
-    ports = [{"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30200 + last}]
-    chosen = {"clusterIP": f"10.0.0.{last}", "healthCheckNodePort": 30300 + last, "ports": ports}
+    """A Service whose address and ports a person chose, where a server does not by itself."""
+    ports = [{"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30000 + last}]
+    chosen = {"clusterIP": f"10.0.0.{last}", "healthCheckNodePort": 30040 + last, "ports": ports}
     return written(place, WRITTEN_SERVICE, **chosen)
 
 
@@ -89,7 +89,7 @@ async def test_what_is_written_arrives_as_by_a_direct_apply(bench, server, place
     other = f"{place}-direct"
     await kubectl(server, "create", "namespace", other)
     pairs = [
-        (addressed(place, 211), addressed(other, 212)),
+        (addressed(place, 11), addressed(other, 12)),
         (written(place, WRITTEN_JOB), written(other, WRITTEN_JOB)),
     ]
     for sent, direct in pairs:
@@ -111,7 +111,7 @@ async def test_what_is_written_arrives_as_by_a_direct_apply(bench, server, place
                 assert here["spec"][field] == sent["spec"][field]
             if ports := sent["spec"].get("ports"):
                 assert here["spec"]["ports"][0].items() >= ports[0].items()
-        taken = {**addressed(place, 212), "metadata": {"name": "taken", "namespace": place}}
+        taken = {**addressed(place, 12), "metadata": {"name": "taken", "namespace": place}}
         bench.want(*(sent for sent, _ in pairs), taken)
         key = BUILT_IN_KINDS.key_of(taken)
         said = await failing(bench, key, "already allocated")

@@ -101,6 +101,17 @@ def test_what_a_clients_own_apply_noted_tells_what_it_said():
     assert of(lost, None) == frozenset()
 
 
+def test_what_is_filled_into_the_items_of_an_atomic_list_is_no_less_unsaid():
+    weight = {("spec", "parts", 0, "weight")}
+    whole = {"f:spec": {"f:size": {}, "f:mode": {}, "f:limits": {}, "f:parts": {}}}
+    protocol = {("spec", "parts", 0, "protocol")}
+    assert of(gadget(("kubectl", "Apply", whole))) == weight
+    assert of(gadget(("kubectl-create", "Update", whole))) >= weight
+    last = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": SAID})}
+    obj = gadget(("kubectl-client-side-apply", "Update", whole), **last)
+    assert of(obj, None) == DEFAULTED | protocol
+
+
 def test_a_default_that_someone_applied_is_said():
     by_person = ("person", "Apply", {"f:spec": {"f:mode": {}}})
     obj = gadget(("helm", "Update", UPDATED), by_person)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.objects.field_owners import Steps, fields_at, said_fields, unowned
+from relay.objects.field_owners import Steps, is_named, said_fields, unowned
 from schemas.crds.structural import Schema, defaults_in
 
 Object = Mapping[str, Any]
@@ -24,7 +24,7 @@ def unsaid(obj: Object, sent: Object, definition: Object | None) -> frozenset[St
     parts = {name: value for name, value in sent.items() if name not in _NOT_JUDGED}
     defaults = defaults_in(parts, _schema(definition, str(obj.get("apiVersion"))))
     return frozenset(unowned(at_most, parts)).union(
-        steps for steps in defaults if fields_at(said, parts, steps) is None
+        steps for steps in defaults if not is_named(said, parts, steps)
     )
 
 
