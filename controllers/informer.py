@@ -23,6 +23,7 @@ from relay.ports import (
     SpaceError,
     SpaceEvent,
     Synced,
+    Unanswered,
     Unserved,
     number_of,
 )
@@ -134,7 +135,7 @@ class Informer:
                 # Of what became of interest meanwhile this is said again, once it was listed.
                 if wanted == self._interests.wanted:
                     await self._sync()
-            case Progress():
+            case Progress() | Unanswered():
                 pass
         if isinstance(event, Change | Listed | Progress):
             self._read = max(self._read, event.revision, key=number_of)

@@ -45,6 +45,7 @@ from relay.space_port import (
     SpaceEvent,
     Synced,
     Tell,
+    Unanswered,
     Unserved,
     number_of,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "StoredCopy",
     "Synced",
     "Tell",
+    "Unanswered",
     "Unserved",
     "first_of",
     "number_of",

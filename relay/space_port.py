@@ -126,6 +126,13 @@ class Unserved:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Nobody answers, and why; "" once somebody does again. It says nothing about any object."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Synced:
     """Each interest of these was told as Listed, or as Unserved; said again when they change."""
 
@@ -145,7 +152,7 @@ def number_of(revision: str) -> int:
     return int(number) if number.isascii() and number.isdigit() else 0
 
 
-SpaceEvent = Served | Listed | Change | Unserved | Synced | Progress
+SpaceEvent = Served | Listed | Change | Unserved | Unanswered | Synced | Progress
 Tell = Callable[[SpaceEvent], Awaitable[None]]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import LEFT_IN_PLACE, ObjectObserved
+from relay.objects.stored_object import timestamp
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -26,6 +27,7 @@ from relay.ports import (
     SpaceError,
     SpaceEvent,
     Synced,
+    Unanswered,
     Unserved,
 )
 from relay.syncer.applier import Applier, ApplyRequest, Loader
@@ -34,7 +36,7 @@ from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespac
 from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, failure_text
 from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
-from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
+from relay.syncer.pending import REQUESTS_MAX, Pending, key_of, woken
 from relay.syncer.plan import (
     NAMESPACES,
     Action,
@@ -49,7 +51,7 @@ from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
-from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of, time_text
+from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
 from schemas.objects import ObjectKey
@@ -252,15 +254,7 @@ class Syncer:
         """Until something happens, or it is time to try again what failed."""
         now = self._clock.now().seconds
         due = self._pending.next_due(now)
-        if due is None:
-            await self._wake.wait()
-            return
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(self._wake.wait())
-            timer = group.create_task(self._clock.sleep(max(due - now, 0)))
-            await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            timer.cancel()
+        await woken(self._wake, self._clock, None if due is None else max(due - now, 0))
 
     async def _carry_out(self, action: Action) -> None:
         key = key_of(action)
@@ -430,9 +424,7 @@ class Syncer:
                 await self._space.follow(self._watched.interests, self._told)
             except AnotherSpace as error:
                 self._watched.lose(failure_text(error))
-                for key in self._wanted.keys() | self._done.keys():
-                    self._reconsider(key)
-                    await self._tell(key)
+                await self._tell_all()
                 await self._clock.sleep(SPACE_RETRY_SECONDS)
 
     async def _told(self, event: SpaceEvent) -> None:
@@ -442,10 +434,12 @@ class Syncer:
             case Listed(interest, objects) if interest is not None:
                 await self._take_in(scope_of(interest), objects)
             case Unserved():
-                now_ms = self._clock.now().wall_ms
-                for key in self._within({self._watched.unserved(event, time_text(now_ms))}):
+                now = timestamp(self._clock.now().wall_ms)
+                for key in self._within({self._watched.unserved(event, now)}):
                     self._reconsider(key)
                     await self._tell(key)
+            case Unanswered(why) if self._watched.silence(why):
+                await self._tell_all()
             case Served():
                 kinds = self._watched.serves(event)
                 for key in [key for key in self._looked_after() if key.group_resource in kinds]:
@@ -456,6 +450,12 @@ class Syncer:
                 self._wake.set()
             case _:
                 pass
+
+    async def _tell_all(self) -> None:
+        """Whether anything can be done there is otherwise now."""
+        for key in self._looked_after():
+            self._retry(key)
+            await self._tell(key)
 
     async def _changed(self, how: str, key: ObjectKey, obj: Object) -> None:
         if how == "deleted":

@@ -7,7 +7,6 @@ objects are in, and Namespaces one by one, by their names: an edge may have righ
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 
 from relay.ports import Interest, Interests, Kind, Served, Synced, Unserved
 from relay.syncer.plan import NAMESPACES
@@ -27,6 +26,7 @@ class WatchedKinds:
         self.interests = Interests(())
         self.begun = False
         self._lost = ""
+        self._silence = ""
         self._selector = any_trees()
         self._served: dict[KindName, Kind] = {}
         self._keys: Collection[ObjectKey] = ()
@@ -96,7 +96,13 @@ class WatchedKinds:
 
     def lose(self, why: str) -> None:
         """Another space answers: nothing may be done to it, until the one that was does again."""
-        self._lost = why
+        # Whether that one answers is told anew.
+        self._lost, self._silence = why, ""
+
+    def silence(self, why: str) -> bool:
+        """Take it why nobody answers, "" if somebody does; whether that is news."""
+        before, self._silence = self._silence, why
+        return before != why
 
     def told_all(self, synced: Synced) -> set[Scope]:
         """What may be acted on from now on."""
@@ -129,14 +135,9 @@ class WatchedKinds:
 
     def _trouble(self, scope: Scope) -> str:
         is_served = scope[:2] in self._served or not self._served
-        return self._lost or (self._unserved.get(scope, "") if is_served else "")
+        return self._lost or self._silence or (self._unserved.get(scope, "") if is_served else "")
 
 
 def scope_of(interest: Interest) -> Scope:
     """The part of its kind that an interest tells of."""
     return (*interest.group_resource, interest.namespace or interest.name)
-
-
-def time_text(wall_ms: int) -> str:
-    """A moment as API servers write it."""
-    return datetime.fromtimestamp(wall_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

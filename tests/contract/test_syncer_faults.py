@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
-from relay.ports import Change, Interest, Listed, SpaceError, Unserved
+from relay.ports import Change, Interest, Listed, SpaceError, Unanswered, Unserved
 from relay.syncer import pending
 from relay.syncer.wish import ours
 from schemas.objects import ObjectKey
@@ -92,6 +92,26 @@ async def test_an_object_out_of_reach_waits_and_is_said_once(bench, space):
         assert (await space.get(CONFIG))["data"] == {"a": "2"}
         assert bench.said[CONFIG].error == ""
         assert bench.syncer.unready == ""
+
+
+async def test_a_server_that_gives_no_answer_is_said_of_all_objects_and_taken_back(bench, space):
+    why = "Timeout: its API server gives no answer within 20 s; since 2026-01-01T00:00:00Z"
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.applied.clear()
+        bench.history.clear()
+        for _ in range(3):
+            await bench.space.tell(Unanswered(why))
+        bench.want(config_map(a="2"))
+        await asyncio.sleep(0)
+        assert [said.error for said in bench.history] == [why]
+        assert bench.syncer.unready == why
+        assert bench.space.applied == []
+        await bench.space.tell(Unanswered(""))
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}
+        assert bench.said[CONFIG].error == bench.syncer.unready == ""
 
 
 async def test_a_definition_goes_as_soon_as_the_last_object_of_it_is_gone(

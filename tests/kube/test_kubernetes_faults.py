@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kubernetes import api_client, follower, informer
+from relay.adapters.kubernetes import api_client, follower, informer, silence
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig, read_access
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import AnotherSpace, Interest, Interests, Progress, SpaceError
+from relay.ports import AnotherSpace, Interest, Interests, Progress, SpaceError, Unanswered
 from schemas.objects import ObjectKey
 from tests.contract.following import Told, following, unserved
 from tests.contract.spaces import config_map, namespace
@@ -121,6 +121,25 @@ async def test_a_server_that_does_not_answer_is_said_to_be_unavailable(
         api_server.thaw()
     monkeypatch.undo()
     assert await space.get(SETTINGS)
+
+
+async def test_a_server_that_stands_still_is_told_of_while_nothing_changes_and_taken_back(
+    space, api_server, monkeypatch
+):
+    monkeypatch.setattr(silence, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(silence, "ANSWER_SECONDS_MAX", 1.0)
+
+    def last(told):
+        return next((e.why for e in reversed(told.events) if isinstance(e, Unanswered)), None)
+
+    async with following(space, CONFIG_MAPS) as (told, _):
+        api_server.freeze()
+        try:
+            said = await told.until(last)
+            assert said.startswith("Timeout: its API server gives no answer; since 20")
+        finally:
+            api_server.thaw()
+        await told.until(lambda told: last(told) == "")
 
 
 async def test_a_watch_that_brings_nothing_for_long_is_taken_up_anew(

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 from relay.adapters.kubernetes.informer import Informer, InformerContext
+from relay.adapters.kubernetes.silence import Silence
 from relay.objects.stored_object import labels_of
 from relay.ports import (
     Change,
@@ -77,6 +78,8 @@ class Follower:
                 group.create_task(sign.run(), name=name)
             group.create_task(self._say_synced(), name="space:synced")
             group.create_task(self._say_progress(), name="space:progress")
+            silence = Silence(self._clock, self._context.mark, self._heard_at, self._tell)
+            group.create_task(silence.run(), name="space:silence")
             await self._learn()
             group.create_task(self._on_discovery(group), name="space:served")
             known = self._interests.wanted
@@ -96,6 +99,10 @@ class Follower:
             kind = self._discovery.resource(interest.group, interest.resource)
             if kind is not None and informer.served and informer.settled:
                 yield kind, interest
+
+    def _heard_at(self) -> float | None:
+        """When any watch brought something last."""
+        return max((informer.heard_at for informer, _ in self._informers.values()), default=None)
 
     async def _tell(self, event: SpaceEvent) -> None:
         async with self._telling:
