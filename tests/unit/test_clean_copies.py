@@ -212,6 +212,16 @@ def test_what_only_the_control_plane_owns_no_person_said(manager):
     assert clean(CLAIM, managed(claim, owned, manager="person")) == claim
 
 
+def test_a_pod_takes_no_place_of_its_cluster_along():
+    said = {"containers": [{"name": "m"}], "priorityClassName": "high"}
+    handed_out = {"nodeName": "n1", "priority": 7, "preemptionPolicy": "Never"}
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {**said, **handed_out}}
+    key = ObjectKey("", "pods", "shop", "p")
+    owned = {"f:spec": {"f:containers": {}, "f:priorityClassName": {}}}
+    assert clean(key, managed(pod, owned))["spec"] == said
+    assert clean(key, pod) == pod
+
+
 def test_a_volume_keeps_of_its_claim_what_a_person_said():
     ref = {"name": "data", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
     volume = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"claimRef": ref}}

@@ -44,7 +44,8 @@ _BY_KIND: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
         ("spec", "claimRef"),
         ("metadata", "annotations", "pv.kubernetes.io/bound-by-controller"),
     ),
-    ("", "pods"): (("spec", "nodeName"),),
+    # A class says another priority at each cluster.
+    ("", "pods"): (("spec", "nodeName"), ("spec", "priority"), ("spec", "preemptionPolicy")),
     ("apps", "deployments"): (("metadata", "annotations", "deployment.kubernetes.io/revision"),),
 }
 _OF_ALL = (("metadata", "finalizers"),)
