@@ -145,7 +145,7 @@ def test_only_place_and_region_change_unless_other_labels_are_given():
         (["/r1/s1"], "Missing argument 'NEW_PATH'"),
         (["/r1/s1", "/new", "-o", "/nowhere/x.json"], "there is no folder /nowhere"),
         (["/r1/s1", "/new", "--labels", "env"], "write key=value"),
-        (["/r1/s1", "/new", "--valid", "soon"], "write 30m, 24h or 7d"),
+        (["/r1/s1", "/new", "--valid", "soon"], "is not a duration; write it as in 60s"),
     ],
 )
 def test_what_is_typed_wrong_is_said_before_anything_is_asked(arguments, said):

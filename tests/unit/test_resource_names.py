@@ -141,13 +141,25 @@ def test_labels_that_cannot_be_read_are_told_by_part(text):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("60s", 60), ("2m", 120), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), ("7", 7), ("0", 0)],
+    [
+        ("60s", 60),
+        ("2m", 120),
+        ("1h30m", 5400),
+        ("1.5s", 1.5),
+        ("250ms", 0.25),
+        ("7d", 604_800),
+        ("1d12h", 129_600),
+        ("0", 0),
+        ("0s", 0),
+    ],
 )
 def test_durations_are_read(text, seconds):
     assert read_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1s", "-1", "1d", "nan", "inf", "1s2", "s"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1s", "-1", "7", "1.5", "nan", "inf", "1s2", "s", "1 h", "1w"]
+)
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(BadDuration):
         read_duration(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,13 +9,13 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.data_dir import ENVIRONMENT
+from schemas.durations import BadDuration, read_duration
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SPAN_SECONDS_MAX = 36_500 * 86_400
 
 
 class NodeAt(click.ParamType[str]):
@@ -76,17 +75,20 @@ class NodesAt(NodeAt):
 
 
 class Span(click.ParamType[int]):
-    """A span of time, in seconds: `30m`, `24h`, `7d`."""
+    """A span of time, in seconds, of at least one: `30m`, `24h`, `7d`."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        found = _SPAN.match(value)
-        if found is None:
-            self.fail(f"{value!r} is no duration; write 30m, 24h or 7d", param, ctx)
-        return int(found[1]) * _SECONDS[found[2]]
+        try:
+            seconds = int(read_duration(value))
+        except BadDuration as error:
+            self.fail(str(error), param, ctx)
+        if not 0 < seconds <= SPAN_SECONDS_MAX:
+            self.fail(f'"{value}" is not between 1s and 36500d', param, ctx)
+        return seconds
 
 
 def data_dir_option(command: Command) -> Command:
