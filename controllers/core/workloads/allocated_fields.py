@@ -57,6 +57,11 @@ def preserves_node_ports(service: Mapping[str, Any]) -> bool:
     return bool(annotations.get(PRESERVE_ANNOTATION) == "nodeport")
 
 
+def may_be_allocated(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
+    """Whether a cluster hands out anything of such an object."""
+    return key.group_resource in _BY_KIND or "finalizers" in (obj.get("metadata") or {})
+
+
 def take_off_allocated(
     key: ObjectKey, obj: MutableMapping[str, Any], persons: Fields
 ) -> Iterator[Steps]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controllers.core.workloads.allocated_fields import take_off_allocated
+from controllers.core.workloads.allocated_fields import may_be_allocated, take_off_allocated
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.core.workloads.kubestellar_cleaning import (
     take_off_as_kubestellar,
@@ -99,6 +99,8 @@ def _take_off(
     if cleaning == KUBESTELLAR:
         found = take_off_as_kubestellar(key, kept)
         yield from ((steps, _AS_KUBESTELLAR) for steps in found)
+        return
+    if not may_be_allocated(key, kept):
         return
     persons = owned_fields(obj, but=CONTROL_PLANE)
     if persons is not None:
