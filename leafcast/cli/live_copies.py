@@ -13,6 +13,7 @@ from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
+from relay.objects.nulls import said_by
 from relay.space_port import Object
 from schemas.objects import ObjectKey
 from schemas.wording import some_of
@@ -91,4 +92,5 @@ async def _copy(reader: EdgeReader, key: ObjectKey) -> Object | None:
 
 def _drift(live: Mapping[str, Any], meant: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of a copy that are not as they are meant; what nobody said does not count."""
-    return differing_fields(wish_of(live), wish_of(merge_applied(live, {}, meant)))
+    there = said_by(live)
+    return differing_fields(wish_of(there), wish_of(merge_applied(there, {}, said_by(meant))))

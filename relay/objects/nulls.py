@@ -88,6 +88,11 @@ def without_fields(value: Any, fields: Collection[Steps]) -> Any:
     return [without_fields(item, below.get(at, ())) for at, item in enumerate(value)]
 
 
+def said_by(value: Any) -> Any:
+    """The value without any null of a mapping, also of those within lists: what it says."""
+    return without_fields(value, list(null_fields(value)))
+
+
 def with_nulls(made: Any, wish: Any) -> Any:
     """What was made of a wish, with the nulls that this says where nothing came of them."""
     if isinstance(made, Mapping) and isinstance(wish, Mapping):

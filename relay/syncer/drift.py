@@ -10,6 +10,7 @@ from relay.core.destination.claims import DesiredObject
 from relay.objects.customization import CustomizationFailed
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, subsumes, wish_of
+from relay.objects.nulls import said_by
 from relay.objects.stored_object import timestamp
 from relay.ports import Clock, Object
 from relay.syncer.applier import Applier, ContentMissing
@@ -182,7 +183,8 @@ class Drift:
             return Amiss(_UNKNOWN, "")
         if moved := moved_items(obj, wish, done.fields):
             return Amiss(moved[0].path, moved[0].managers[0])
-        fields = differing_fields(wish_of(obj), wish_of(merge_applied(obj, {}, wish)))
+        there, wished = said_by(obj), said_by(wish)
+        fields = differing_fields(wish_of(there), wish_of(merge_applied(there, {}, wished)))
         return Amiss(some_of(fields, 1) or _UNKNOWN, "")
 
     def due(self, key: ObjectKey, done: Done | None) -> float:

@@ -164,3 +164,73 @@ def test_render_compares_with_the_copy_and_needs_no_answer_but_for_that(tree, ap
     missing = ("render", "deploy/nothing", "-n", "shop", "--at", ONE)
     assert tree.run(*missing).returncode == 1
     assert tree.run(*missing, "--live").returncode == 2
+
+
+HERD = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: herd}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: yaks.herd.example}
+spec:
+  group: herd.example
+  scope: Namespaced
+  names: {kind: Yak, plural: yaks}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              wool: {type: object}
+              maybe: {type: string, nullable: true}
+              nodes: {type: array, items: {type: object, properties: {a: {type: object}}}}
+---
+apiVersion: herd.example/v1
+kind: Yak
+metadata: {name: one, namespace: herd}
+spec:
+  wool:
+    # only a comment
+  maybe:
+  nodes:
+  - a:
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: herd}
+spec: {locationSelectors: [{}], downsync: [{namespaces: [herd]}]}
+"""
+
+
+def test_a_null_that_a_definition_does_not_allow_is_kept_here_left_out_there_and_named(
+    tree, tmp_path
+):
+    file = tmp_path / "herd.yaml"
+    file.write_text(HERD)
+    said = did(tree, "apply", "-f", str(file))
+    assert said.stderr == ""
+    assert did(tree, "diff", "-f", str(file)).stdout == ""
+    did(tree, "wait", "herd", "--for", "synced")
+    yak = ("yak", "one", "-n", "herd")
+    here = tree.json("get", *yak)["spec"]
+    assert here == {"wool": None, "maybe": None, "nodes": [{"a": None}]}
+    assert tree.json("get", *yak, "--at", ONE)["spec"] == {"nodes": [{}]}
+    told = did(tree, "render", *yak, "--at", ONE, "--why").stdout.splitlines()
+    assert told[-3:] == [
+        "left out there, as it is null and its definition does not let it be:",
+        "  spec.nodes[0].a",
+        "  spec.wool",
+    ]
+    assert did(tree, "render", *yak, "--at", ONE, "--live").stdout == ""
+    assert "as meant" in did(tree, "plan", "-f", str(file), "--live", "--all").stdout
+    did(tree, "apply", "-f", str(file))
+    assert tree.json("get", *yak)["metadata"]["generation"] == 1
+    did(tree, "delete", "epl", "herd")

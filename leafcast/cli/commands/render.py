@@ -27,6 +27,7 @@ from leafcast.show.object_output import yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.sanitize import sanitize
 from relay.objects.merge import merge_applied, wish_of
+from relay.objects.nulls import said_by
 from schemas.objects import DEFAULT_NAMESPACE
 
 
@@ -112,7 +113,8 @@ async def _difference(
         # What the edge brought up once does not tell how it is now.
         for failed in reader.away:
             raise failed
-        before, after = wish_of(live), wish_of(merge_applied(live, {}, wanted))
+        there = said_by(live)
+        before, after = wish_of(there), wish_of(merge_applied(there, {}, said_by(wanted)))
     name = f"{meant.kind.title(meant.names[0])} at {at}"
     return list(_unified(before, after, name))
 
