@@ -6,6 +6,7 @@ which selects nothing, is None at the caller and never a LabelSelector.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -163,7 +164,9 @@ def _read_labels(form: object, faults: list[Fault]) -> list[Requirement]:
     for key, value in form.items():
         path = f"matchLabels[{key}]"
         if not isinstance(key, str) or not isinstance(value, str):
-            faults.append(Fault(path, f"{value!r} is not a string", "quote it"))
+            faults.append(
+                Fault(path, f"{json.dumps(value, default=str)} is not a string", "quote it")
+            )
             continue
         try:
             requirements.append(Requirement(key, IN, (value,)))

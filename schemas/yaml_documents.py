@@ -300,8 +300,10 @@ class _Builder:
         if isinstance(frame.value, list):
             # A mapping or list is finished where it ends, and found where it began.
             began = self._positions.get((id(value), None)) or self._place.at(event.start_mark)
-            self._positions[id(frame.value), len(frame.value)] = began
+            at = (id(frame.value), len(frame.value))
+            self._positions[at] = began
             frame.value.append(value)
+            self._note_written(at, value, event)
         elif frame.key is None:
             raise self._place.fault(event.start_mark, "a key must be a string, not a list")
         elif frame.merging:
@@ -309,9 +311,12 @@ class _Builder:
             frame.key, frame.merging = None, False
         else:
             frame.value[frame.key] = value
-            if not isinstance(value, str | dict | list) and isinstance(event, yaml.ScalarEvent):
-                self._written[id(frame.value), frame.key] = event.value
+            self._note_written((id(frame.value), frame.key), value, event)
             frame.key = None
+
+    def _note_written(self, at: tuple[int, object], value: Any, event: Any) -> None:
+        if not isinstance(value, str | dict | list) and isinstance(event, yaml.ScalarEvent):
+            self._written[at] = event.value
 
     def _merged(self, value: Any, event: Any) -> list[dict[str, Any]]:
         sources = value if isinstance(value, list) else [value]

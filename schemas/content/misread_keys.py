@@ -1,7 +1,11 @@
-"""Keys that YAML reads as something else than is written: `y:` is "true", `0x10:` is "16"."""
+"""Keys that YAML reads as something else than is written: `y:` is "true", `0x10:` is "16".
+
+And what no label selector can hold: `matchLabels: {ring: on}` asks for true, which is no label.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +15,7 @@ from schemas.objects import CRD_GROUP
 from schemas.yaml_documents import Document, Position
 
 _SELECTORS = ("selector", "selectors", "matchlabels")
+_OF_LABELS = ("matchLabels", "matchExpressions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +29,9 @@ class MisreadKey:
 
 def misread_keys(document: Document, obj: Mapping[str, Any]) -> Iterator[MisreadKey]:
     """Those of an object of the document."""
-    if document.written_keys:
-        # A definition names fields of others: none of them selects here.
-        may_select = not str(obj.get("apiVersion")).startswith(f"{CRD_GROUP}/")
+    # A definition names fields of others: none of them selects here.
+    may_select = not str(obj.get("apiVersion")).startswith(f"{CRD_GROUP}/")
+    if document.written_keys or may_select:
         yield from _below(document, obj, "", selects=False, may_select=may_select)
 
 
@@ -42,6 +47,8 @@ def _below(
                     yield MisreadKey(Fault(path, said, "quote it"), position, selects)
                 chooses = selects or (may_select and key.lower().endswith(_SELECTORS))
                 below = f"{path}.{key}" if path else key
+                if chooses and key in _OF_LABELS:
+                    yield from _no_labels(document, item, below)
                 yield from _below(document, item, below, selects=chooses, may_select=may_select)
         case list():
             for at, item in enumerate(value):
@@ -49,3 +56,29 @@ def _below(
                 yield from _below(document, item, below, selects=selects, may_select=may_select)
         case _:
             return
+
+
+def _no_labels(document: Document, value: object, path: str) -> Iterator[MisreadKey]:
+    """The scalars in these parts of a label selector that are no text."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _no_label(document, (id(value), key), item, f"{path}.{key}")
+        case list():
+            for at, item in enumerate(value):
+                yield from _no_label(document, (id(value), at), item, f"{path}[{at}]")
+        case _:
+            return
+
+
+def _no_label(
+    document: Document, at: tuple[int, object], item: object, path: str
+) -> Iterator[MisreadKey]:
+    if isinstance(item, (dict, list)):
+        yield from _no_labels(document, item, path)
+    elif isinstance(item, (bool, int, float)):
+        read, written = json.dumps(item), document.written.get(at, "")
+        said = f"{written or read} is not a string"
+        said += f", YAML reads it as {read}" if written not in ("", read) else ""
+        position = document.positions.get(at, document.position)
+        yield MisreadKey(Fault(path, said, "quote it"), position, selects=True)

@@ -289,6 +289,18 @@ def test_a_key_that_reads_as_another_is_told_and_refused_where_it_selects():
     assert (
         'waves[0].selector.matchLabels: the key y is read by YAML as "true"; quote it'
     ) in refusal(rollout)
+    expressions = "selector: {matchExpressions: [{key: on, operator: In, values: [no, a, 1]}]}"
+    labels = "selector: {matchLabels: {a: 1.50, b: 'yes', c: 2}}"
+    for said, wrong in (
+        (expressions, ["key: on", "values[0]: no", "values[2]: 1"]),
+        (labels, ["matchLabels.a: 1.50", "matchLabels.c: 2"]),
+    ):
+        _, problems = read_objects(rollout.replace(waves, said), "s")
+        assert all("is not a string" in str(problem) for problem in problems)
+        told = [str(problem).partition(" is not")[0] for problem in problems]
+        assert all(line.endswith(end) for line, end in zip(told, wrong, strict=True))
+    percent = "apiVersion: x/v1\nkind: W\nmetadata: {name: w}\nspec: {selector: {percent: 1}}\n"
+    assert load_manifests(percent, "s")[0].notes == ()
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: r}\nspec: {selector: {no: a}}\n"
     assert 'spec.selector: the key no is read by YAML as "false"' in refusal(service)
     assert load_manifests(service.replace("no:", "'no':"), "s")[0].notes == ()
