@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from controllers.core.access.keyring import IN_CLEAR
 from controllers.core.ledger.start import read_stored_ledger
+from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from controllers.core.translation.reading import read_issued
 from leafcast.ask.handlers import orphans_answer
@@ -240,7 +241,8 @@ def arguments(data: bytes) -> None:
 def returned(data: bytes) -> None:
     """The status that an edge returns of a singleton is JSON that a space takes, or is none."""
     result = ObjectResult(RESULT.key, 1, "d", data)
-    status = singleton(RESULT.key, [(Count(Summary({"synced": 1}), exact=True), [result])]).status
+    asking = [(Count(Summary({"synced": 1}), exact=True), [result])]
+    status = singleton(RESULT.key, asking, HubContent(2)).status
     if status is not None:
         with_status(RESULT.key, STORED, 1, status)
 

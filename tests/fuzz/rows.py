@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.combined import Subject, combined_status
+from controllers.core.status.generations import HubContent, of_all_copies
 from leafcast.ask.combined import read_combined
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.handlers import read_filter
@@ -45,6 +46,7 @@ SUBJECT = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u")
 STATUSES = (
     {"replicas": 3, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]},
     {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},
+    {"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]},
 )
 DONE = dict(zip(DESTINATION, ("/a", "synced", "healthy", "2.0", True, "", ""), strict=True))
 FILTERS = ('health != "healthy" && path.startsWith("/a")', "complete ? object.size() > 3 : true")
@@ -92,7 +94,10 @@ def aggregate(data: bytes) -> None:
     except RecordRefused:
         return
     for merged in (read, algebra.merge([read, read])):
-        json.dumps(aggregated(WEB, [merged]), allow_nan=False)
+        hub = HubContent(2, frozenset({b"content"}))
+        for key in (WEB, ObjectKey("apps", "daemonsets", "shop", "agent")):
+            for told in (aggregated(key, [merged]), of_all_copies(key, [merged], hub, 2, None)):
+                json.dumps(told, allow_nan=False)
         assert algebra.read(algebra.write(merged)).count == merged.count
 
 
@@ -100,7 +105,8 @@ def aggregate_seeds() -> list[bytes]:
     algebra, seeds = AggregateAlgebra(), []
     for status in STATUSES:
         plain = codec.canonical(status)
-        for key in (WEB, ObjectKey("batch", "jobs", "shop", "job")):
+        for resource in ("apps/deployments", "apps/daemonsets", "batch/jobs"):
+            key = ObjectKey(*resource.split("/"), "shop", "web")
             leaf = Aggregate(1, *(CelEvaluator().merging(key, plain, b"content", 3) or ()))
             seeds += [algebra.write(leaf), algebra.write(algebra.merge([leaf, leaf]))]
     return seeds

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from leafcast.ask.decode import BadAnswer, read_objects
 from relay.adapters.jetstream.connection import ApiError, checked
@@ -115,7 +116,8 @@ def test_objects_follow_each_other_by_namespace_and_name():
 @pytest.mark.parametrize("status", [{"a": b"x"}, {"a": {b"k": 1}}, {"a": float("nan")}, [1], 3])
 def test_a_returned_status_that_no_space_would_take_is_none(status):
     result = ObjectResult(AT, 1, "d", msgpack.packb(status))
-    assert singleton(AT, [(Count(Summary({"synced": 1}), exact=True), [result])]).status is None
+    asking = [(Count(Summary({"synced": 1}), exact=True), [result])]
+    assert singleton(AT, asking, HubContent(1)).status is None
 
 
 @pytest.mark.parametrize("path", ["objects", "objects.a.b", "objects.a.b.c.=", "objects.a.b.c.=z"])

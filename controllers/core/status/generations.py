@@ -100,9 +100,8 @@ def of_all_copies(
 
     told = observed_at(said, lambda _seen: observed(WHOLE))
     if isinstance(listed := told.get("conditions"), list):
-        types = counts.observing
         told["conditions"] = [
-            {**item, OBSERVED: observed(item["type"])} if item.get("type") in types else item
+            {**item, OBSERVED: observed(str(item["type"]))} if counts.observe(item) else item
             for item in listed
         ]
     return told
@@ -115,7 +114,12 @@ class _Copies:
         self._count = whole.count
         self._said = _fields(_fields(whole.merged).get(FIELD))
         self.short = _fields(self._said.get(SHORT))
-        self.observing = _counts(self._said.get(OBSERVED_BY)).keys() - {WHOLE}
+
+    def observe(self, item: Any) -> bool:
+        """Whether some say of such a condition which generation it is of."""
+        type_ = item.get("type") if isinstance(item, Mapping) else None
+        known = _counts(self._said.get(OBSERVED_BY))
+        return isinstance(type_, str) and type_ != WHOLE and type_ in known
 
     def hold(self, ids: frozenset[bytes]) -> bool:
         """Whether all of them hold one of these contents."""
