@@ -33,10 +33,10 @@ from relay.ports import (
 from relay.syncer.applier import Applier, ApplyRequest, Loader
 from relay.syncer.drift import Drift
 from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
-from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, failure_text
+from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, ObjectErrors, failure_text
 from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
-from relay.syncer.pending import REQUESTS_MAX, Pending, key_of, woken
+from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
     NAMESPACES,
     Action,
@@ -51,6 +51,7 @@ from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
+from relay.syncer.waking import until_due
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
@@ -92,7 +93,7 @@ class Syncer:
         self._may_prune: Callable[[ObjectKey], bool] = lambda _key: False
         self._done = self._record.held
         self._drift = Drift(self._applier, clock)
-        self._errors: dict[ObjectKey, str] = {}
+        self._errors = ObjectErrors()
         self._observed = Observations()
         self._stalled = StalledObjects(space, clock, self._tell)
         self._surroundings = Surroundings(space, clock, self._watched.has_status, self._judged)
@@ -239,7 +240,8 @@ class Syncer:
             for action in self._pending.begin(self._clock.now().seconds):
                 group.create_task(self._carry_out(action), name=f"syncer:{key_of(action)}")
             await self._part()
-            await self._woken()
+            due = self._pending.next_due(self._clock.now().seconds)
+            await until_due(self._wake, self._clock, due)
 
     async def _part(self) -> None:
         """Say the last word on what is wanted no more and never came to be: nothing ends it."""
@@ -249,12 +251,6 @@ class Syncer:
             if key not in self._busy and key not in self._done and key not in self._wanted:
                 self._errors.pop(key, None)
                 await self._say(self._observed.forget_object(key, ""))
-
-    async def _woken(self) -> None:
-        """Until something happens, or it is time to try again what failed."""
-        now = self._clock.now().seconds
-        due = self._pending.next_due(now)
-        await woken(self._wake, self._clock, None if due is None else max(due - now, 0))
 
     async def _carry_out(self, action: Action) -> None:
         key = key_of(action)
@@ -569,6 +565,9 @@ class Syncer:
 
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
+        if key.group_resource == NAMESPACES:
+            for other in [other for other in self._errors if other.namespace == key.name]:
+                await self._tell(other)
         if wanted is None and done is not None and done.kept:
             await self._say(self._observed.keep(key, kept_reason(done)))
             return
@@ -578,11 +577,13 @@ class Syncer:
             await self._say(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
-            error = self._errors.get(key) or self._watched.trouble(key)
-            sight = self._observed.sight(key)
-            reason = self._stalled.reason(key, sight) if sight else ""
-            waits = self._waits(key)
-            await self._say(self._observed.news(key, address, error, reason, waits, done))
+            error = self._errors.told(key, self._wanted, self._reason) or self._watched.trouble(key)
+            said = (address, error, self._reason(key), self._waits(key), done)
+            await self._say(self._observed.news(key, *said))
+
+    def _reason(self, key: ObjectKey) -> str:
+        sight = self._observed.sight(key)
+        return self._stalled.reason(key, sight) if sight is not None else ""
 
     def _waits(self, key: ObjectKey) -> str:
         """What the object waits for, and what is the matter there; "" if for nothing for long."""

@@ -272,3 +272,19 @@ async def test_a_lost_record_is_found_again_by_the_marks(bench, space):
         assert await space.get(ObjectKey("", "configmaps", "shop", "copy"))
         assert await space.get(WEB)
         assert bench.space.deleted == ["settings"]
+
+
+async def test_who_is_refused_for_a_namespace_that_nobody_tells_of_says_what_troubles_that(bench):
+    denied = 'admission webhook "guard" denied the request: no more namespaces'
+    bench.space.refused["new"] = SpaceError("Forbidden", denied)
+    key = ObjectKey("", "configmaps", "new", "settings")
+    async with bench.running():
+        bench.want(config_map(namespace="new"))
+        await bench.until(lambda: key in bench.said and denied in bench.said[key].error)
+        assert bench.said[key].error.startswith("its namespace cannot be made: Forbidden: ")
+        # Who selects the Namespace is told of that itself.
+        bench.want(config_map(namespace="new", a="1"), namespace("new"))
+        await bench.until(
+            lambda: denied in bench.said[ObjectKey("", "namespaces", "", "new")].error
+        )
+        await bench.until(lambda: 'namespaces "new" not found' in bench.said[key].error)
