@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from controllers.core.workloads.missing_references import UNKNOWN_KIND
 from controllers.core.workloads.selection import Clause, Rules
 from schemas.hold_reasons import KIND_UNREADABLE
 
 NOT_LISTED = "KindNotListed"
+KINDS_LACKED = frozenset({UNKNOWN_KIND, KIND_UNREADABLE, NOT_LISTED})
+"""What a placement lacks whose kind is not served, or not read."""
 FORBIDDEN, UNAUTHORIZED, UNAVAILABLE = "Forbidden", "Unauthorized", "ServiceUnavailable"
 
 Resource = tuple[str, str]

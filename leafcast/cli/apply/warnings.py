@@ -18,6 +18,7 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.objects.merge import wish_of
+from relay.objects.serving import DEFINITIONS
 from schemas.annotations import meant_by
 from schemas.groups import CONTROL_GROUPS, GROUP
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
@@ -185,7 +186,13 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
     answer = await session.call(
         "selection", placements=list(titles), rollouts=names, written=written
     )
-    told = [(titles[form["name"]], form["lack"]) for form in answer["placements"]]
+    # Whose definition comes along is served in a moment.
+    kinds_come = any(change.wish.key.group_resource == DEFINITIONS for change in made)
+    told = [
+        (titles[form["name"]], form["lack"])
+        for form in answer["placements"]
+        if not (kinds_come and form["lacksKind"])
+    ]
     # Who comes with it is not a destination yet.
     if not any(change.wish.key.group_resource in _PLACES for change in made):
         told += [

@@ -16,6 +16,7 @@ from controllers.core.ledger.destination_counts import count_destinations
 from controllers.core.rollout.empty_waves import empty_waves
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.translation.translate import alternatives_of
+from controllers.core.workloads.unread_kinds import KINDS_LACKED
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
 from leafcast.daemon.running_centre import running
@@ -146,7 +147,8 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
         "mayBeEmpty": placement is not None and placement.spec.readiness.allow_empty,
         "selected": workloads.resolver.count(name),
         "lack": lack.message if lack else "",
-        "lackReason": lack.reason if lack else "",
+        # A server serves what a definition defines somewhat later.
+        "lacksKind": lack is not None and lack.reason in KINDS_LACKED,
         "undenatured": controllers.translator.undenatured_text(name),
         "unreturned": told_once(controllers.unreturned(name)),
     }

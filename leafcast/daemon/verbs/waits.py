@@ -16,8 +16,8 @@ from controllers.core.conditions import STALLED
 from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.status.status import FAILING, UNCOUNTED
 from controllers.core.status.undelivered import undelivered
-from controllers.core.workloads.missing_references import UNKNOWN_KIND, Lack
-from controllers.core.workloads.unread_kinds import NOT_LISTED
+from controllers.core.workloads.missing_references import Lack
+from controllers.core.workloads.unread_kinds import KINDS_LACKED
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.wait_goals import (
     CONDITIONS,
@@ -44,7 +44,6 @@ from schemas.api import Condition
 from schemas.faults import Faulty
 from schemas.hold_reasons import (
     CUSTOMIZATION_FROZEN,
-    KIND_UNREADABLE,
     NOT_AWAITED,
     OF_ROLLOUTS,
     OVERRIDDEN,
@@ -76,7 +75,6 @@ _NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
 """What keeps content from places, or objects of former revisions back, and holds no wave up."""
 _SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW}) | NOT_AWAITED
 """What a destination says of itself: it does not count as synced anyway."""
-_KINDS_LACKED = (UNKNOWN_KIND, KIND_UNREADABLE, NOT_LISTED)
 
 
 Form = dict[str, Any]
@@ -241,7 +239,7 @@ class _Waiting:
 
     def _unknown_kinds(self) -> bool:
         lacks = map(self._lack, self._placements)
-        return any(lack is not None and lack.reason in _KINDS_LACKED for lack in lacks)
+        return any(lack is not None and lack.reason in KINDS_LACKED for lack in lacks)
 
     async def _defined(self) -> bool:
         """Whether some definition's kind is still to be told of."""
