@@ -55,10 +55,18 @@ def history_view(obj: Form, now_ms: int) -> View:
     for revision in sorted(history, key=lambda it: -int(it["number"])):
         number = int(revision["number"])
         current = number == status.get("revision") and status.get("phase") not in _ENDED
-        outcome = revision.get("outcome") or ("under way" if current else "-")
+        outcome = revision.get("outcome") or (_present(status) if current else "-")
         age, user = age_text(revision.get("time"), now_ms), revision.get("user") or "-"
         table.add_row(str(number), age, user, revision.get("cause") or "-", outcome)
     return table
+
+
+def _present(status: Form) -> str:
+    """What the revision in hand is at: whether it goes on, or what keeps it."""
+    wave = _wave_in_hand(status)
+    if wave is not None and wave.get("phase") == "Failed":
+        return "failed"
+    return _PHASES.get(str(status.get("phase")), "under way")
 
 
 def rollouts_view(listed: Sequence[Form], now_ms: int) -> View:

@@ -260,11 +260,19 @@ def test_what_was_aborted_stays_back_until_the_centre_agrees_again(scene, apply)
     until(lambda: tree.run("get", "cm", "other", "-n", name, "--at", THERE).returncode == 0)
     assert (scene.value(HERE), scene.value(THERE)) == ("1", "1")
     scene.until_held("RolloutAborted")
+    assert f"next: leafcast rollout restore {name}" in scene.refused("rolled-out")
     assert f"{name}/configmaps/settings restored" in did(tree, "rollout", "restore", name).stdout
     scene.until_held()
     did(tree, "wait", "--for", "synced", scene.title)
     assert "nothing to restore" in did(tree, "rollout", "restore", scene.title).stdout
     assert name in did(tree, "rollout", "list").stdout
+    listed = json.loads(did(tree, "rollout", "list", "-o", "json").stdout)
+    assert (listed["kind"], listed["items"][0]["kind"]) == ("List", "Rollout")
+    did(tree, "wait", "--for", "rolled-out", scene.title)
+    assert did(tree, "events", "--for", scene.title).stdout.startswith("AGE")
+    assert not did(tree, "events", "--for", scene.title, "--no-headers").stdout.startswith("AGE")
+    told = did(tree, "delete", scene.title, "--dry-run=server").stderr
+    assert "takes away 4 copies at 2 destinations" in told
     assert "nothing is rejected" in did(tree, "rollout", "retry", scene.title, code=1).stderr
 
 

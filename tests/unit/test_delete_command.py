@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from click import ClickException
 
+from leafcast.cli.apply.removals import Removals
 from leafcast.cli.commands.delete import Request, delete_all
 from leafcast.cli.resource_arguments import BadArguments
 from relay.adapters.spaces.memory_space import MemorySpace
@@ -211,3 +212,10 @@ async def test_nothing_is_deleted_without_a_name_a_selector_or_all(session):
     assert await delete_all(session, Request(("cm", "b"))) == 1
     assert await delete_all(session, Request(("cm",), every=True)) == 0
     assert (await session.workloads.list()).objects == ()
+
+
+def test_what_is_all_kept_is_not_asked_for():
+    loss = {"placement": "shop", "copies": 40, "places": 2, "large": True}
+    assert Removals([loss]).are_large
+    assert Removals([{**loss, "kept": 39}]).are_large
+    assert not Removals([{**loss, "kept": 40}]).are_large

@@ -71,6 +71,15 @@ def test_who_needs_a_person_comes_before_what_ends_by_itself():
     assert [hold.reason for hold in holds(facts, WHOLE)] == ["Invalid", "Moving"]
 
 
+def test_what_is_wrong_goes_before_what_ends_by_itself():
+    ill = Count(Summary({"synced": 2}, {"healthy": 1, "degraded": 1}), exact=True)
+    said = placement_status(HELD["Moving"], ill, None, START_MS)
+    assert condition(said, "Healthy")["reason"] == "Degraded"
+    assert "held: " in condition(said, "Healthy")["message"]
+    assert condition(said, "Synced")["reason"] == "Moving"
+    assert condition(status(HELD["Invalid"]), "Healthy")["reason"] == "Invalid"
+
+
 def test_a_reason_is_listed_once_and_no_more_than_the_bound():
     many = tuple(Hold(reason=f"Reason{at}", message="x" * 999) for at in range(99))
     found = holds(PlacementFacts(1, 1, holds=(*many, *many)), WHOLE)

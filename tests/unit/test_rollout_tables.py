@@ -148,3 +148,17 @@ def test_the_history_begins_with_the_newest_revision() -> None:
     assert said[1].split() == ["2", "<unknown>", "ann", "-", "under", "way"]
     assert said[2].split()[:1] == ["1"]
     assert "begin" in said[2]
+
+
+def test_a_revision_that_failed_is_not_said_to_be_under_way() -> None:
+    history = [{"number": 1, "outcome": "Complete"}, {"number": 2}]
+    for phase, wave_phase, outcome in (
+        ("Paused", "Failed", "failed"),
+        ("Paused", "Progressing", "paused"),
+        ("AwaitingApproval", "AwaitingApproval", "needs approval"),
+        ("Progressing", "Progressing", "under way"),
+    ):
+        waves = [{**CANARY, "phase": wave_phase}]
+        shown = rollout(revision=2, phase=phase, wave=1, waves=waves, history=history)
+        newest = lines(history_view(shown, 0))[1]
+        assert newest.rstrip().endswith(outcome), newest

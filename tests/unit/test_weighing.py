@@ -258,7 +258,7 @@ def test_what_was_confirmed_is_not_held():
     assert shop.seen.held
 
 
-@pytest.mark.parametrize("said", ["soon", "5 minutes", "-1s", "", "721h"])
+@pytest.mark.parametrize("said", ["soon", "5", "5 minutes", "-1s", "", "721h"])
 def test_a_grace_that_is_no_duration_is_refused_with_the_remedy(said):
     with pytest.raises(Faulty) as refused:
         check_annotations("shop", {"leafcast.io/removal-grace": said})

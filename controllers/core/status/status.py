@@ -27,7 +27,7 @@ from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
 from schemas.causes import causes_first
 from schemas.faults import told_once
-from schemas.hold_reasons import KIND_UNREADABLE, NOT_AWAITED
+from schemas.hold_reasons import KIND_UNREADABLE, NOT_AWAITED, ends_by_itself
 from schemas.objects import ObjectKey
 from schemas.placements import kind_of, short_title, title
 from schemas.reports import (
@@ -83,6 +83,7 @@ _OWNED = (
 )
 
 
+_WRONG = frozenset({FAILING, FROZEN, "Degraded"})
 UNCOUNTED = Count(Summary(), exact=False)
 """Nothing is known of a placement yet."""
 
@@ -354,8 +355,13 @@ def _going_out(count: Count, number: int | None) -> Iterator[Condition]:
 
 
 def _held(said: Condition, hold: Hold) -> Condition:
-    """What is held is not delivered, however many hold exactly what may go out."""
-    return condition(said.type, "False", hold.reason, f"{said.message}; held: {hold.message}")
+    """What is held is not delivered, however many hold exactly what may go out.
+
+    What is wrong goes before what ends by itself.
+    """
+    passes = ends_by_itself(hold.reason, hold.until) and said.reason in _WRONG
+    reason = said.reason if passes else hold.reason
+    return condition(said.type, "False", reason, f"{said.message}; held: {hold.message}")
 
 
 def _unread(said: Condition, lack: Lack) -> Condition:

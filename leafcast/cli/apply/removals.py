@@ -44,7 +44,8 @@ class Removals:
 
     @property
     def are_large(self) -> bool:
-        return any(form["large"] for form in self.losses)
+        """Whether much goes of a placement; of one whose copies all stay nothing does."""
+        return any(form["large"] and form.get("kept", 0) < form["copies"] for form in self.losses)
 
     def are_of(self, placement: str) -> bool:
         """Whether no other placement loses anything."""

@@ -198,9 +198,9 @@ async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
         told += [
             (titles[form["name"]], said)
             for form in answer["placements"]
-            for said in (_nowhere(form) if form["nowhere"] else "", *form["empty"])
+            for said in (_nowhere(form) if form.get("nowhere") else "", *form.get("empty", ()))
         ]
-        told += [(f"rollout/{name}", said) for name, said in answer["waves"].items()]
+        told += [(f"rollout/{name}", said) for name, said in answer.get("waves", {}).items()]
     return [f"Warning: {title}: {said}" for title, said in told if said]
 
 

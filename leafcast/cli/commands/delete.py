@@ -40,6 +40,7 @@ from leafcast.cli.resource_arguments import (
     with_kinds,
 )
 from leafcast.cli.session_calls import in_session
+from leafcast.show.sanitize import sanitize
 from relay.objects.serving import DEFINITIONS, NAMESPACES
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object, Space
@@ -154,6 +155,9 @@ async def delete_all(session: Session, request: Request) -> int:
     if request.dry:
         for target in found:
             click.echo(f"{_told(target)} (dry run)")
+        removals = await removals_of(session, {target.key: None for target in found})
+        if removals.losses:
+            click.echo(f"Note: this {sanitize(str(removals))} (dry run)", err=True)
     elif found:
         removals = await removals_of(session, {target.key: None for target in found})
         ask_for(removals, confirmed=request.confirmed, undone="nothing was deleted", always=True)

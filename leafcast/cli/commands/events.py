@@ -43,12 +43,14 @@ WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
 )
 @click.option("--types", metavar="TYPE,...", default="", help="Only these: Normal, Warning.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@click.option("--no-headers", is_flag=True, help="Tables without their header.")
 @data_dir_option
 def events(
     stays: bool,  # noqa: FBT001 - click passes options by name
     about: str,
     types: str,
     output: str | None,
+    no_headers: bool,  # noqa: FBT001
     data_dir: Path | None,
 ) -> None:
     """Show what happened in the tree lately.
@@ -60,7 +62,7 @@ def events(
     clock = SystemClock()
     wanted = events_wanted(about, types)
 
-    run, since, titled = "", 0, True
+    run, since, titled = "", 0, not no_headers
 
     async def look(session: Session) -> None:
         nonlocal run, since, titled

@@ -20,7 +20,7 @@ from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.options.rollouts import rollout_argument
-from leafcast.cli.printing import show, watch
+from leafcast.cli.printing import print_found, show, watch
 from leafcast.cli.session_calls import in_session
 from leafcast.show.rollout_tables import history_view, rollout_view, rollouts_view
 from leafcast.show.sanitize import sanitize
@@ -76,7 +76,12 @@ def status(name: str, *, stays: bool, output: Output, data_dir: Path | None) -> 
 @data_dir_option
 def list_rollouts(*, output: Output, data_dir: Path | None) -> None:
     """List all Rollouts: of which placement, how far, and what each waits for."""
-    show(data_dir, rollouts, rollouts_view, output, lambda found: [_title(it)[0] for it in found])
+    found = in_session(data_dir, rollouts)
+    if output.is_document:
+        # As `get rollouts` has it.
+        print_found({"apiVersion": "v1", "kind": "List", "items": found}, rollouts_view, output)
+    else:
+        print_found(found, rollouts_view, output, lambda listed: [_title(it)[0] for it in listed])
 
 
 @rollout.command()

@@ -38,6 +38,10 @@ class Output:
         return self.format in ("table", "wide")
 
     @property
+    def is_document(self) -> bool:
+        return not self.is_table and self.format != "name"
+
+    @property
     def is_wide(self) -> bool:
         return self.format == "wide"
 

@@ -71,8 +71,9 @@ CATCH_UP_SECONDS = 3.0
 WHERE_COMMAND = "leafcast get loc,synctargets --show-labels"
 HELD_LOOK_SECONDS = 0.5
 """How often to look whether something stands still."""
-_NO_WAVES = frozenset({PINNED, PLACE_FROZEN, ROLLOUT_ABORTED, UNDONE})
-"""What keeps content from places, or objects of former revisions back, and holds no wave up."""
+_NO_WAVES = frozenset({PINNED, PLACE_FROZEN})
+"""What keeps content from places, and holds no wave up."""
+_REJECTED = frozenset({ROLLOUT_ABORTED, UNDONE})
 _SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW}) | NOT_AWAITED
 """What a destination says of itself: it does not count as synced anyway."""
 
@@ -280,7 +281,7 @@ class _Waiting:
         if condition == READY:
             return self._is_ready(name)
         if condition == ROLLED_OUT:
-            return self._rollouts().is_rolled_out(placement)
+            return self._rollouts().is_rolled_out(placement) and not self._is_rejected(name)
         found = self._found(name, condition)
         if found is not None and not found.whole and self._count(name).summary.maintained:
             # Nobody is waited for.
@@ -395,6 +396,10 @@ class _Waiting:
     def _held(self, name: str) -> list[Form]:
         return self._controllers().held(self._meant(name))
 
+    def _is_rejected(self, name: str) -> bool:
+        """Whether some of it was aborted or undone, and is still what the centre says."""
+        return any(hold["reason"] in _REJECTED for hold in self._held(name))
+
     def _blocked(self, name: str) -> Form | None:
         """What holds a placement until someone does something; None if nothing does.
 
@@ -404,6 +409,9 @@ class _Waiting:
         is_early = self._clock.now().seconds - self._began < REPORTED_SECONDS
         if is_early or not self._count(name).exact:
             passed |= REPORTED
+        if is_early and ROLLED_OUT in self._conditions:
+            # What was put back at the centre just now is rejected until its Rollout says so.
+            passed |= _REJECTED
         held = [
             hold
             for hold in self._held(name)
