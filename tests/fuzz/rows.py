@@ -8,6 +8,7 @@ from contextlib import suppress
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.combined import Subject, combined_status
 from controllers.core.status.generations import HubContent, of_all_copies
+from controllers.core.status.job_statuses import storable
 from leafcast.ask.combined import read_combined
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.handlers import read_filter
@@ -48,6 +49,11 @@ STATUSES = (
     {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},
     {"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]},
 )
+JOB = ObjectKey("batch", "jobs", "shop", "job")
+ENDED = {
+    "startTime": "2026-01-01T00:00:00Z",
+    "conditions": [{"type": name, "status": "True"} for name in ("Complete", "Failed")],
+}
 DONE = dict(zip(DESTINATION, ("/a", "synced", "healthy", "2.0", True, "", ""), strict=True))
 FILTERS = ('health != "healthy" && path.startsWith("/a")', "complete ? object.size() > 3 : true")
 TEXTS = (
@@ -95,15 +101,15 @@ def aggregate(data: bytes) -> None:
         return
     for merged in (read, algebra.merge([read, read])):
         hub = HubContent(2, frozenset({b"content"}))
-        for key in (WEB, ObjectKey("apps", "daemonsets", "shop", "agent")):
+        for key in (WEB, JOB, ObjectKey("apps", "daemonsets", "shop", "agent")):
             for told in (aggregated(key, [merged]), of_all_copies(key, [merged], hub, 2, None)):
-                json.dumps(told, allow_nan=False)
+                json.dumps([told, storable(key, ENDED, told)], allow_nan=False)
         assert algebra.read(algebra.write(merged)).count == merged.count
 
 
 def aggregate_seeds() -> list[bytes]:
     algebra, seeds = AggregateAlgebra(), []
-    for status in STATUSES:
+    for status in (*STATUSES, ENDED):
         plain = codec.canonical(status)
         for resource in ("apps/deployments", "apps/daemonsets", "batch/jobs"):
             key = ObjectKey(*resource.split("/"), "shop", "web")

@@ -21,6 +21,7 @@ from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.commands.label import read_words
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
+from leafcast.denatured_text import denatured_text
 from leafcast.show.durations import moment_seconds
 from leafcast.show.json_path_output import BadTemplate, read_path, read_template
 from relay.asker import AskFailed, open_answer
@@ -90,6 +91,8 @@ spec:
 
 def manifests(data: bytes) -> None:
     """Any text is objects that can be written and read again, or is refused with a place."""
+    with suppress(InvalidManifest):
+        denatured_text(text_of(data), "any.yaml", "shop")
     try:
         loaded = load_manifests(text_of(data), "any.yaml")
     except InvalidManifest:

@@ -23,10 +23,11 @@ def merged_job(said: dict[str, Any], conditions: Mapping[str, Any]) -> dict[str,
 
     `conditions` tell of each type how many say False, True and anything else, and its texts.
     """
-    if "conditions" not in said:
+    listed = said.pop("conditions", ())
+    if not conditions:  # Nobody says any, or what they say is none.
         return said
     failed = {type_ for type_ in _FAILURE if type_ in conditions and conditions[type_][1]}
-    stated = {item["type"]: item for item in said["conditions"]}
+    stated = {item["type"]: item for item in listed}
     for type_ in failed:
         stated[type_] = {**stated[type_], "status": "True"}
     for type_ in (*_SUCCESS, *_FAILURE):
