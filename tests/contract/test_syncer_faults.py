@@ -284,7 +284,6 @@ async def test_who_is_refused_for_a_namespace_that_nobody_tells_of_says_what_tro
         assert bench.said[key].error.startswith("its namespace cannot be made: Forbidden: ")
         # Who selects the Namespace is told of that itself.
         bench.want(config_map(namespace="new", a="1"), namespace("new"))
-        await bench.until(
-            lambda: denied in bench.said[ObjectKey("", "namespaces", "", "new")].error
-        )
+        own = ObjectKey("", "namespaces", "", "new")
+        await bench.until(lambda: own in bench.said and denied in bench.said[own].error)
         await bench.until(lambda: 'namespaces "new" not found' in bench.said[key].error)
