@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from controllers.work_queue import RETRY_SECONDS
@@ -103,6 +104,9 @@ class Informer:
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
         self._unserved: dict[KindName, str] = {}
+        # Kinds that are shown now; of a space that is told whole all are.
+        self._shown: set[KindName] = set()
+        self._is_whole = False
         self.listed_at = ""
         """A revision of the space at which it was asked who it is because of a list."""
 
@@ -114,6 +118,10 @@ class Informer:
     def synced(self) -> bool:
         """Whether all that is of interest now was told."""
         return self._synced == self._interests.wanted
+
+    def shown(self, kinds: AbstractSet[KindName]) -> AbstractSet[KindName]:
+        """Which of these kinds were listed whole, and are told of since."""
+        return kinds if self._is_whole else kinds & self._shown
 
     def unready(self, kinds: Iterable[KindName]) -> str:
         """What keeps the space, or one of these kinds, from being told of; "" if nothing does."""
@@ -143,6 +151,7 @@ class Informer:
             self._handler.read_to(self._read)
 
     def _not_served(self, event: Unserved) -> None:
+        self._shown.discard(event.interest.group_resource)
         if event.reason != NOT_FOUND:
             why = f"{event.reason}: {event.message}"
             self._unserved[event.interest.group_resource] = why
@@ -150,6 +159,10 @@ class Informer:
 
     async def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
         kind = interest.group_resource if interest else None
+        if kind is None:
+            self._is_whole = True
+        else:
+            self._shown.add(kind)
         if self._first is not None:
             self._first |= objects
         else:

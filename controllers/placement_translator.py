@@ -321,6 +321,7 @@ class PlacementTranslator:
         Those of one that is gone went with their definition.
         """
         self._reading.not_served(event)
+        self.workloads.trusted -= {event.interest.group_resource}
         if event.reason == NOT_FOUND:
             self._vanishing.lacks(event.interest.group_resource)
         self._look(self.workloads.objects, frozenset())
@@ -339,9 +340,9 @@ class PlacementTranslator:
         rollouts = self.workloads.rollouts
         before = set(rollouts.objects)
         followed = {item.group_resource for item in self._interests.wanted or ()}
-        served = followed & {each.group_resource for each in self._kinds}
-        revision = self._informer.listed_at if self._informer is not None else ""
-        self._continuity.listed(revision, kind, served, self.workloads)
+        if self._informer is not None:
+            shown = self._informer.shown(followed)
+            self._continuity.listed(self._informer.listed_at, kind, shown, self.workloads)
         self._reading.listed(kind, followed)
         for key, obj in objects.items():
             self._definitions.saw(key, obj)

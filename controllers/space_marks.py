@@ -28,15 +28,15 @@ class SpaceContinuity:
         self,
         revision: str,
         kind: KindName | None,
-        served: AbstractSet[KindName],
+        shown: AbstractSet[KindName],
         workloads: Workloads,
     ) -> None:
-        """Trust a list of this revision, of a kind or of all served, if the space went on."""
+        """Trust a list of this revision, of a kind or of all shown, if the space went on."""
         number = number_of(revision)
         if number < self._seen:
             self._mark = SpaceMark(number, rolled_back=True)
         self._seen = number
-        listed = frozenset(served if kind is None else served & {kind})
+        listed = frozenset(shown if kind is None else shown & {kind})
         if self._mark is None or self._mark.rolled_back:
             workloads.trusted = frozenset()
         else:

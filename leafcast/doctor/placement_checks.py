@@ -132,7 +132,9 @@ def space_checks(spaces: Iterable[SpaceFact]) -> Iterator[Check]:
             yield Check("Spaces", "failure", said, fact.cause, fact.remedy)
         else:
             yield Check(
-                "Spaces", "ok", f"{fact.title}: its API server answers, and serves all kinds"
+                "Spaces",
+                "ok",
+                f"{fact.title}: its API server answers, and serves all kinds that Leafcast has",
             )
         if fact.unread:
             said = f"{fact.title}: what became of its objects is not looked at here"

@@ -137,7 +137,11 @@ async def test_what_acts_on_the_hub_itself_is_named_unless_a_denatured_holds_it(
         assert "apiservices.apiregistration.k8s.io/v1.plain.example.com acts" in told["message"]
         assert "inside" not in told["message"]
         assert controllers.translator.undenatured_text("shop") == told["message"]
-        await centre.kubectl("delete", "apiservice", "v1.plain.example.com", "--wait=false")
+        assert "leafcast.io/keep-at-home" in told["message"]
+        await centre.relay.until(holds("v1.inside.example.com", "v1.plain.example.com"))
+        at_home = ("v1.plain.example.com", "leafcast.io/keep-at-home=true")
+        await centre.kubectl("annotate", "apiservice", *at_home)
+        await centre.relay.until(holds("v1.inside.example.com"))
         await centre.until_status(SHOP, lambda obj: not condition(obj, "ActsAtCentre"))
 
 

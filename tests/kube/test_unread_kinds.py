@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from relay.adapters.kubernetes import informer
 from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import eventually
+from tests.kube.aggregated_api import GROUP, VERSION, AggregatedApi, thing
 from tests.kube.hub_centre import HubCentre
 from tests.unit.centre_world import USER, condition, config, holds, placement, placement_key, target
 
@@ -126,3 +128,38 @@ async def test_what_a_webhook_does_not_convert_is_read_as_it_is_stored_and_else_
         )
         assert condition(obj, "ObjectsSelected") is None
         assert set(await centre.relay.entries(centre.relay.delta("shop"))) >= {"two", CONVS}
+
+
+async def test_a_kind_whose_server_is_away_concerns_those_alone_who_have_objects_of_it(
+    centre, monkeypatch
+):
+    monkeypatch.setattr(informer, "OUTAGE_SECONDS_MAX", 0.5)
+    folder = centre.server.real.certificates
+    files = folder / "apiserver.crt", folder / "apiserver.key"
+    with AggregatedApi(*files, [thing("one")]) as api:
+        await centre.apply_all(*api.objects())
+        async with centre.running() as controllers:
+            workloads = controllers.translator.workloads
+            await centre.relay.until(holds("a", "one"))
+            await asyncio.to_thread(api.stop)
+            obj = await centre.until_status(placement_key("shop"), unreadable)
+            assert "see kubectl get apiservices" in condition(obj, "ObjectsSelected")["message"]
+            assert workloads.lack("other") is None
+            await centre.apply_all(config("b"), config("b", "other"))
+            await centre.relay.until(holds("a", "b", "one"))
+            await centre.relay.until(holds("a", "b", of="other"))
+        # Who begins while it is away misses nothing, and takes nothing for deleted.
+        async with centre.running():
+            await centre.apply_all(config("c"), config("c", "other"))
+            await centre.relay.until(holds("a", "b", "c", of="other"))
+            await centre.relay.until(holds("a", "b", "c", "one"))
+            obj = await centre.until_status(placement_key("shop"), unreadable)
+            assert condition(obj, "RemovalHeld") is None
+            # What was never listed may lie anywhere.
+            await centre.until_status(placement_key("other"), unreadable)
+            await centre.kubectl("delete", "apiservice", f"{VERSION}.{GROUP}")
+            await centre.until_status(placement_key("other"), readable)
+            await centre.until_status(
+                placement_key("shop"), lambda obj: condition(obj, "RemovalHeld")
+            )
+            assert "one" in await centre.relay.entries(centre.relay.delta("shop"))
