@@ -47,6 +47,13 @@ def test_what_the_hub_says_is_told_word_for_word_if_it_lacks_no_right():
     said = unreturned(GADGET, "Invalid", "status.size: must be\n a number; sorry")
     assert "the hub says Invalid: status.size: must be a number, sorry" in said.message
     assert "definition" in said.remedy
+    denied = [
+        unreturned(GADGET, "Invalid", f'gadgets.example.com "{name}" is forbidden: p denied it')
+        for name in "ab"
+    ]
+    assert denied[0] == denied[1]
+    assert denied[0].message.endswith("the hub says Invalid: p denied it")
+    assert "policies" in denied[0].remedy
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ Without them nobody would know why an object whose status is wanted back shows n
 
 from __future__ import annotations
 
+import re
+
 from schemas.faults import Fault
 from schemas.missing_rights import FORBIDDEN, missing_right
 from schemas.objects import ObjectKey
@@ -25,7 +27,9 @@ _PASSING = frozenset(
 """What a server says that is away, or busy, or that was told of an older object."""
 _GRANT_ALL = "leafcast install --singleton-status any | kubectl apply -f -"
 _COMPARE = "compare its definition at the hub with the one at the edge"
-_LOOK = "the hub's API server has to take it"
+_LOOK = "let the hub take it: see its policies and webhooks"
+_DENIED = " denied "
+_OF_OBJECT = re.compile(r'^\S+ "[^"]*" is (?:forbidden|invalid): ')
 
 
 def passes(reason: str) -> bool:
@@ -38,8 +42,9 @@ def unreturned(key: ObjectKey, reason: str, message: str) -> Fault:
     where = namespace_first(str(key))
     right = missing_right(message) if reason == FORBIDDEN else None
     if right is None:
-        remedy = _COMPARE if reason == "Invalid" else _LOOK
-        said = " ".join(message.replace("; ", ", ").split())
+        # Without the object's name, so that what befalls many is told once.
+        said = " ".join(_OF_OBJECT.sub("", message).replace("; ", ", ").split())
+        remedy = _COMPARE if reason == "Invalid" and _DENIED not in said else _LOOK
         return Fault(where, f"its status is not returned: the hub says {reason}: {said}", remedy)
     resource = right.resource.partition("/")[0]
     kind = f"{resource}.{right.group}" if right.group else resource
