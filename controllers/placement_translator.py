@@ -86,7 +86,7 @@ class PlacementTranslator:
         self._queues = queues
         self._queue = queues.translations
         # Hears of a removal that is held and that no status can tell.
-        self._note = note
+        self.note = note
         issuer.listen(self._ledger_changed)
         self._keyless = UnsealableDestinations(issuer.records)
         issuer.listen(self._keyless.changed)
@@ -471,7 +471,7 @@ class PlacementTranslator:
         for name in names - generations.keys():
             self.observed.pop(name, None)
         for name in names & self._placements.held.keys() - self.workloads.objects.keys():
-            self._note("RemovalHeld", title(name), self._placements.held[name])
+            self.note("RemovalHeld", title(name), self._placements.held[name])
         self._look_later(names)
         self._queues.translated(names)
         self._queues.rollouts.add(self.workloads.rollouts.steering(names))

@@ -15,13 +15,13 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status.rollout_holds import kept, lacking
 from controllers.core.status.status import UNCOUNTED, placement_status, singleton, standing
-from controllers.core.status.unreturned import passes, unreturned
+from controllers.core.status.unreturned import STATUS_REFUSED, passes, unreturned, unwritten
 from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.executing_count import count_to_say
 from controllers.core.workloads.what import is_partial
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
-from controllers.status_writing import put_status, write_status
+from controllers.status_writing import put_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import Condition, EdgePlacement, Location
@@ -31,7 +31,7 @@ from schemas.content.returned_states import opened_state
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey, takes_status
-from schemas.placements import BINDING_POLICIES, kind_of, placement_key
+from schemas.placements import BINDING_POLICIES, kind_of, placement_key, title
 from schemas.records import CENTRE
 from schemas.refusals import BlobRefused
 from schemas.reports import ObjectResult
@@ -68,6 +68,8 @@ class StatusSummarizer:
         self._ambiguous: dict[ObjectKey, int] = {}
         # Objects whose status the space does not take, and why.
         self._unreturned: dict[ObjectKey, Fault] = {}
+        # Placements whose own status it does not take.
+        self._unwritten: dict[str, Fault] = {}
         self._pacing = Pacing()
         # Placements for whose status someone waits.
         self._hurried: set[str] = set()
@@ -109,6 +111,7 @@ class StatusSummarizer:
         if obj is None:
             self._pacing.forget(name)
             self._written.pop(name, None)
+            self._unwritten.pop(name, None)
             return True
         if name not in self._translator.observed:
             # A run that just started does not know yet what holds it; it is told once it does.
@@ -126,11 +129,23 @@ class StatusSummarizer:
             self._queue.add_later(name, min(due - now.seconds, QUIET_SECONDS))
             return True
         known = {**obj, "status": before}
-        written = await write_status(self._space, placement_key(name), known, status)
-        if written:
+        error = await put_status(self._space, placement_key(name), known, status)
+        self._tell_refused(name, error)
+        if error is None:
             self._pacing.written(name, now.seconds)
             self._written[name] = (_revision(obj), status)
-        return written
+        return error is None or name in self._unwritten
+
+    def _tell_refused(self, name: str, error: SpaceError | None) -> None:
+        """Note that the space does not take a placement's own status, which cannot say so."""
+        if error is None or passes(error.reason):
+            self._unwritten.pop(name, None)
+            return
+        fault = unwritten(title(name), error.reason, error.message)
+        if self._unwritten.get(name) != fault:
+            self._unwritten[name] = fault
+            self._translator.note(STATUS_REFUSED, title(name), str(fault))
+        self._queue.add_later(name, REFUSED_SECONDS)
 
     def _before(self, name: str, obj: Mapping[str, Any]) -> Any:
         """The status that the object has; what was written just now may not be told of yet."""
@@ -154,10 +169,11 @@ class StatusSummarizer:
         return standing(self._facts(name), count)
 
     def unreturned(self, name: str) -> tuple[Fault, ...]:
-        """Which statuses that a placement wants back the space does not take, and why."""
+        """Which statuses the space does not take, and why: its own, and those it wants back."""
+        own = (self._unwritten[name],) if name in self._unwritten else ()
         if not self._unreturned:
-            return ()
-        return tuple(
+            return own
+        return own + tuple(
             self._unreturned[key] for key in sorted(self._asked(name) & self._unreturned.keys())
         )
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from controllers import status_summarizer
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.status import placement_status
 from controllers.core.status.unreturned import passes, unreturned
@@ -144,3 +145,29 @@ def test_what_is_not_sent_as_it_is_is_delivered_and_works_nowhere():
     assert types["Stalled"] == types["ObjectsRefused"] == ("True", "ObjectsRefused")
     mended = placement_status(PlacementFacts(1, 1, selected=2), WELL, said, 0)
     assert (mended["synced"], mended["healthy"]) == (1, 1)
+
+
+async def test_a_placement_whose_own_status_is_refused_is_noted_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(status_summarizer, "REFUSED_SECONDS", 0.05)
+    centre = Centre(tmp_path / "keys")
+    await centre.apply(deployment("web"), placement())
+    take, tries = centre.wds.set_status, []
+
+    async def refuse(key, status):
+        if key != SHOP:
+            return await take(key, status)
+        tries.append(status)
+        kind = '"edgeplacements/status" in API group "edge.kubestellar.io"'
+        raise SpaceError("Forbidden", f'User "c" cannot patch resource {kind} at the cluster scope')
+
+    centre.wds.set_status = refuse
+    async with centre.running() as controllers, asyncio.timeout(60):
+        while len(tries) < 3:
+            await centre.clock.sleep(0.01)
+        [told] = controllers.unreturned("shop")
+        centre.wds.set_status = take
+        await centre.until_status(SHOP, lambda obj: condition(obj, "Valid"))
+        assert controllers.unreturned("shop") == ()
+    assert centre.noted == [("StatusRefused", "edgeplacement/shop", str(told))]
+    assert "may not patch the status of edgeplacements.edge.kubestellar.io" in told.message
+    assert told.remedy.endswith("leafcast install | kubectl apply -f -")
