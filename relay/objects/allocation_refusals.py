@@ -25,5 +25,9 @@ def with_remedy(key: ObjectKey, message: str) -> str:
     asked_for = _ASKED_FOR.get(key.group_resource)
     if asked_for is None or not asked_for.search(message):
         return message
-    # A report has little room, and names the object beside it.
-    return f"{_OF_OBJECT.sub('', message)}{_REMEDY}"
+    return f"{without_title(message)}{_REMEDY}"
+
+
+def without_title(message: str) -> str:
+    """A refusal without the object's name: a report has little room, and names it beside."""
+    return _OF_OBJECT.sub("", message)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
-from relay.objects.allocation_refusals import with_remedy
+from relay.objects.allocation_refusals import with_remedy, without_title
 from relay.objects.field_owners import Steps
 from relay.objects.health import terminating
 from relay.objects.policies import Policies, policies_of
@@ -413,8 +413,8 @@ class Applier:
         if mine:
             return await put_back(self._space, request.key, live, mine, wish, intent.fields)
         if theirs and SAID_TWICE.search(refused.message):
-            named = "; ".join(f"{it.path} is {some_of(it.managers, 1)}'s" for it in theirs[:1])
-            said = f"{refused.message}; {named}: {_TAKE_OUT}"
+            whose = f"{some_of(theirs[0].managers, 1)} has {theirs[0].path}"
+            said = f"{without_title(refused.message)}; {whose}: {_TAKE_OUT}"
             raise SpaceError(refused.reason, said) from refused
         return False
 

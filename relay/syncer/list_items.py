@@ -246,12 +246,18 @@ def _key_text(item: Keys, names: Sequence[str]) -> str:
 
 
 def _became(wished: _Wished, other: _Other, names: Sequence[str]) -> bool:
-    """Whether an item has all fields of one that is missing, and one of them with its value."""
+    """Whether an item has all fields of one that is missing, and one of them with its value.
+
+    One without fields but its key is its key: whoever says another one says another item, unless a
+    part of the key is the same.
+    """
     leaves = dict(_leaves(wished.item, names))
     theirs = dict(_leaves(other.item, names))
     if not leaves.keys() <= theirs.keys():
         return False
-    return not leaves or any(same(value, theirs[path]) for path, value in leaves.items())
+    if not leaves:
+        return any(same(value, other.item.get(name)) for name, value in wished.keys.items())
+    return any(same(value, theirs[path]) for path, value in leaves.items())
 
 
 def _collide(

@@ -6,6 +6,7 @@ created it anew. Nothing is deleted before the server would take the new one.
 
 from __future__ import annotations
 
+from relay.objects.allocation_refusals import without_title
 from relay.objects.policies import Policies, may_be_recreated, on_removal
 from relay.ports import Object, Space, SpaceError
 from relay.syncer.wish import DENIED, INVALID, MANAGER, is_unchangeable, of_this
@@ -21,7 +22,7 @@ _THERE_BEFORE = "; it was there before, so it is not replaced"
 _REMEDY = (
     f"; delete it at the centre and create it anew, or annotate it with {ON_IMMUTABLE}: recreate"
 )
-_OLDER = "; the source's object is older than the one that it was made from, so it is not replaced"
+_OLDER = "; the centre's object is older than the one it was made from"
 
 
 async def check_replacement(
@@ -46,7 +47,9 @@ async def check_replacement(
         return
     if not told:
         raise refused
-    raise _adding(refused, f"; not replaced, as a new one is refused, too: {trial.message}")
+    raise _adding(
+        refused, f"; not replaced, as a new one is refused, too: {without_title(trial.message)}"
+    )
 
 
 def source_after(done: Done, source: SourceObject | None) -> SourceObject | None:
@@ -90,4 +93,4 @@ async def _trial(space: Space, wish: Object) -> SpaceError | None:
 
 
 def _adding(refused: SpaceError, said: str) -> SpaceError:
-    return SpaceError(refused.reason, f"{refused.message}{said}")
+    return SpaceError(refused.reason, f"{without_title(refused.message)}{said}")

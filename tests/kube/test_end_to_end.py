@@ -10,6 +10,7 @@ from schemas.yaml_documents import read_documents
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
 from tests.kube.brought import DEFINITION, STATEFUL, STORES
+from tests.kube.created_anew_at_a_hub import *  # noqa: F403 - they run in the tree of this file
 from tests.kube.helm_at_a_hub import *  # noqa: F403 - they run in the tree of this file
 from tests.kube.live_tree import (
     EVERYWHERE,

@@ -130,3 +130,21 @@ def test_an_item_that_goes_leaves_the_places_of_the_others():
 
 def test_an_object_that_tells_no_managers_has_no_moved_items():
     assert moved_items({"metadata": {}, **wish(port(83))}, wish(port(80)), applied(port(80))) == []
+
+
+def test_an_item_that_is_only_its_key_is_another_ones_under_another_key():
+    def named(*names):
+        return {"metadata": {"name": "a"}, "imagePullSecrets": [{"name": name} for name in names]}
+
+    def held(by, name):
+        fields = {"f:imagePullSecrets": {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}}}}
+        how = "Apply" if by == "leafcast" else "Update"
+        entry = {"manager": by, "operation": how, "fieldsV1": fields}
+        return {**named(name), "metadata": {"name": "a", "managedFields": [entry]}}
+
+    noted = hold_of(held("leafcast", "ours"), "leafcast").fields
+    assert moved_items(held("them", "theirs"), named("ours"), noted) == []
+    # Of a port without a name the protocol tells that it is the same.
+    there = live(("them", {"port": 83}))
+    [moved] = moved_items(there, wish({"port": 80}), applied({"port": 80}))
+    assert moved.keys == {"port": 80, "protocol": "TCP"}
