@@ -43,6 +43,7 @@ def test_a_status_comes_back_as_it_was_written(module_server):
     obj = object_of(windows=[WINDOW], failures={"maximum": "2%", "atLeast": 5})
     module_server.kubectl("apply", "-f", "-", stdin=json.dumps(obj))
     fleet = Fleet(rollout(WAVES, windows=[WINDOW]))
+    fleet.facts = {"members": lambda _wave: 0}
     fleet.turn()
     fleet.ask("pin", path="/emea", revision=1)
     fleet.ask("freeze", path="/apac")

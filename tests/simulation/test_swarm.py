@@ -58,7 +58,7 @@ def without_deleted(before, after):
     return replace(after, placements={**before.placements, **after.placements})
 
 
-def nothing(*_args):
+def nothing(*_args, **_named):
     return ""
 
 
@@ -80,6 +80,7 @@ def at_once(_duration):
         (wave_health, "shortfall", nothing, WAVES),
         (decision._Turn, "_is_exact", always, WAVES),
         (decision, "seconds_of", at_once, WAVES),
+        (decision, "of_nobody", nothing, WAVES),
         (rejection, "still_rejected", nobody, TAKEN_BACK),
         (layers, "_pinned", nothing, KEPT_PLACES),
         (layers, "_frozen", nothing, KEPT_PLACES),

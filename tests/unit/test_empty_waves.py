@@ -125,6 +125,13 @@ def test_a_share_that_draws_nobody_is_no_canary_and_later_no_hindrance():
     assert fleet.want(V2).phase == "Complete"
 
 
+def test_where_places_are_frozen_a_share_of_nobody_is_no_slip():
+    fleet = fleet_by({"name": "half", "percent": 50}, REST)
+    for path in ("/emea", "/apac"):
+        fleet.ask("freeze", path=path)
+    assert fleet.want(V2).phase == "Complete"
+
+
 def test_a_wave_of_which_all_were_admitted_before_has_nothing_to_prove():
     all_of_them = {
         "name": "all",

@@ -283,7 +283,9 @@ class _Turn:
 
     def _of_nobody(self, state: RolloutStatus, wave: WaveStatus) -> str:
         """Why nobody tries what the wave lets out; "" if that is meant so."""
-        is_proved = any(each.members for each in state.waves[: state.wave - 1])
+        # Who is pinned or frozen is no member, whatever a share draws.
+        kept = bool(state.pins or state.freezes)
+        is_proved = kept or any(each.members for each in state.waves[: state.wave - 1])
         return of_nobody(
             self._spec,
             wave.definition,

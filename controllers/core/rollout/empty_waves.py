@@ -51,7 +51,7 @@ def of_nobody(
 ) -> str:
     """Why a wave without members is to be looked at by a person; "" if it may go on.
 
-    What a wave before `is_proved` good needs no share of its own to be tried.
+    What `is_proved` by a wave before, or cannot be, needs nobody that a share draws.
     """
     if any(each.name == wave.name and each.allow_empty for each in spec.waves):
         return ""
