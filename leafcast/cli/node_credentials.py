@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from leafcast.cli.reachable_addresses import parents_of, tell_if_only_here
 from leafcast.cli.session_calls import call
 from leafcast.join.invitation import TOKEN_VARIABLE
 from relay.atomic_file import atomic_write
@@ -86,6 +87,7 @@ def add_token(
         click.echo(f"Run there: leafcast join {file}{named}")
     if not options.approved:
         click.echo(f"Then here: leafcast node approve {'PATH' if pattern else path}")
+    tell_if_only_here(one["url"])
 
 
 def add_bundle(
@@ -109,6 +111,7 @@ def add_bundle(
     if answer["again"]:
         click.echo("Bundles made for it earlier are void: who runs with one is cut off.")
     click.echo(f"Next: leafcast join {target}")
+    tell_if_only_here(parents_of(answer["bundle"]))
 
 
 def invitation(added: dict[str, Any]) -> str:

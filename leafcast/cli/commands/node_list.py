@@ -16,6 +16,7 @@ import click
 from leafcast.ask.session import Session
 from leafcast.cli.node_credentials import CredentialOptions, invitation
 from leafcast.cli.options.objects import refuse
+from leafcast.cli.reachable_addresses import parents_of, tell_if_only_here
 from leafcast.cli.session_calls import in_session
 from relay.atomic_file import atomic_write
 from schemas import names
@@ -56,7 +57,10 @@ def add_listed(
     except OSError as error:
         raise click.ClickException(f"--out {folder}: {error.strerror}") from error
 
+    reached = ""
+
     async def work(session: Session) -> tuple[list[str], int]:
+        nonlocal reached
         faults = [
             f"{file}:{row.line}: {fault['message']}; {fault['remedy']}"
             async for row, fault in _faults(session, rows, options)
@@ -78,11 +82,13 @@ def add_listed(
                 name = bundle_name(one["path"], bundle=options.bundle)
                 atomic_write(folder / name, text, durable=False)
                 again += bool(one["again"] if options.bundle else one["void"])
+                reached = parents_of(text) if options.bundle else one["url"]
         return [], again
 
     faults, again = in_session(data_dir, work)
     _refuse_all(file, faults, len(rows))
     _tell(folder, len(rows), again, options)
+    tell_if_only_here(reached)
 
 
 def _tell(folder: Path, rows: int, again: int, options: CredentialOptions) -> None:
