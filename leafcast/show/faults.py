@@ -440,8 +440,8 @@ def _grant(rights: Sequence[MissingRight], path: str) -> str:
         return ""
     user, namespaces = rights[0].user, sorted({right.namespace for right in rights})
     there = f"in the cluster of {path}"
-    if user == EDGE_ACCOUNT:
-        each = "".join(f" --namespace {name}" for name in namespaces) if namespaces[0] else ""
+    if user == EDGE_ACCOUNT and namespaces[0]:
+        each = "".join(f" --namespace {name}" for name in namespaces)
         return f"{there}: leafcast install --role edge{each} | kubectl apply -f -"
     kinds = ",".join(sorted({right.kind for right in rights}))
     account = re.match(_ACCOUNT, user)
@@ -451,7 +451,10 @@ def _grant(rights: Sequence[MissingRight], path: str) -> str:
         bound = (
             f"kubectl create clusterrolebinding leafcast-more --clusterrole=leafcast-more {whom}"
         )
-        return f"{there}: {role}; {bound}"
+        # Whoever confined the edge to namespaces wants to give it no more than this.
+        whole = "leafcast install --role edge | kubectl apply -f -" if user == EDGE_ACCOUNT else ""
+        more = f"; or, if it may have the whole cluster: {whole}" if whole else ""
+        return f"{there}: {role}; {bound}{more}"
     bound = "; ".join(
         f"kubectl create rolebinding leafcast-more -n {name} --clusterrole=leafcast-more {whom}"
         for name in namespaces

@@ -129,6 +129,17 @@ def test_fifteen_objects_of_one_missing_right_are_one_block_that_says_what_to_gr
     assert check.about == "edgeplacement/shop"
 
 
+def test_an_edge_that_lacks_a_right_of_the_whole_cluster_is_granted_that_alone():
+    said = reported("Forbidden", refused("namespaces", "", where=" at the cluster scope"))
+    (fault,) = faults([sample(said)])
+    narrow, _, whole = fault.remedy("").partition("; or, if it may have the whole cluster: ")
+    assert "--resource=namespaces;" in narrow
+    assert "clusterrolebinding leafcast-more" in narrow
+    assert "--serviceaccount=leafcast-system:leafcast-edge" in narrow
+    assert "install" not in narrow
+    assert whole == "leafcast install --role edge | kubectl apply -f -"
+
+
 def test_an_account_of_ones_own_is_granted_by_a_rule():
     said = reported("Forbidden", refused("deployments", user="jane"))
     (fault,) = faults([sample(said)])
