@@ -10,9 +10,9 @@ from controllers.core.inventory.label_brakes import Weights
 from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
+from controllers.following import listed_objects
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer
-from controllers.placement_translator import listed_objects
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved

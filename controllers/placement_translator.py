@@ -29,6 +29,7 @@ from controllers.core.workloads.space import (
 )
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.definitions import Definitions
+from controllers.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
@@ -41,7 +42,6 @@ from relay.ports import (
     NOT_FOUND,
     Change,
     Clock,
-    Interest,
     Interests,
     Kind,
     Object,
@@ -62,9 +62,6 @@ READS_AT_ONCE = 64
 LISTED_MIN = 32
 """So many objects are read by one list rather than one by one."""
 _SECRETS = ("", "secrets")
-_VERBS_NEEDED = frozenset({"list", "watch"})
-_CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
-_EVERYTHING = KindScope(None, frozenset(), "", by_labels=False)
 
 
 class PlacementTranslator:
@@ -155,7 +152,8 @@ class PlacementTranslator:
         self._notes.restore(self.name_of)
         self._continuity = SpaceContinuity(self._relay, identity)
         self.workloads.marks.by_tools = isinstance(self._space, FinalizingSpace)
-        self._interests = Interests(_CONTROL)
+        self._interests = Interests(CONTROL)
+        self._ever = kinds_of(key for each in known.values() for key in each.entries or ())
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
             group.create_task(self._informer.run(), name="workloads")
@@ -277,7 +275,7 @@ class PlacementTranslator:
         Raises SpaceError.
         """
         reaches = self.workloads.resolver.reaches | reaches_among(changed)
-        wanted = _CONTROL | interests_of(reaches, self._kinds)
+        wanted = CONTROL | interests_of(reaches, self._kinds)
         served = {kind.group_resource for kind in self._kinds}
         found: dict[ObjectKey, Object] = {}
         for kind in sorted(served & {item.group_resource for item in wanted}):
@@ -427,10 +425,10 @@ class PlacementTranslator:
             self._reached = (reaches, self._kinds)
             # That a kind is served no more, perhaps for a moment, says nothing of its objects.
             self._ever |= {kind.group_resource: kind for kind in self._kinds}
-            self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
+            self._interests.set(CONTROL | interests_of(reaches, self._ever.values()))
             followed = {item.group_resource for item in self._interests.wanted or ()}
             self._placements.keep_kinds(followed)
-            selectable = interests_of([_EVERYTHING], self._ever.values())
+            selectable = interests_of([EVERYTHING], self._ever.values())
             self.workloads.sees_all = all(i.group_resource in followed for i in selectable)
             self._await_kinds()
         return self._informer is None or not self._informer.synced
@@ -564,32 +562,3 @@ class PlacementTranslator:
         entries = (issued.entries or {}).values()
         addresses = [it.address for entry in entries for it in entry.references]
         return replace(issued, lost=self._relay.lacks(addresses))
-
-
-async def listed_objects(
-    space: Space, group: str, resource: str, namespace: str = ""
-) -> dict[ObjectKey, Object]:
-    """The objects of a kind, by key; raises SpaceError."""
-    listing = await space.list(group, resource, namespace=namespace)
-    found = {}
-    for obj in listing.objects:
-        metadata = obj["metadata"]
-        key = ObjectKey(group, resource, metadata.get("namespace") or "", metadata["name"])
-        found[key] = obj
-    return found
-
-
-def interests_of(reaches: Iterable[KindScope], kinds: Iterable[Kind]) -> frozenset[Interest]:
-    """What to follow of a space that serves these kinds; of some, metadata tells enough."""
-    found = set()
-    for kind in kinds:
-        may = [
-            reach
-            for reach in reaches
-            if reach.covers(kind.group, kind.resource, namespaced=kind.namespaced)
-        ]
-        name = kind.group_resource
-        if may and name not in CONTROL_KINDS and (not kind.verbs or kind.verbs >= _VERBS_NEEDED):
-            by_labels = all(reach.by_labels for reach in may)
-            found.add(Interest(*name, metadata_only=by_labels))
-    return frozenset(found)

@@ -148,6 +148,9 @@ async def test_a_kind_whose_server_is_away_concerns_those_alone_who_have_objects
             await centre.apply_all(config("b"), config("b", "other"))
             await centre.relay.until(holds("a", "b", "one"))
             await centre.relay.until(holds("a", "b", of="other"))
+        # As if the server in front had begun anew, too: it knows of none of its kinds now.
+        await centre.kubectl("delete", "apiservice", f"{VERSION}.{GROUP}")
+        await centre.apply_all(*api.objects())
         # Who begins while it is away misses nothing, and takes nothing for deleted.
         async with centre.running():
             await centre.apply_all(config("c"), config("c", "other"))

@@ -107,7 +107,9 @@ def text(kind: Resource, unread: Unread) -> str:
     if not unread.reason:
         return f"{name} are not listed yet"
     said = unread.message.removesuffix(".")
-    return f"{said}; so {name} cannot be read: what was sent of it stays; {_remedy(name, unread)}"
+    remedy = _remedy(name, unread)
+    left = f"; {remedy}" if remedy not in said else ""
+    return f"{said}; so {name} cannot be read: what was sent of it stays{left}"
 
 
 def _remedy(name: str, unread: Unread) -> str:

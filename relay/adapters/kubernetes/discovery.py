@@ -26,7 +26,8 @@ class Discovery:
         self.failure: SpaceError | None = None
         """Why nothing could be learnt the last time; None if it could."""
         self.moved = asyncio.Event()
-        """Set, and replaced by another, once `kinds`, `known` or `failure` changed."""
+        """Set, and replaced by another, once `kinds`, `known` or `failure` changed, or which
+        groups do not answer."""
         self.due = asyncio.Event()
         """Set by whoever saw a sign that the kinds are others now."""
         self._api = api
@@ -123,7 +124,9 @@ class Discovery:
             held = self._parts.get(name)
             parts[name] = held if part.served is None and held else part
         kinds = documents.preferred(parts.values())
+        silent = {name for name, part in parts.items() if part.served is None}
         moved = kinds != self.kinds or not self.known or self.failure is not None
+        moved |= silent != {name for name, part in self._parts.items() if part.served is None}
         self.kinds, self.known, self.failure = kinds, True, None
         self._parts = parts
         self._resources = {kind.group_resource: kind for kind in kinds}
