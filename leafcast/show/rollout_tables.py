@@ -133,9 +133,9 @@ def _doing(wave: Form) -> str:
 
 
 def _waves(status: Form, waves: Sequence[Form]) -> Table:
-    """A row for each wave; whom it admits comes last, where it may be cut."""
+    """A row for each wave, its name whole; whom it admits comes last, where it may be cut."""
     table = Table()
-    table.add_column("WAVE", no_wrap=True)
+    table.add_column("WAVE", overflow="fold")
     table.add_column("STATE", no_wrap=True)
     for title in _COUNTS:
         table.add_column(title.upper(), justify="right", no_wrap=True)
@@ -202,5 +202,5 @@ def _count(count: object) -> str:
 def _table(*titles: str) -> Table:
     table = Table()
     for title in titles:
-        table.add_column(title.upper())
+        table.add_column(title.upper(), overflow="fold")
     return table

@@ -162,3 +162,13 @@ def test_a_revision_that_failed_is_not_said_to_be_under_way() -> None:
         shown = rollout(revision=2, phase=phase, wave=1, waves=waves, history=history)
         newest = lines(history_view(shown, 0))[1]
         assert newest.rstrip().endswith(outcome), newest
+
+
+def test_the_name_of_a_wave_is_whole_in_a_narrow_terminal() -> None:
+    name = "canary-stores-of-the-north"
+    wave = {**REST, "name": name, "phase": "AwaitingApproval"}
+    view = rollout_view(rollout(revision=2, wave=1, phase="AwaitingApproval", waves=[wave]), 0)
+    said = lines(view)
+    assert max(map(len, said)) <= 80
+    assert "".join(line.split(" ")[0] for line in said[2:]).startswith(name)
+    assert "needs approval" in said[2]
