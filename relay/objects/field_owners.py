@@ -132,7 +132,8 @@ def _add(owned: dict[str, Any], fields: Fields) -> None:
 
 
 def _last_applied(obj: Mapping[str, Any]) -> Any:
-    annotations = obj["metadata"].get("annotations")
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     text = annotations.get(LAST_APPLIED) if isinstance(annotations, Mapping) else None
     try:
         return json.loads(text) if isinstance(text, str) else None
@@ -142,7 +143,7 @@ def _last_applied(obj: Mapping[str, Any]) -> Any:
 
 def _within(fields: Fields, said: Any) -> Fields:
     """Of a set of fields those that a value has, too; a part of which it has none is there."""
-    if not fields:
+    if not fields or not isinstance(fields, Mapping):
         return _all_of(said)
     found: dict[str, Any] = {_ITSELF: {}}
     for name, below in fields.items():

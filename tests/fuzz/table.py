@@ -17,6 +17,7 @@ GROUPS = (
     "spoken",
     "api_servers",
     "customizing",
+    "fields",
     "enrolling",
     "sealing",
     "certificates",

@@ -53,13 +53,18 @@ _OF_ALL = (("metadata", "finalizers"),)
 
 def preserves_node_ports(service: Mapping[str, Any]) -> bool:
     """Whether a Service asks for its node ports to go out, whoever chose them."""
-    annotations = (service.get("metadata") or {}).get("annotations") or {}
-    return bool(annotations.get(PRESERVE_ANNOTATION) == "nodeport")
+    metadata = service.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    said = annotations.get(PRESERVE_ANNOTATION) if isinstance(annotations, Mapping) else None
+    return bool(said == "nodeport")
 
 
 def may_be_allocated(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
     """Whether a cluster hands out anything of such an object."""
-    return key.group_resource in _BY_KIND or "finalizers" in (obj.get("metadata") or {})
+    metadata = obj.get("metadata")
+    return key.group_resource in _BY_KIND or (
+        isinstance(metadata, Mapping) and "finalizers" in metadata
+    )
 
 
 def take_off_allocated(

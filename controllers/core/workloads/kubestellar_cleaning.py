@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
 from controllers.core.workloads.allocated_fields import (
@@ -64,17 +64,21 @@ def _of_service(service: Fields) -> Iterator[Steps]:
         return
     if spec.get("clusterIP") != HEADLESS:
         yield from taken(service, ("spec",), "clusterIP")
-    addresses = spec.pop("clusterIPs", None) or ()
-    headless = [item for item in addresses if item == HEADLESS]
-    if headless:
+    addresses = spec.pop("clusterIPs", None)
+    if headless := [item for item in _items(addresses) if item == HEADLESS]:
         spec["clusterIPs"] = headless
-    if len(headless) < len(addresses):
+    if addresses != spec.get("clusterIPs"):
         yield "spec", "clusterIPs"
     if preserves_node_ports(service):
         return
-    for at, port in enumerate(spec.get("ports") or ()):
+    for at, port in enumerate(_items(spec.get("ports"))):
         if isinstance(port, MutableMapping) and port.pop("nodePort", None) is not None:
             yield "spec", "ports", at, "nodePort"
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """The items of a list; nothing of what a person wrote in its place."""
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _of_job(job: Fields) -> Iterator[Steps]:
