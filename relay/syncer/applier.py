@@ -16,6 +16,7 @@ from relay.objects.health import terminating
 from relay.objects.policies import Policies, policies_of
 from relay.objects.unsaid_fields import fields_of, without_unknown
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
+from relay.syncer.aggregated_roles import RULES, is_aggregated, without_rules
 from relay.syncer.customized_content import customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.going import check_gone
@@ -316,6 +317,8 @@ class Applier:
         wish = of_this(self._marked(request.key, request.content, intent), intent.uid)
         if live is not None and await self._is_scaled(request.key, live):
             wish = without_replicas(wish)
+        if live is not None and is_aggregated(request.key, live):
+            wish = without_rules(wish)
         same = bool(intent.held) and intent.address == request.wanted.address
         force = live is not None and (request.policies.force or same)
         if live is not None:
@@ -429,9 +432,12 @@ class Applier:
     async def _contested(
         self, request: ApplyRequest, intent: Done, wish: Object, conflict: FieldConflict
     ) -> Object:
-        """Take what was ours or is asked for, never an autoscaler's; raises FieldConflict else."""
+        """Take what was ours or is asked for, never what a cluster sets; or FieldConflict."""
         managers = dict(conflict.managers)
         live = await self._space.get(request.key)
+        if live is not None and is_aggregated(request.key, live):
+            wish = without_rules(wish)
+            managers = {at: name for at, name in managers.items() if at.strip(".") != RULES}
         ours = {path for path in managers if is_marked(path, intent.fields)}
         if live is not None and scaled_by(live):
             scale = set(filter(_is_scale, managers))

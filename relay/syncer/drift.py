@@ -13,6 +13,7 @@ from relay.objects.merge import merge_applied, subsumes, wish_of
 from relay.objects.nulls import said_by
 from relay.objects.stored_object import timestamp
 from relay.ports import Clock, Object
+from relay.syncer.aggregated_roles import is_gathering
 from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.ended import is_over
 from relay.syncer.going import GoingObjects
@@ -40,7 +41,7 @@ class Amiss(NamedTuple):
 
     field: str
     manager: str
-    # Whether it went as it was deleted for us: that is no repair.
+    # Whether it is no repair: it went as it was deleted for us, or a cluster gathers it.
     is_ours: bool = False
 
 
@@ -176,7 +177,8 @@ class Drift:
             return _TAKEN if self.going.has(done.key, done.uid) else _GONE
         if lost:
             path = min(lost)
-            return Amiss(some_of(sorted(lost), 1), lost[path])
+            taken_so = len(lost) == 1 and is_gathering(path, lost[path])
+            return Amiss(some_of(sorted(lost), 1), lost[path], is_ours=taken_so)
         try:
             wish = await self._applier.wish(want, done)
         except (ContentMissing, CustomizationFailed, CodecError):

@@ -11,6 +11,7 @@ from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.syncer import stalled, surroundings
 from schemas.objects import ObjectKey
+from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment, namespace, ox, serve
 from tests.contract.syncing import Bench
 
@@ -318,3 +319,45 @@ async def test_a_namespace_that_hangs_names_the_finalizer_and_what_it_holds(
         await bench.until(lambda: names_it(bench.said[key].error, "ours"))
         await kubectl(server, "-n", place, "patch", "configmap", "ours", "-p", free)
         await bench.until(lambda: not bench.done.held)
+
+
+async def test_rules_that_a_cluster_gathers_stay_and_what_is_wanted_later_comes(
+    server, place, bench
+):
+    def role(name, labels, rules, **more):
+        metadata = {"name": f"{place}-{name}", "labels": labels}
+        version = "rbac.authorization.k8s.io/v1"
+        return {"apiVersion": version, "kind": "ClusterRole", "metadata": metadata} | {
+            "rules": rules,
+            **more,
+        }
+
+    def gathering(**labels):
+        selector = {"clusterRoleSelectors": [{"matchLabels": {"to": place}}]}
+        return role("admin", labels, [], aggregationRule=selector)
+
+    read = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    write = {**read, "verbs": ["update"]}
+    key = ObjectKey("rbac.authorization.k8s.io", "clusterroles", "", f"{place}-admin")
+    seen = []
+
+    async def gathered(*rules):
+        live = await bench.space.get(key)
+        seen.append(live["rules"] or [])
+        return seen[-1] == list(rules)
+
+    async with bench.running():
+        bench.want(gathering(), role("view", {"to": place}, [read]))
+        await bench.settled()
+        await eventually(lambda: gathered(read), lambda: f"{seen[-3:]}")
+        await bench.settled()
+        # Another part, and another label of the whole: neither takes the rights that were there.
+        bench.want(gathering(of="a"), role("view", {"to": place}, [read, write]))
+        await eventually(lambda: gathered(read, write), lambda: f"{seen[-3:]}")
+        await bench.settled()
+        assert (await bench.space.get(key))["metadata"]["labels"]["of"] == "a"
+        assert not bench.said[key].error
+        repaired = [done.repaired for done in bench.done.log if done.key == key]
+    assert repaired
+    assert not any(repaired)
+    assert [] not in seen[seen.index([read]) :]
