@@ -25,10 +25,12 @@ from relay.syncer.lingering import ending_text
 from relay.syncer.list_items import (
     PUT_BACK_MANAGER,
     SAID_TWICE,
+    MovedItem,
     items_in_the_way,
     leave_to_nobody,
     moved_items,
     put_back,
+    still_there,
 )
 from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import (
@@ -321,10 +323,12 @@ class Applier:
             wish = without_rules(wish)
         same = bool(intent.held) and intent.address == request.wanted.address
         force = live is not None and (request.policies.force or same)
-        if live is not None:
-            await self._put_back_moved(request, intent, wish, live)
+        left = await self._put_back_moved(request, intent, wish, live) if live is not None else []
         try:
             live = await self._apply_or_contest(request, intent, wish, force=force)
+            if left and (beside := still_there(live, wish, left)):
+                await put_back(self._space, request.key, live, beside, wish, intent.fields)
+                live = await self._apply_or_contest(request, intent, wish, force=force)
         except Conflict:
             raise
         except SpaceError as error:
@@ -393,13 +397,15 @@ class Applier:
 
     async def _put_back_moved(
         self, request: ApplyRequest, intent: Done, wish: Object, live: Object
-    ) -> None:
-        """Put items of ours back whose key somebody changed."""
+    ) -> list[MovedItem]:
+        """Put items of ours back whose key somebody changed; those that the space does not let."""
         if moved := moved_items(live, wish, intent.fields):
-            await put_back(self._space, request.key, live, moved, wish, intent.fields)
-        elif any(owned.manager == PUT_BACK_MANAGER for owned in owned_fields(live)):
+            went = await put_back(self._space, request.key, live, moved, wish, intent.fields)
+            return [] if went else moved
+        if any(owned.manager == PUT_BACK_MANAGER for owned in owned_fields(live)):
             # It was stopped amid that.
             await leave_to_nobody(self._space, request.key, live)
+        return []
 
     async def _is_way_free(
         self, request: ApplyRequest, intent: Done, wish: Object, refused: SpaceError

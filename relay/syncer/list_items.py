@@ -100,6 +100,13 @@ def moved_items(live: Object, wish: Object, fields: bytes) -> list[MovedItem]:
     return found
 
 
+def still_there(live: Object, wish: Object, items: Sequence[MovedItem]) -> list[MovedItem]:
+    """Those of these items that stand where they stood, beside what is wished: they are to go."""
+    paths = {item.path for item in items}
+    others = (it for keyed in _keyed_lists(live, wish, b"") for it in keyed.others)
+    return [other.moved(None) for other in others if other.path in paths]
+
+
 def items_in_the_way(
     live: Object, wish: Object, fields: bytes, message: str, *, force: bool
 ) -> tuple[list[MovedItem], list[MovedItem]]:

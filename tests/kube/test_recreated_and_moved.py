@@ -345,7 +345,9 @@ def pods(place, kind="Deployment"):
         "volumeMounts": [{"name": "tmp", "mountPath": "/a"}],
         "resources": {"limits": {"cpu": "1000m"}},
     }
-    spec = {"containers": [container], "volumes": [{"name": "tmp", "emptyDir": {}}]}
+    volumes = [{"name": "tmp", "emptyDir": {}}, {"name": "etc", "emptyDir": {"sizeLimit": "1Gi"}}]
+    container["volumeMounts"].append({"name": "etc", "mountPath": "/etc"})
+    spec = {"containers": [container], "volumes": volumes}
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": spec}
     more = {"serviceName": "web"} if kind == "StatefulSet" else {}
@@ -367,6 +369,12 @@ AGAIN = (
 )
 
 
+RELATED = (
+    ("replace", "/spec/template/spec/volumes/1/name", "other"),
+    ("replace", f"{_MAIN}/volumeMounts/1/name", "other"),
+)
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 async def test_whatever_item_is_renamed_in_a_pod_template_goes_back(bench, server, place, kind):
     theirs = {"name": "theirs", "value": "5"}
@@ -376,7 +384,7 @@ async def test_whatever_item_is_renamed_in_a_pod_template_goes_back(bench, serve
         await bench.settled()
         await patched(server, place, f"{kind}/web", ("add", f"{_MAIN}/env/-", theirs))
         before = (await bench.space.get(key))["spec"]["template"]
-        for changes in (RENAMED, AGAIN):
+        for changes in (RENAMED, AGAIN, RELATED):
             await patched(server, place, f"{kind}/web", *changes)
             await eventually(lambda: _template(bench, key, before), f"not back: {changes}")
             await bench.settled()

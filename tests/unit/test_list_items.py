@@ -5,7 +5,12 @@ import json
 
 import pytest
 
-from relay.syncer.list_items import items_in_the_way, moved_items, with_items_put_back
+from relay.syncer.list_items import (
+    items_in_the_way,
+    moved_items,
+    still_there,
+    with_items_put_back,
+)
 from relay.syncer.ownership import hold_of
 
 TWICE = 'Service "web" is invalid: spec.ports[1].name: Duplicate value: "http"'
@@ -148,3 +153,13 @@ def test_an_item_that_is_only_its_key_is_another_ones_under_another_key():
     there = live(("them", {"port": 83}))
     [moved] = moved_items(there, wish({"port": 80}), applied({"port": 80}))
     assert moved.keys == {"port": 80, "protocol": "TCP"}
+
+
+def test_what_could_not_be_put_back_goes_once_ours_stands_beside_it():
+    before = live(("them", port(83)), ("them", port(9, "own", 9)))
+    moved = moved_items(before, wish(port(80)), applied(port(80)))
+    after = live(("leafcast", port(80)), ("them", port(83)), ("them", port(9, "own", 9)))
+    beside = still_there(after, wish(port(80)), moved)
+    left = with_items_put_back(after, beside)["spec"]["ports"]
+    assert [it["port"] for it in left] == [80, 9]
+    assert still_there(live(("leafcast", port(80))), wish(port(80)), moved) == []
