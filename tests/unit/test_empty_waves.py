@@ -119,9 +119,25 @@ def test_a_share_that_draws_nobody_is_no_canary_and_later_no_hindrance():
     few = {"name": "few", "percent": 1}
     fleet = fleet_by(few, REST, size=10, canaries=1)
     assert fleet.want(V2).phase == "AwaitingApproval"
-    assert "1% draws none of 10" in told(fleet)[0]
+    assert "1% draws none of 10 who could try it" in told(fleet)[0]
     assert conditions(fleet) == []
     fleet = fleet_by({**GOOD, "soak": "0s"}, few, REST, size=10, canaries=1)
+    assert fleet.want(V2).phase == "Complete"
+
+
+def test_who_never_joined_tries_nothing_for_others():
+    fleet = fleet_by({**GOOD, "soak": "0s"}, {"name": "half", "percent": 50}, REST)
+    for each, labels in fleet.labels.items():
+        if labels["ring"] == "canary":
+            fleet.states[each] = "never joined"
+    assert fleet.want(V2).phase == "AwaitingApproval"
+    said = "of 10 with ring=canary nobody has joined and is out of maintenance"
+    assert said in told(fleet)[0]
+    fleet.states.clear()
+    assert fleet.turn().phase == "Complete"
+    everyone = {"name": "all", "percent": 100}
+    fleet = fleet_by(everyone, size=3, canaries=0)
+    fleet.states = dict.fromkeys(fleet.labels, "never joined")
     assert fleet.want(V2).phase == "Complete"
 
 

@@ -57,10 +57,15 @@ def of_nobody(
         return ""
     if said := unmatched(wave, matches):
         return said
-    if wave.allow_empty or is_proved or wave.percent in (None, 100):
+    labels = changed(wave, percent=None)
+    among = 0 if wave.allow_empty or is_proved else members(labels)
+    if not among:
         return ""
-    among = members(changed(wave, percent=None))
-    return f"{gate_text(wave)} draws none of {among}" if among else ""
+    if wave.percent not in (None, 100):
+        return f"{gate_text(wave)} draws none of {among} who could try it"
+    if labels_of(wave)[1] is None:
+        return ""
+    return f"of {among} with {gate_text(labels)} nobody has joined and is out of maintenance"
 
 
 def approval_text(wave: WaveStatus) -> str:
