@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from relay.core.collectors.cells import Sample, in_units
 from relay.core.collectors.ports import CopyView, Sent
 from relay.core.collectors.tables import FILTER, Outcome
-from relay.objects.expressions.bounds import TooCostly, largest_in, narrowed
+from relay.objects.expressions.bounds import TooCostly, check_all, largest_in, narrowed
 from relay.objects.expressions.cel import (
     CompiledExpression,
     EvaluationFailed,
@@ -174,12 +174,12 @@ class BoundProgram:
         """Refuse what may cost too much, and is more than was admitted; raises TooCostly."""
         items, bytes_in_all = self._admitted
         if largest > items or size > bytes_in_all:
-            for shape in self._shapes:
-                shape.check(largest, size)
+            check_all(self._shapes, largest, size)
             self._admitted = (largest, size)
 
     def _put(self, seen: CopyView, returned: object) -> None:
         self._reachable = seen.reachable
+        self._values.begin()
         if "returned" in self._used:
             # To convert a whole status would take longer than all else.
             self._values.put("returned", returned)

@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from relay.objects.expressions.calls import CLOSE, OPEN, TEXT, Token, calls_of
 from schemas.collectors import EXPRESSION_MAX_BYTES
 
 LOOPS_DEEP_MAX = 2
 BRACKETS_DEEP_MAX = 32
-STEPS_MAX = 200_000
-"""About 80 ms."""
+STEPS_MAX = 100_000
+"""About 40 ms; of all expressions of a collector together, as what follows."""
+MATCHES = "matches"
 MATCHES_MAX = 4
-"""The longest patterns take 70 ms each, at every evaluation."""
 VALUES_MAX = 5_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
-READ_BYTES_MAX = 64 * 1024 * 1024
-"""About 150 ms: each mention of a variable copies its value."""
+READ_BYTES_MAX = 20 * 1024 * 1024
+"""About 50 ms: each mention of a variable copies its value."""
 _LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
 _SMALL = ("false", "in", "inventory", "null", "propagation", "true")
 """Words that stand for no large value, unless a loop is called so."""
@@ -65,38 +66,73 @@ class Shape:
     own_mentions: tuple[int, ...]
     # Whether a loop may be over what a map made.
     remade: bool
+    # Where `matches` is called, and the patterns that are written out, as they are written.
+    matches_at: tuple[int, ...]
+    patterns: tuple[str, ...]
 
     def check(self, largest: int, size: int) -> None:
         """Refuse to evaluate over values of which the largest list or map has so many items.
 
         `size` are their bytes in all. Raises TooCostly.
         """
-        items = max(largest, self.written)
-        if self.deep and items ** (self.deep + 1) * self.tokens > VALUES_MAX:
-            raise TooCostly(f"too costly: it may make too many values out of {items} items")
-        # Lists that are added up may be one that is looped over.
-        items *= self.joins + 1
-        loops = items**self.deep
-        if loops * self.tokens > STEPS_MAX:
-            raise TooCostly(
-                f"too costly: {self.deep} nested loops over up to {items} items; narrow the lists"
-            )
-        items = max(largest, self.written)
-        self._check_reading(items, size)
-        loops = items**self.deep
-        if self.joins and (self.joins + 1) * loops * size > JOINED_BYTES_MAX:
-            raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes")
+        check_all((self,), largest, size)
 
-    def _check_reading(self, items: int, size: int) -> None:
-        """Refuse what may copy too much: each mention of a variable does, as often as it loops."""
-        times = sum(said * items**deep for deep, said in enumerate(self.mentions))
+    def cost(self, largest: int, size: int) -> Cost:
+        """The most that it may take over such values."""
+        items = max(largest, self.written)
+        # Lists that are added up may be one that is looped over.
+        joined = items * (self.joins + 1)
+        return Cost(
+            values=items ** (self.deep + 1) * self.tokens if self.deep else 0,
+            steps=joined**self.deep * self.tokens,
+            read=self._times_read(items) * size,
+            joined=(self.joins + 1) * items**self.deep * size if self.joins else 0,
+        )
+
+    def _times_read(self, items: int) -> int:
+        """How often all values may be copied: each mention does it, as often as it loops."""
+        times: int = sum(said * items**deep for deep, said in enumerate(self.mentions))
         # What a loop is over is as large as all values once for each mention, and all its items
         # together are as large as that.
         copies = max(sum(self.mentions), 1) * (items if self.remade else 1)
-        own = sum(said * items ** (deep - 1) for deep, said in enumerate(self.own_mentions) if deep)
-        if (times + own * copies) * size > READ_BYTES_MAX:
-            remedy = "name fewer and smaller fields, and in loops only the loop's own variable"
-            raise TooCostly(f"too costly: it may read more than {READ_BYTES_MAX} bytes; {remedy}")
+        loops = enumerate(self.own_mentions)
+        own: int = sum(said * items ** (deep - 1) for deep, said in loops if deep)
+        return times + own * copies
+
+
+class Cost(NamedTuple):
+    """What evaluations may take at most: values made, steps, bytes read and bytes joined."""
+
+    values: int = 0
+    steps: int = 0
+    read: int = 0
+    joined: int = 0
+
+
+def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
+    """Refuse to evaluate these one after another over such values, as all of one collector are.
+
+    See `Shape.check`. Raises TooCostly.
+    """
+    costs = [shape.cost(largest, size) for shape in shapes]
+    items = max((largest, *(shape.written for shape in shapes)))
+    joined = max((max(largest, it.written) * (it.joins + 1) for it in shapes), default=0)
+    deep = max((shape.deep for shape in shapes), default=0)
+    whole = Cost(*(sum(parts) for parts in zip(*costs, strict=True)))
+    # The values of one are gone when the next begins.
+    whole = whole._replace(values=max((cost.values for cost in costs), default=0))
+    together = f"; {len(shapes)} expressions together" if len(shapes) > 1 else ""
+    if whole.values > VALUES_MAX:
+        raise TooCostly(f"too costly: it may make too many values out of {items} items{together}")
+    if whole.steps > STEPS_MAX:
+        loops = f"{deep} nested loops over up to {joined} items; narrow the lists"
+        raise TooCostly(f"too costly: {loops}{together}")
+    if whole.read > READ_BYTES_MAX:
+        remedy = "name fewer and smaller fields, and in loops only the loop's own variable"
+        said = f"it may read more than {READ_BYTES_MAX} bytes; {remedy}"
+        raise TooCostly(f"too costly: {said}{together}")
+    if whole.joined > JOINED_BYTES_MAX:
+        raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes{together}")
 
 
 def shape_of(text: str) -> Shape:
@@ -108,6 +144,7 @@ def shape_of(text: str) -> Shape:
     deepest = 0
     bound: set[str] = set()
     loops, patterns, macros = list[int](), list[int](), list[str]()
+    called = list[int]()
     paths: dict[str, set[Path]] = {}
     mentions, own = [0] * (LOOPS_DEEP_MAX + 1), [0] * (LOOPS_DEEP_MAX + 1)
     for at, stack in _loops_around(said):
@@ -119,8 +156,9 @@ def shape_of(text: str) -> Shape:
             bound.add(stack[-1])
             loops.append(tokens[at].start)
             macros.append(said[at - 1])
-        if said[at : at + 2] == ["matches", "("]:
+        if said[at : at + 2] == [MATCHES, "("]:
             patterns.append(deep)
+            called.append(at)
         if token.isidentifier() and (not at or said[at - 1] != "."):
             paths.setdefault(token, set()).add(_path_from(said, at))
             declared = said[max(at - 3, 0) : at] in _LOOPS
@@ -138,6 +176,8 @@ def shape_of(text: str) -> Shape:
         mentions=tuple(mentions),
         own_mentions=tuple(own),
         remade="map" in macros[:-1],
+        matches_at=tuple(tokens[at].start for at in called),
+        patterns=tuple(_patterns_in(text, tokens, called)),
     )
     shape.check(0, 0)
     return shape
@@ -173,6 +213,15 @@ def _check_patterns(loops_around: Sequence[int]) -> None:
     if any(loops_around) or len(loops_around) > MATCHES_MAX:
         most = f"at most {MATCHES_MAX} matches() are allowed, and none in a loop"
         raise TooCostly(f"{most}; write startsWith, endsWith or contains")
+
+
+def _patterns_in(text: str, tokens: Sequence[Token], called: Iterable[int]) -> Iterator[str]:
+    """The last argument of each of these calls that is a text in quotes and nothing else."""
+    said = [token.text for token in tokens]
+    for at in called:
+        close = next((end for end in range(at, len(said)) if said[end] == ")"), 0)
+        if said[close - 2 : close] in (["(", TEXT], [",", TEXT]):
+            yield text[tokens[close - 1].start : tokens[close - 1].end]
 
 
 def _path_from(tokens: Sequence[str], at: int) -> Path:

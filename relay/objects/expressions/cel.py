@@ -16,7 +16,14 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
-from relay.objects.expressions.bounds import Shape, TooCostly, shape_of
+from relay.objects.expressions.bounds import MATCHES, Shape, TooCostly, shape_of
+from relay.objects.expressions.patterns import (
+    OWN_NAME,
+    WRONG_KINDS,
+    Matcher,
+    PatternRefused,
+    pattern_of,
+)
 
 VARIABLES: Mapping[str, object] = {
     "inventory": {"name": ""},
@@ -75,9 +82,10 @@ class CompiledExpression:
         """
         try:
             self.shape: Shape = shape_of(text)
-            self._program = _extension().compile(text)
+            self._program = _extension().compile(_with_own_matches(text, self.shape))
             referenced = self._program.references()
-        except TooCostly as error:
+            _check_patterns(self.shape.patterns)
+        except (TooCostly, PatternRefused) as error:
             raise ExpressionRefused(str(error)) from error
         except (ValueError, RuntimeError, TypeError) as error:
             raise ExpressionRefused(_parse_error(error)) from error
@@ -88,6 +96,8 @@ class CompiledExpression:
                 known = f'texts for types, as in type(value) == "{unknown[0]}"'
             raise ExpressionRefused(f'unknown variable "{unknown[0]}"; there are {known}')
         called = {name for name in referenced["functions"] if name.isidentifier()}
+        if OWN_NAME not in text:
+            called.discard(OWN_NAME)
         if missing := sorted(called - {*_FUNCTIONS}):
             known = ", ".join(sorted(_FUNCTIONS))
             raise ExpressionRefused(f'unknown function "{missing[0]}"; there are {known}')
@@ -97,12 +107,16 @@ class CompiledExpression:
 
     def value(self, values: ExpressionValues) -> Any:
         """What it gives for these values, in JSON's types; raises EvaluationFailed."""
+        values.matcher.failure = ""
         try:
-            return _plain(self._program.execute(values.context))
+            found = _plain(self._program.execute(values.context))
         except KeyError as error:
             raise EvaluationFailed(f"no such key: {error.args[0]}") from error
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise EvaluationFailed(_failure(error)) from error
+        if values.matcher.failure:
+            raise EvaluationFailed(values.matcher.failure)
+        return found
 
 
 class ExpressionValues:
@@ -110,6 +124,12 @@ class ExpressionValues:
 
     def __init__(self) -> None:
         self.context = _extension().Context()
+        self.matcher = Matcher()
+        self.context.add_function(OWN_NAME, self.matcher.matches)
+
+    def begin(self) -> None:
+        """What comes is evaluated by itself, with a budget of its own."""
+        self.matcher.begin()
 
     def put(self, name: str, value: object) -> None:
         self.context.add_variable(name, value)
@@ -150,15 +170,40 @@ def _check_calls(calls: Iterable[str], variables: Mapping[str, object]) -> None:
         values.put(name, value)
     for call in calls:
         try:
-            _extension().compile(call).execute(values.context)
+            values.begin()
+            own = _with_own_matches(call, shape_of(call))
+            _extension().compile(own).execute(values.context)
         except RuntimeError as error:
-            shown = call if len(call) <= _SHOWN_CHARACTERS else f"{call[:_SHOWN_CHARACTERS]}…"
+            shown = _short(call)
             if _MESSAGE.search(str(error)):
                 raise ExpressionRefused(f"{shown} is not possible; write a map") from error
             if usage := _usage(error):
                 raise ExpressionRefused(f"{shown} is not possible; there is {usage}") from error
         except (ArithmeticError, LookupError, TypeError, ValueError):
             continue
+        if values.matcher.failure == WRONG_KINDS:
+            raise ExpressionRefused(
+                f"{_short(call)} is not possible; there is {_FUNCTIONS[MATCHES]}"
+            )
+
+
+def _short(call: str) -> str:
+    return call if len(call) <= _SHOWN_CHARACTERS else f"{call[:_SHOWN_CHARACTERS]}…"
+
+
+def _with_own_matches(text: str, shape: Shape) -> str:
+    """The expression with our function in the place of the library's, which has no bounds."""
+    for start in shape.matches_at:
+        text = f"{text[:start]}{OWN_NAME}{text[start + len(MATCHES) :]}"
+    return text
+
+
+def _check_patterns(written: Iterable[str]) -> None:
+    """Raises PatternRefused for one that is written out, so that no object has to show it."""
+    for literal in written:
+        pattern = _extension().compile(literal).execute(_extension().Context())
+        if isinstance(pattern, str):
+            pattern_of(pattern)
 
 
 def _usage(error: Exception) -> str:

@@ -35,6 +35,7 @@ class Filter:
     def matches(self, values: Mapping[str, object]) -> bool:
         """Whether it is true of these values, one for each variable that it may name."""
         shape = self._expression.shape
+        self._values.begin()
         try:
             largest = largest_in(values.values()) if shape.deep or shape.joins else 0
             shape.check(largest, len(codec.pack(dict(values))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relay.objects.expressions.bounds import TooCostly, check_all
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from schemas.collectors import Program
 from schemas.faults import Fault
@@ -29,6 +30,10 @@ class Expressions:
             self._compiled(item.name, f"spec.select[{at}].def", item.definition)
             for at, item in enumerate(program.select)
         ]
+        try:
+            check_all([each.shape for each in self.all], 0, 0)
+        except TooCostly as error:
+            self.faults.append((FILTER, Fault("spec", str(error), "collect less by one collector")))
 
     @property
     def listed(self) -> list[CompiledExpression | None]:
