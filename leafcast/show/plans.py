@@ -69,26 +69,41 @@ def why_text(row: Form) -> str:
     return some_of(fields, FIELDS_MAX)
 
 
+def grouped(rows: Iterable[Form]) -> list[list[Form]]:
+    """The rows by what becomes of which object, and why; in the order of the first of each."""
+    found: dict[tuple[object, ...], list[Form]] = {}
+    for row in rows:
+        alike = (tuple(row["key"]), row["action"], why_text(row), row.get("live"))
+        found.setdefault(alike, []).append(row)
+    return list(found.values())
+
+
 @dataclass(slots=True)
 class PlanTable:
     """Rows that may go on: the header comes once, columns keep their widths.
 
-    What keeps back many copies is told in full of the first of them.
+    What keeps back many copies is told in full of the first of them. `groups` puts what is alike at
+    several destinations into one row.
     """
 
     live: bool = False
+    groups: bool = False
     _told: set[str] = field(default_factory=set)
     _widths: list[int] = field(default_factory=list)
 
     def lines(self, rows: Sequence[Form]) -> list[str]:
-        cells = [self._cells(row) for row in rows]
+        alike = grouped(rows) if self.groups else [[row] for row in rows]
+        cells = [self._cells(of[0], len(of)) for of in alike]
         if not self._widths:
             cells.insert(0, (*HEADERS, LIVE_HEADER) if self.live else HEADERS)
         self._widths = widths_of(cells, self._widths)
         return laid_out(cells, self._widths)
 
-    def _cells(self, row: Form) -> tuple[str, ...]:
-        own = (row["destination"], object_name(row["key"]), row["action"], self._why(row))
+    def _cells(self, row: Form, count: int) -> tuple[str, ...]:
+        where = str(row["destination"])
+        if count > 1:
+            where += f" and {count - 1:,} more"
+        own = (where, object_name(row["key"]), row["action"], self._why(row))
         return (*own, row["live"]) if self.live else own
 
     def _why(self, row: Form) -> str:

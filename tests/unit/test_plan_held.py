@@ -202,3 +202,15 @@ def test_what_keeps_back_many_copies_is_told_in_full_once():
     assert second.endswith("held     RolloutPaused, as above")
     assert third.endswith("held     RolloutPaused, as above")
     assert "as above" in table.lines(rows)[0]
+
+
+def test_what_is_alike_at_several_destinations_is_one_row_unless_all_are_asked_for():
+    row = {"action": "update", "why": "", "fields": ["data.a"], "key": ("", "configmaps", "a", "b")}
+    rows = [{**row, "destination": f"/s{at}"} for at in range(3)]
+    rows.insert(1, {**row, "destination": "/s9", "fields": ["data.b"]})
+    shown = [" ".join(line.split()) for line in PlanTable(groups=True).lines(rows)[1:]]
+    assert shown == [
+        "/s0 and 2 more a/configmaps/b update data.a",
+        "/s9 a/configmaps/b update data.b",
+    ]
+    assert len(PlanTable().lines(rows)) == 5

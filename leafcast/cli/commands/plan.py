@@ -47,7 +47,7 @@ Form = dict[str, Any]
 @placing_options
 @create_namespaces_option
 @click.option("--delete", "deletes", is_flag=True, help="Plan `delete -f`, not `apply -f`.")
-@click.option("--all", "every", is_flag=True, help="All rows, not only the first of each action.")
+@click.option("--all", "every", is_flag=True, help="All rows, one for each destination.")
 @click.option("--live", is_flag=True, help="Ask the edges of these rows what they hold (drift).")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
 @data_dir_option
@@ -69,7 +69,8 @@ def plan(  # noqa: PLR0913 - click passes options by name
     """Show what `apply` of these manifests would do at every destination; change nothing.
 
     First how far it reaches, then what becomes of each object where, and why: removals before all
-    else, then what is frozen, created, updated. Exit code 0 if nothing changes, 1 if something
+    else, then what is frozen, created, updated. What is alike at several destinations is one row.
+    Exit code 0 if nothing changes, 1 if something
     does, 2 if it cannot be told.
     """
     placing = placing_of(place, where, prune_all=prune_all)
@@ -159,7 +160,7 @@ class _Shown:
             click.echo(said)
         for line in waves_lines(summary):
             click.echo(sanitize(line))
-        table = PlanTable(live=self.live is not None)
+        table = PlanTable(live=self.live is not None, groups=not self.every)
         async for page in self._pages():
             for line in table.lines(page):
                 click.echo(sanitize(line))
