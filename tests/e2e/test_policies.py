@@ -241,6 +241,9 @@ def test_a_custom_transform_takes_off_and_a_changed_one_goes_out_at_once(tree, a
     # What makes no object of it holds that object, and no other.
     apply(TRANSFORM, remove="\"$.metadata[?@ == 'till']\"")
     until(lambda: "takes off metadata.name" in said(tree, "ObjectsRefused", "epl", name))
+    # It is delivered nowhere, in every view.
+    assert "delivered to 0 of " in did(tree, "status", name).stdout
+    assert conditions(tree, "epl", name)["Synced"]["status"] == "False"
     apply(APP.replace('a: "1"', 'a: "2"'))
     did(tree, "wait", "--for", "synced", "--timeout", "2s", name, code=1)
     assert env_at(tree, name) == [["image"], ["image"]]
