@@ -13,25 +13,10 @@ from jsonpath import JSONPath, JSONPathMatch
 from jsonpath.filter import BaseExpression, FilterQuery
 from jsonpath.selectors import Filter
 
+from schemas.json_paths import StepBudget
+
 _COUNTER = "counter"
 _LOOKS_A_STEP = 4
-
-
-class TooManySteps(Exception):
-    """A path looks at more than it may."""
-
-
-class Steps:
-    """How many steps a path may still take in an object."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    def take(self, steps: int) -> None:
-        """Raises TooManySteps."""
-        self._left -= steps
-        if self._left < 0:
-            raise TooManySteps
 
 
 class CountedPath(JSONPath):
@@ -47,9 +32,9 @@ class CountedPath(JSONPath):
                 if isinstance(selector, Filter) and not isinstance(expression, _Tested):
                     selector.expression = _Tested(expression)  # type: ignore[assignment]
 
-    def within(self, obj: Mapping[str, Any], most: int) -> Iterable[JSONPathMatch]:
+    def within(self, obj: Mapping[str, Any], steps: StepBudget) -> Iterable[JSONPathMatch]:
         """What it finds in so many steps at most; raises TooManySteps."""
-        return self.finditer(obj, filter_context={_COUNTER: Steps(most)})
+        return self.finditer(obj, filter_context={_COUNTER: steps})
 
     def finditer(
         self, data: Any, *, filter_context: Mapping[str, Any] | None = None

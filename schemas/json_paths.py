@@ -27,7 +27,8 @@ DESCENTS_MAX = 2
 _LEFT_OUT = ("match", "search")
 PLACES_MAX = 10_000
 STEPS_MAX = 50_000
-"""In one object: about 0.3 s."""
+"""Of all paths that are followed in one object: about 0.3 s."""
+STEPS_OF_PATH = 10
 # What stands in quotes or brackets is left as it is; a step `.7` becomes `[7,'7']`.
 _STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|(?<!\.)\.(\d+)(?![\w-])""")
 
@@ -38,6 +39,23 @@ Place = tuple[Step, ...]
 """The steps from an object's root to one value in it."""
 
 
+class TooManySteps(Exception):
+    """Paths look at more than they may."""
+
+
+class StepBudget:
+    """How many steps paths may still take in one object."""
+
+    def __init__(self, most: int = STEPS_MAX) -> None:
+        self._left = most
+
+    def take(self, steps: int) -> None:
+        """Raises TooManySteps."""
+        self._left -= steps
+        if self._left < 0:
+            raise TooManySteps
+
+
 class JsonPath:
     """One expression; raises Faulty if it is none, or means the whole object."""
 
@@ -45,23 +63,30 @@ class JsonPath:
         self.text = text
         self._compiled = _compile(text)
 
-    def places(self, obj: Mapping[str, Any]) -> list[Place]:
+    def places(self, obj: Mapping[str, Any], steps: StepBudget | None = None) -> list[Place]:
         """Where it leads to in an object, each place once, in the order of the expression.
 
-        Raises Faulty for an object that is nested too deeply for it.
+        Several paths in one object share their `steps`. Raises Faulty for an object that is nested
+        too deeply, or too large for it.
         """
-        return _places(self.text, self._compiled, obj)
+        return _places(self.text, self._compiled, obj, steps or StepBudget())
 
-    def remove(self, obj: dict[str, Any]) -> list[Place]:
+    def remove(self, obj: dict[str, Any], steps: StepBudget | None = None) -> list[Place]:
         """Take out of an object, in place, what it leads to, and tell where; raises Faulty."""
-        places = sorted(self.places(obj), key=_order, reverse=True)
+        places = sorted(self.places(obj, steps), key=_order, reverse=True)
         # Of a list the last items first, so that the others stay where they are.
         for place in places:
             if (holder := _at(obj, place[:-1])) is not None:
                 del holder[place[-1]]
         return places
 
-    def replace(self, obj: dict[str, Any], value: Any, places_max: int = PLACES_MAX) -> int:
+    def replace(
+        self,
+        obj: dict[str, Any],
+        value: Any,
+        places_max: int = PLACES_MAX,
+        steps: StepBudget | None = None,
+    ) -> int:
         """Put a value, in place, wherever it leads to; in how many places. Raises Faulty.
 
         It puts nothing anywhere if that were more than `places_max` places.
@@ -69,10 +94,11 @@ class JsonPath:
         A last step that names one field makes that field where it is missing. Nothing is changed
         inside of what was replaced.
         """
-        found = dict.fromkeys(self.places(obj))
+        steps = steps or StepBudget()
+        found = dict.fromkeys(self.places(obj, steps))
         prefix, names = _last_names(self.text)
         if names:
-            holders = _places(self.text, prefix, obj) if prefix is not None else [()]
+            holders = _places(self.text, prefix, obj, steps) if prefix is not None else [()]
             maps = [place for place in holders if isinstance(_at(obj, place), dict)]
             found |= {(*place, name): None for place in maps for name in names}
         done: dict[Place, None] = {}
@@ -87,15 +113,17 @@ class JsonPath:
         return len(done)
 
 
-def _places(text: str, compiled: CountedPath, obj: Mapping[str, Any]) -> list[Place]:
+def _places(
+    text: str, compiled: CountedPath, obj: Mapping[str, Any], steps: StepBudget
+) -> list[Place]:
     from jsonpath import JSONPathError  # noqa: PLC0415
 
-    from schemas.counted_paths import TooManySteps  # noqa: PLC0415
-
     try:
-        found = [match.parts for match in islice(compiled.within(obj, STEPS_MAX), PLACES_MAX + 1)]
+        # One that finds nothing at once takes some time as well.
+        steps.take(STEPS_OF_PATH)
+        found = [match.parts for match in islice(compiled.within(obj, steps), PLACES_MAX + 1)]
     except TooManySteps as error:
-        remedy = "name fewer levels and fields, each once"
+        remedy = "name fewer levels and fields, each once, by fewer paths"
         raise _fault(text, "looks at too much in this object", remedy) from error
     except (JSONPathError, RecursionError) as error:
         raise _fault(text, "cannot be followed in this object", "name fewer levels") from error

@@ -18,7 +18,7 @@ from relay.objects.merge import Object, copied
 from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.faults import Fault
-from schemas.json_paths import JsonPath
+from schemas.json_paths import JsonPath, StepBudget
 from schemas.objects import ObjectKey, identity_of, object_faults
 from schemas.refusals import CodecError
 
@@ -209,6 +209,7 @@ class _Work:
         self._values = values
         self._made = made
         self._room = OBJECT_MAX_BYTES
+        self._steps = StepBudget()
 
     def expanded(self, syntax: Syntax, obj: Mapping[str, Any]) -> Object:
         """The object with its texts expanded, not shared with what came in."""
@@ -225,7 +226,7 @@ class _Work:
         try:
             # A value may be put in many places; each is to find room.
             most = self._room // max(len(value), 1)
-            places = JsonPath(path).replace(self._made.object, _json(value), most)
+            places = JsonPath(path).replace(self._made.object, _json(value), most, self._steps)
         except ValueError as error:
             raise self._failed(named, str(error)) from error
         self._room -= places * len(value)

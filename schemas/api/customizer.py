@@ -11,6 +11,7 @@ from schemas.faults import Fault, Faulty
 
 PATH_MAX = 1024
 VALUE_MAX = 64 * 1024
+REPLACEMENTS_MAX = 256
 
 
 class Replacement(Value):
@@ -32,7 +33,7 @@ class Customizer(ApiObject):
     """Replacements in the objects whose annotation edge.kubestellar.io/customizer names it."""
 
     kind: Literal["Customizer"]
-    replacements: ListOf[Replacement] = ()
+    replacements: Annotated[ListOf[Replacement], Field(max_length=REPLACEMENTS_MAX)] = ()
     status: CustomizerStatus | None = None
 
     @model_validator(mode="after")

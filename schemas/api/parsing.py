@@ -159,6 +159,10 @@ def _fault_of(path: str, error: ErrorDetails) -> Fault:
         case "literal_error":
             expected = error["ctx"]["expected"].replace("'", "")
             return Fault(path, f"{shown} is not allowed", f"write {expected}")
+        case "too_long" if "actual_length" in error["ctx"]:
+            found, most = error["ctx"]["actual_length"], error["ctx"]["max_length"]
+            remedy = "list fewer, or say the others in another object"
+            return Fault(path, f"{found} are listed, at most {most} may be", remedy)
         case "too_short":
             return Fault(path, "empty", "list at least one")
         case str(type_) if type_ in _EXPECTED:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from schemas.api.placement import Int32, OneApiGroup
 from schemas.api.shared import Condition, ControlObject, ListOf, Value, checked, resource_fault
 from schemas.faults import Fault, Faulty
 from schemas.json_paths import JsonPath
 from schemas.objects import identity_of
+
+REMOVE_MAX = 256
 
 
 def check_identity(text: str, before: Mapping[str, Any], obj: Mapping[str, Any]) -> None:
@@ -44,7 +46,9 @@ class CustomTransformSpec(Value):
 
     api_group: OneApiGroup
     resource: _Resource
-    remove: ListOf[Annotated[str, AfterValidator(_json_path)]] = ()
+    remove: Annotated[
+        ListOf[Annotated[str, AfterValidator(_json_path)]], Field(max_length=REMOVE_MAX)
+    ] = ()
 
 
 class CustomTransformStatus(Value):

@@ -1,10 +1,13 @@
 """What a text becomes is bounded while it grows, not when it is there."""
 
+import copy
 import json
+import time
 import tracemalloc
 
 import pytest
 
+from controllers.core.workloads.transforms import Transform, TransformFailed, transform
 from relay.objects.customization import (
     CustomizationFailed,
     Customizer,
@@ -12,7 +15,10 @@ from relay.objects.customization import (
     customize,
 )
 from relay.objects.expansion import ExpandsTooFar, Syntax
+from schemas.api import parse_kind
 from schemas.content.blobs import OBJECT_MAX_BYTES
+from schemas.faults import InvalidObject
+from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey
 
 KEY = ObjectKey("", "configmaps", "shop", "c")
@@ -55,12 +61,12 @@ def test_a_text_that_would_become_too_large_takes_no_more_than_it_may_become(
 
 
 def test_a_value_that_is_put_in_many_places_takes_no_more_than_an_object_may():
-    obj = settings({f"x{at}": "" for at in range(9_000)})
-    value = json.dumps([1] * 100_000)
+    obj = settings({f"x{at}": "" for at in range(2_000)})
+    value = json.dumps([1] * 20_000)
     said, peak = refused(
         obj, Customizer("shop/c", Syntax(False, False), (Replacement("$.data.*", value),))
     )
-    assert "puts too much into this object, at 9000 places" in said
+    assert "puts too much into this object, at 2000 places" in said
     assert peak < PEAK_MAX_BYTES
 
 
@@ -78,3 +84,32 @@ def test_just_so_much_as_there_is_room_for_is_no_fault():
     for room in (4, 3, 0):
         with pytest.raises(ExpandsTooFar):
             syntax.expand("%(a)%(a)c", {"a": "bb"}, {}, room)
+
+
+WIDE = "$.data[?@ != 'none']"
+
+
+def test_all_paths_in_one_object_share_what_may_be_looked_at():
+    """One of them alone is no trouble: there is no number of them that takes ever longer."""
+    obj = settings({f"x{at}": "1" for at in range(2_000)})
+    assert JsonPath(WIDE).remove(copy.deepcopy(obj))
+    several = tuple(Replacement(f"$.data[?@ != 'n{at}']", '"2"') for at in range(30))
+    began = time.process_time()
+    said, _ = refused(obj, Customizer("shop/c", Syntax(False, False), several))
+    assert "looks at too much in this object" in said
+    texts = tuple(f"$.data[?@ == 'n{at}']" for at in range(256))
+    with pytest.raises(TransformFailed, match="looks at too much in this object"):
+        transform(obj, tuple(Transform(f"t{at}", texts) for at in range(4)))
+    assert time.process_time() - began < 3
+
+
+def test_paths_have_a_number():
+    spec = {"apiGroup": "", "resource": "configmaps", "remove": ["$.a"] * 257}
+    obj = {"apiVersion": "control.kubestellar.io/v1alpha1", "kind": "CustomTransform"}
+    with pytest.raises(InvalidObject, match="257 are listed, at most 256 may be"):
+        parse_kind({**obj, "metadata": {"name": "t"}, "spec": spec})
+    obj = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "Customizer"}
+    named = {"name": "t", "namespace": "shop"}
+    listed = [{"path": f"$.data.x{at}", "value": "1"} for at in range(257)]
+    with pytest.raises(InvalidObject, match="257 are listed, at most 256 may be"):
+        parse_kind({**obj, "metadata": named, "replacements": listed})

@@ -14,7 +14,7 @@ from typing import Any
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
 from schemas.api.transform import check_identity
 from schemas.faults import Faulty, InvalidObject
-from schemas.json_paths import JsonPath, Place
+from schemas.json_paths import JsonPath, Place, StepBudget
 from schemas.objects import ObjectKey, identity_of
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
@@ -121,6 +121,7 @@ def take_off(
     obj: dict[str, Any], transforms: tuple[Transform, ...]
 ) -> Iterator[tuple[Place, Transform]]:
     """The same, telling of each part that goes, and for whom; raises TransformFailed."""
+    steps = StepBudget()
     for one in transforms:
         about = f"customtransform/{one.name}"
         if one.errors:
@@ -129,7 +130,7 @@ def take_off(
         before = identity_of(obj)
         for text in one.remove:
             try:
-                places = JsonPath(text).remove(obj)
+                places = JsonPath(text).remove(obj, steps)
                 check_identity(text, before, obj)
             except Faulty as error:
                 fault = error.faults[0]
