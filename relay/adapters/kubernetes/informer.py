@@ -45,8 +45,9 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX, LASTING_PAUSE_SECONDS = 0.25, 10.0, 20.0
 _NOT_SERVED = (refusals.NOT_FOUND, refusals.NOT_ALLOWED)
 _REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
 _AWAY = (refusals.UNAVAILABLE, refusals.TOO_MANY)
-# What no other version of a kind changes.
-_OF_ALL_VERSIONS = (*_NOT_SERVED, *_REFUSED, *_AWAY, refusals.EXPIRED)
+# What no other version of a kind changes. A server says that there are too many requests also while
+# it cannot convert what it has.
+_OF_ALL_VERSIONS = (*_NOT_SERVED, *_REFUSED, refusals.UNAVAILABLE, refusals.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
