@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.customization import CustomizationFailed
@@ -17,7 +17,6 @@ from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
 
 ACTION_SECONDS_MAX = 30.0
-_ENDING = re.compile(r"because it is being terminated$")
 _MISSING = re.compile(r'^NotFound: .*namespaces "[^"]*" not found')
 FAILURES = (
     SpaceError,
@@ -39,25 +38,20 @@ class ObjectErrors(dict[ObjectKey, str]):
         self,
         key: ObjectKey,
         wanted: Mapping[ObjectKey, DesiredObject],
-        reason: Callable[[ObjectKey], str],
     ) -> str:
         """What is said of an object; "" if nothing failed.
 
         Who is refused for a Namespace of which no placement tells says what the matter is there.
-        `reason` is how an object is as it is.
         """
         error = self.get(key, "")
-        ending, missing = _ENDING.search(error), _MISSING.search(error)
-        if not (ending or missing):
+        if not _MISSING.search(error):
             return error
         holder = ObjectKey(*NAMESPACES, "", key.namespace)
         there = wanted.get(holder)
         if there is None or there.placements:
             return error
-        trouble = self.get(holder) or reason(holder)
-        if not trouble:
-            return error
-        return f"{error}: {trouble}" if ending else f"its namespace cannot be made: {trouble}"
+        trouble = self.get(holder)
+        return f"its namespace cannot be made: {trouble}" if trouble else error
 
 
 def failure_text(error: Exception) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from relay.objects.health import terminating
-from relay.ports import Object, Space, SpaceError
+from relay.ports import Clock, Object, Space, SpaceError
 from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.plan import NAMESPACES
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.wording import some_of
 
 NAMED_MAX = 3
+KNOWN_SECONDS, LOOK_SECONDS_MAX = 15.0, 10.0
+NAMESPACES_MAX = 256
+_ENDING = re.compile(r"because it is being terminated$")
 _DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 _TROUBLES = (
     "NamespaceDeletionDiscoveryFailure",
@@ -23,6 +28,39 @@ _TROUBLES = (
     "NamespaceContentRemaining",
 )
 """What a Namespace says of itself, the most telling first."""
+
+
+class LingeringNamespaces:
+    """What Namespaces wait for that go, as far as objects are refused for it."""
+
+    def __init__(self, space: Space, clock: Clock) -> None:
+        self._space = space
+        self._clock = clock
+        # What was found, and when.
+        self._known: dict[str, tuple[float, str]] = {}
+        self._looking = asyncio.Lock()
+
+    async def explained(self, key: ObjectKey, said: str) -> str:
+        """Why an object is refused, and what its Namespace waits for if it is refused for that."""
+        if not _ENDING.search(said):
+            return said
+        async with self._looking:
+            now = self._clock.now().seconds
+            found = self._known.get(key.namespace)
+            if found is None or now - found[0] >= KNOWN_SECONDS:
+                if len(self._known) >= NAMESPACES_MAX:
+                    self._known.clear()
+                found = self._known[key.namespace] = (now, await self._look(key.namespace))
+        return f"{said}; {found[1]}" if found[1] else said
+
+    async def _look(self, name: str) -> str:
+        key = ObjectKey(*NAMESPACES, "", name)
+        try:
+            async with asyncio.timeout(LOOK_SECONDS_MAX):
+                live = await self._space.get(key)
+                return await remaining_text(self._space, key, live) if live is not None else ""
+        except (SpaceError, TimeoutError):
+            return ""
 
 
 async def ending_text(space: Space, key: ObjectKey, live: Object) -> str:

@@ -34,6 +34,7 @@ from relay.syncer.applier import Applier, ApplyRequest, Loader
 from relay.syncer.drift import Drift
 from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
 from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, ObjectErrors, failure_text
+from relay.syncer.lingering import LingeringNamespaces
 from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
@@ -94,6 +95,7 @@ class Syncer:
         self._done = self._record.held
         self._drift = Drift(self._applier, clock)
         self._errors = ObjectErrors()
+        self._lingering = LingeringNamespaces(space, clock)
         self._observed = Observations()
         self._stalled = StalledObjects(space, clock, self._tell)
         self._surroundings = Surroundings(space, clock, self._watched.has_status, self._judged)
@@ -268,7 +270,7 @@ class Syncer:
                     case InspectObject():
                         await self._look(key)
         except FAILURES as error:
-            self._errors[key] = failure_text(error)
+            self._errors[key] = await self._lingering.explained(key, failure_text(error))
             self._drift.going.failed(key, error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
         else:
@@ -577,13 +579,11 @@ class Syncer:
             await self._say(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
-            error = self._errors.told(key, self._wanted, self._reason) or self._watched.trouble(key)
-            said = (address, error, self._reason(key), self._waits(key), done)
+            error = self._errors.told(key, self._wanted) or self._watched.trouble(key)
+            sight = self._observed.sight(key)
+            reason = self._stalled.reason(key, sight) if sight else ""
+            said = (address, error, reason, self._waits(key), done)
             await self._say(self._observed.news(key, *said))
-
-    def _reason(self, key: ObjectKey) -> str:
-        sight = self._observed.sight(key)
-        return self._stalled.reason(key, sight) if sight is not None else ""
 
     def _waits(self, key: ObjectKey) -> str:
         """What the object waits for, and what is the matter there; "" if for nothing for long."""

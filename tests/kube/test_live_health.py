@@ -257,7 +257,10 @@ async def test_an_autoscaler_is_well_where_nobody_measures(server, place, bench,
         await bench.until(lambda: healthy(bench, key))
 
 
-async def test_what_its_author_stops_is_well_and_what_another_stops_is_not(server, place, bench):
+async def test_what_its_author_stops_is_well_and_what_another_stops_is_not(
+    server, place, bench, monkeypatch
+):
+    monkeypatch.setattr(stalled, "STALLED_SECONDS", 0.2)
     paused, plain = deployment("paused", place, paused=True), deployment("plain", place)
     kinds = {name: ObjectKey("apps", "deployments", place, name) for name in ("paused", "plain")}
     asleep = ObjectKey("batch", "jobs", place, "asleep")
@@ -300,14 +303,18 @@ async def test_a_namespace_that_hangs_names_the_finalizer_and_what_it_holds(
     def names_it(said, name):
         return f"configmaps/{place}/{name} (example.com/hold)" in said
 
+    settings = ObjectKey("", "configmaps", place, "settings")
     async with bench.running():
-        bench.want(namespace(place), config_map("settings", place, a="1"))
+        # Of this Namespace no placement tells.
+        bench.want(config_map("settings", place, a="1"))
         await bench.settled()
         await kubectl(server, "-n", place, "create", "configmap", "kept")
         await kubectl(server, "-n", place, "patch", "configmap", "kept", "-p", held)
         # Someone deletes it there.
         await kubectl(server, "delete", "namespace", place, "--wait=false")
-        await bench.until(lambda: names_it(bench.said[key].reason, "kept"))
+        await bench.until(lambda: names_it(bench.said[settings].error, "kept"))
+        bench.want(namespace(place), config_map("settings", place, a="1"))
+        await bench.until(lambda: key in bench.said and names_it(bench.said[key].error, "kept"))
         await kubectl(server, "-n", place, "patch", "configmap", "kept", "-p", free)
         # It is made anew, and now we do.
         await bench.until(lambda: (it := bench.done.of(key)) is not None and it.made)
