@@ -27,13 +27,17 @@ _WORDS = {
 Form = Mapping[str, Any]
 
 
-def blast_radius(summary: Form) -> str:
-    """`1 placement, 1,204 destinations: 12 deletions, 1,201 updates, 3 frozen`."""
+def blast_radius(summary: Form, *, centre: bool = False) -> str:
+    """`1 placement, 1,204 destinations: 12 deletions, 1,201 updates, 3 frozen`.
+
+    Where something changes at the `centre`, it says of what nothing does.
+    """
     placements = _counted(summary["placements"], ("placement", "placements"))
     destinations = _counted(summary["destinations"], ("destination", "destinations"))
     counts = summary["counts"]
     told = [_counted(counts[word], forms) for word, forms in _WORDS.items() if counts.get(word)]
-    return f"{placements}, {destinations}: {', '.join(told) or 'nothing changes'}"
+    nothing = "nothing changes at destinations" if centre else "nothing changes"
+    return f"{placements}, {destinations}: {', '.join(told) or nothing}"
 
 
 def at_the_centre(verbs: Iterable[str]) -> str:

@@ -189,7 +189,8 @@ def _each_once(wishes: Sequence[Wish]) -> tuple[list[Wish], list[_Fault]]:
         first = once.setdefault(wish.key, wish)
         if not same(first.object, wish.object):
             name = namespace_first(str(wish.key))
-            said = f"{name} is given twice, first at {first.place}, and not alike; leave one out"
+            where = "here" if first.place == wish.place else f"first at {first.place}"
+            said = f"{name} is given twice, {where}, and not alike; leave one out"
             faults.append(_Fault(wish.place, said))
     return list(once.values()), faults
 

@@ -155,8 +155,9 @@ class _Shown:
 
     async def as_table(self) -> None:
         summary = self.plan.summary
-        click.echo(blast_radius(summary))
-        if said := at_the_centre(self.intent.verbs.values()):
+        said = at_the_centre(self.intent.verbs.values())
+        click.echo(blast_radius(summary, centre=bool(said)))
+        if said:
             click.echo(said)
         for line in waves_lines(summary):
             click.echo(sanitize(line))
