@@ -15,7 +15,14 @@ from typing import Any
 
 from relay.objects.merge import copied, same
 from relay.ports import Conflict, Object, Space, SpaceError
-from relay.syncer.ownership import OwnedFields, element_keys, is_marked, item_path, owned_fields
+from relay.syncer.ownership import (
+    OwnedFields,
+    counted_path,
+    element_keys,
+    is_marked,
+    item_path,
+    owned_fields,
+)
 from relay.syncer.wish import MANAGER
 from schemas.objects import ObjectKey
 
@@ -23,6 +30,7 @@ PUT_BACK_MANAGER = "leafcast-put-back"
 """Holds an item only between two requests: from its being put back to its being ours again."""
 COMPLETIONS_MAX = 64
 NESTED_MAX = 8
+COUNTED_MAX = 256
 # A part of a key that a wish need not say.
 _DEFAULT_KEYS = {"protocol": "TCP"}
 SAID_TWICE = re.compile(r"duplicate|unique", re.IGNORECASE)
@@ -68,6 +76,11 @@ class _Other:
     # Whether it was applied before.
     noted: bool
 
+    @property
+    def is_written(self) -> bool:
+        """Whether nobody applies it under its key."""
+        return not any(owner.applied for owner in self.owners)
+
     def moved(self, keys: Keys | None) -> MovedItem:
         names = tuple(dict.fromkeys(owner.manager for owner in self.owners))
         return MovedItem(self.steps, self.path, keys, names)
@@ -80,6 +93,8 @@ class _KeyedList:
     names: tuple[str, ...]
     wished: tuple[_Wished, ...]
     others: tuple[_Other, ...]
+    # How many of the items that were applied are not there under their keys.
+    missing: int
 
 
 def moved_items(live: Object, wish: Object, fields: bytes) -> list[MovedItem]:
@@ -91,7 +106,7 @@ def moved_items(live: Object, wish: Object, fields: bytes) -> list[MovedItem]:
     for keyed in _keyed_lists(live, wish, fields):
         left = [it for it in keyed.wished if it.noted and not it.there]
         for other in keyed.others:
-            if other.noted or any(owner.applied for owner in other.owners):
+            if other.noted or not other.is_written:
                 continue
             mine = next((it for it in left if _became(it, other, keyed.names)), None)
             if mine is not None:
@@ -112,19 +127,22 @@ def items_in_the_way(
 ) -> tuple[list[MovedItem], list[MovedItem]]:
     """Items for which a wish was refused with these words: those that go back, and others' own.
 
-    Ours are those that were applied before, and those that stand for one that was. By `force` all
-    go back.
+    Ours are those that were applied before, and those that stand for one that was: for the wished
+    one, or, if that is another by now, for one that is missing. By `force` all go back.
     """
     mine, theirs = list[MovedItem](), list[MovedItem]()
     told = frozenset(_DUPLICATE.findall(message))
     for keyed in _keyed_lists(live, wish, fields):
         wished = sorted(keyed.wished, key=lambda it: (it.there, not it.noted))
+        missing = keyed.missing
         for other in keyed.others:
             rival = next((it for it in wished if _collide(it, other, keyed.names, told)), None)
             if rival is None:
                 continue
             wished.remove(rival)
-            ours = other.noted or (rival.noted and not rival.there)
+            stands_in = not rival.there and (rival.noted or (missing > 0 and other.is_written))
+            missing -= stands_in
+            ours = other.noted or stands_in
             found = other.moved(None if rival.there else rival.keys)
             (mine if ours or force else theirs).append(found)
     return mine, theirs
@@ -233,7 +251,10 @@ def _items(
             at_path = item_path(path, here)
             noted_before = is_marked(at_path, fields)
             others.append(_Other(item, (*steps, at), at_path, tuple(owners), noted_before))
-    yield _KeyedList(names, tuple(wished), tuple(others))
+    mine = sum(one.manager == MANAGER and one.applied for one, _, _ in elements)
+    counts = range(1, COUNTED_MAX + 1)
+    noted_count = next((n for n in counts if is_marked(counted_path(path, n), fields)), 0)
+    yield _KeyedList(names, tuple(wished), tuple(others), noted_count - mine)
 
 
 def _completions(item: Keys, live: Sequence[Keys], names: Sequence[str]) -> Iterator[Keys]:

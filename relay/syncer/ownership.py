@@ -120,6 +120,11 @@ def scales(autoscaler: Mapping[str, Any], group: str, name: str) -> bool:
             return False
 
 
+def counted_path(path: str, count: int) -> str:
+    """What is noted of a list with keys: that so many of its items were applied."""
+    return f"{path}#{count}"
+
+
 @dataclass(frozen=True, slots=True)
 class OwnedFields:
     """What a manager owns of an object, or of a part of it, as servers say it."""
@@ -209,8 +214,13 @@ def _step(name: str) -> str:
 
 
 def _held(fields: Mapping[str, Any], held: Any, above: str, paths: list[str]) -> dict[str, Any]:
-    """The values of these fields, and as `_paths` their names; of what is not there no value."""
+    """The values of these fields, and as `_paths` their names; of what is not there no value.
+
+    Of a list with keys it is named, too, how many items are held.
+    """
     found = {}
+    if count := sum(name.startswith("k:") for name in fields):
+        paths.append(counted_path(above, count))
     for name, below in fields.items():
         if name == _ITSELF:
             paths.append(above)

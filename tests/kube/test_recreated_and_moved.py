@@ -286,6 +286,11 @@ async def test_what_changes_meanwhile_arrives_as_well(bench, server, place):
         assert not bench.said[key].error
         live = await bench.space.get(key)
         assert [(it["port"], it["targetPort"]) for it in live["spec"]["ports"]] == [(80, 9090)]
+    await patched(server, place, "svc/web", ("replace", "/spec/ports/0/port", 83))
+    async with bench.running():
+        bench.want(web_service(place, {**HTTP, "port": 81}))
+        await bench.settled()
+        assert await _ports(bench, key, {("http", 81)})
 
 
 async def test_what_an_edge_adds_stays_where_it_does_not_collide(bench, server, place):

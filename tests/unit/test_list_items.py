@@ -163,3 +163,14 @@ def test_what_could_not_be_put_back_goes_once_ours_stands_beside_it():
     left = with_items_put_back(after, beside)["spec"]["ports"]
     assert [it["port"] for it in left] == [80, 9]
     assert still_there(live(("leafcast", port(80))), wish(port(80)), moved) == []
+
+
+def test_an_item_in_the_way_is_ours_if_one_of_ours_is_missing_that_is_wished_no_more():
+    keys = {"port": 81, "protocol": "TCP"}
+    # Both ends changed the key at once.
+    there, noted = live(("them", port(83))), applied(port(80))
+    assert in_the_way(there, wish(port(81)), noted) == ([keys], [])
+    both = live(("leafcast", port(80, "b")), ("them", port(83)))
+    assert in_the_way(both, wish(port(80, "b"), port(81)), noted) == ([], [("them",)])
+    applier = live(("them", port(83)), operation="Apply")
+    assert in_the_way(applier, wish(port(81)), noted) == ([], [("them",)])
