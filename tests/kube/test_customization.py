@@ -92,6 +92,10 @@ def _said(where, port):
         "externalTrafficPolicy": "Local",
         "internalTrafficPolicy": "Local",
         "sessionAffinity": "ClientIP",
+        "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 30}},
+        "ipFamilies": ["IPv4"],
+        # Where a server does not choose by itself.
+        "clusterIP": f"10.0.0.{port % 100 // 2 + 2}",
         "ports": [{"port": 80, "nodePort": port}],
         "healthCheckNodePort": port + 1,
         "ipFamilyPolicy": "PreferDualStack",
@@ -101,6 +105,7 @@ def _said(where, port):
     labelled = {"metadata": {"labels": {"app": "own"}}, "spec": pod}
     own = {"manualSelector": True, "selector": {"matchLabels": {"app": "own"}}}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim["volumeName"] = "chosen"
     made = [
         _object("Service", "chosen", choices),
         _object("Service", "plain", {"ports": [{"port": 80}]}),
@@ -156,6 +161,7 @@ def test_what_a_person_wrote_at_a_hub_arrives_as_by_a_direct_apply(tree, where):
         assert len({tuple(it or ()) for it in finalizers}) == 1
     chosen, plain = got["Service", "chosen"]["spec"], got["Service", "plain"]["spec"]
     assert (chosen["ports"][0]["nodePort"], chosen["healthCheckNodePort"]) == (port, port + 1)
+    assert chosen["clusterIP"] == hub["Service", "chosen"]["spec"]["clusterIP"]
     # What nobody chose is the cluster's own.
     assert plain["clusterIP"] != hub["Service", "plain"]["spec"]["clusterIP"]
     assert got["Job", "held"]["spec"]["selector"] != hub["Job", "held"]["spec"]["selector"]
@@ -169,11 +175,11 @@ def _at_hub(tree, where, kinds):
 
 def test_a_placement_may_ask_for_kubestellars_cleaning_and_render_names_what_goes(tree):
     tree.apply(namespace("cleaned"))
-    tree.centre("create", "-f", "-", stdin=_said("cleaned", 30480))
+    tree.centre("create", "-f", "-", stdin=_said("cleaned", 30420))
     tree.until_at(0, value_is("Local"), *_policy("cleaned"))
     render = ("render", "svc/chosen", "-n", "cleaned", "--at", PATHS[0], "--why")
     assert "spec.externalTrafficPolicy" not in tree.leafcast(*render)
-    assert "  spec.clusterIP\n" in tree.leafcast(*render)
+    assert "  spec.clusterIPs\n" in tree.leafcast(*render)
     tree.centre(
         "patch", "epl/cleaned", "--type=merge", "-p", '{"spec": {"cleaning": "KubeStellar"}}'
     )
