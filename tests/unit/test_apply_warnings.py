@@ -42,6 +42,13 @@ async def test_an_annotation_that_lacks_our_prefix_is_asked_about():
     assert '"on-remove" has no effect here; did you mean leafcast.io/on-removal?' in said
 
 
+async def test_owners_that_do_not_go_out_are_said():
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "u"}
+    [said] = await said_of("v1", "ConfigMap", metadata={"name": "a", "ownerReferences": [owner]})
+    assert "configmap/a: metadata.ownerReferences does not go out" in said
+    assert await said_of("v1", "ConfigMap", metadata={"name": "a", "ownerReferences": []}) == []
+
+
 async def test_a_rollout_alone_is_not_said_to_go_nowhere():
     rollout = "leafcast.io/v1alpha1", "Rollout", Centre(nowhere=True)
     assert await said_of(*rollout, dry=False, spec={}) == []

@@ -62,6 +62,7 @@ def _of_one(change: Change) -> Iterator[str]:
     yield from _miswritten(change)
     yield from _without_prefix(change)
     yield from _not_honoured(change)
+    yield from _not_sent(change)
     yield from _pruned(change)
 
 
@@ -102,6 +103,15 @@ def _without_prefix(change: Change) -> Iterator[str]:
                 f'Warning: {change.wish.title}: the annotation "{key}" has no effect here; '
                 f"did you mean {meant}?"
             )
+
+
+def _not_sent(change: Change) -> Iterator[str]:
+    """A field that a person wrote, and that does not go out."""
+    if change.wish.object["metadata"].get("ownerReferences"):
+        yield (
+            f"Warning: {change.wish.title}: metadata.ownerReferences does not go out: it names an "
+            "owner by a uid that no cluster has, and a cluster would delete the copy"
+        )
 
 
 def _not_honoured(change: Change) -> Iterator[str]:
