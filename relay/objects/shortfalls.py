@@ -1,7 +1,8 @@
-"""What a DaemonSet lacks at the copy that lacks most: the least of each number does not tell.
+"""What a workload lacks at the copy that lacks most: the least of each number does not tell.
 
-Clusters have as many Nodes as they have. Of 5 of 10 updated and 3 of 3 the least are 3 of 3, by
-which a tool that waits is done.
+Of 5 of 10 updated and 3 of 3 the least are 3 of 3, and of 2 new beside 1 old and 2 new they are 2
+and 2: by these a tool that waits is done. What is wanted is raised to show what is lacking; where
+tools compare with what the hub wants, what is there is lowered.
 """
 
 from __future__ import annotations
@@ -13,33 +14,55 @@ from schemas.merging import FIELDS, MOST, Node
 from schemas.objects import ObjectKey
 
 SHORT = "short"
-_WHOLE = "desiredNumberScheduled"
-_PARTS = ("currentNumberScheduled", "updatedNumberScheduled", "numberReady", "numberAvailable")
-_DAEMON_SETS = ("apps", "daemonsets")
+_Pairs = tuple[tuple[str, str], ...]
+_DESIRED = "desiredNumberScheduled"
+_SCHEDULED = ("currentNumberScheduled", "updatedNumberScheduled", "numberReady", "numberAvailable")
+_RAISED: Mapping[tuple[str, str], _Pairs] = {
+    ("apps", "daemonsets"): tuple((name, _DESIRED) for name in _SCHEDULED),
+    ("apps", "deployments"): (("updatedReplicas", "replicas"),),
+}
+_LOWERED: Mapping[tuple[str, str], _Pairs] = {
+    ("apps", "deployments"): (("availableReplicas", "updatedReplicas"),),
+    ("apps", "statefulsets"): tuple(
+        (name, "replicas") for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
+    ),
+}
+"""By kind, a number and the one that it reaches in the end."""
 
 
 def shortfalls(key: ObjectKey, status: Any) -> dict[str, Node]:
-    """By how much each number of one copy is below what is wanted of it; nothing of other kinds."""
-    if key.group_resource != _DAEMON_SETS or not isinstance(status, Mapping):
+    """By how much each number of one copy is below the one that it reaches; of some kinds."""
+    pairs = _RAISED.get(key.group_resource, ()) + _LOWERED.get(key.group_resource, ())
+    if not pairs or not isinstance(status, Mapping):
         return {}
-    whole = _number(status.get(_WHOLE))
-    lacking = {name: (MOST, max(whole - _number(status.get(name)), 0)) for name in _PARTS}
+    lacking = {
+        part: (MOST, max(_number(status.get(whole)) - _number(status.get(part)), 0))
+        for part, whole in pairs
+    }
     return {SHORT: (FIELDS, lacking)}
 
 
-def lessened(status: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge of several, in which no number says that less is lacking than one copy lacks."""
-    told, lacking = dict(status), dict[str, int]()
-    for name in _PARTS:
-        match short.get(name):
-            case (int(op), int(number)) if op == MOST and isinstance(told.get(name), int):
-                lacking[name] = number
-    if not isinstance(told.get(_WHOLE), int) or not any(lacking.values()):
-        return told
-    told[_WHOLE] = max(told[_WHOLE], *lacking.values())
-    for name, number in lacking.items():
-        told[name] = max(min(told[name], told[_WHOLE] - number), 0)
+def with_shortfalls(
+    key: ObjectKey, status: Mapping[str, Any], short: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The merge of several, by which as much is lacking as one copy lacks."""
+    told = dict(status)
+    for part, whole in _RAISED.get(key.group_resource, ()):
+        if lacking := _lacking(short.get(part)):
+            told[whole] = max(_number(told.get(whole)), _number(status.get(part)) + lacking)
+    for part, whole in _LOWERED.get(key.group_resource, ()):
+        if lacking := _lacking(short.get(part)):
+            most = max(_number(status.get(whole)) - lacking, 0)
+            told[part] = min(_number(told.get(part)), most)
     return told
+
+
+def _lacking(node: Any) -> int:
+    match node:
+        case (int(op), int(number)) if op == MOST:
+            return number
+        case _:
+            return 0
 
 
 def _number(said: Any) -> int:

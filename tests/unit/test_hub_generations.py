@@ -232,8 +232,8 @@ def daemon_set(desired, updated, available):
     [
         ([daemon_set(10, 10, 10), daemon_set(3, 3, 3)], 3, 3, 3),
         # By the least alone all of these would be done.
-        ([daemon_set(10, 5, 10), daemon_set(3, 3, 3)], 5, 0, 3),
-        ([daemon_set(10, 10, 9), daemon_set(3, 3, 3)], 3, 3, 2),
+        ([daemon_set(10, 5, 10), daemon_set(3, 3, 3)], 8, 3, 3),
+        ([daemon_set(10, 10, 9), daemon_set(3, 3, 3)], 4, 3, 3),
         ([daemon_set(0, 0, 0), daemon_set(3, 2, 3)], 1, 0, 0),
     ],
 )
@@ -252,3 +252,40 @@ def test_kubectl_takes_daemon_sets_for_rolled_out_only_if_all_are(said):
     desired = told["desiredNumberScheduled"]
     done = min(told["updatedNumberScheduled"], told["numberAvailable"]) >= desired
     assert done == all(min(updated, available) >= wanted for wanted, updated, available in said)
+
+
+def replicas(old, updated, available):
+    said = {"replicas": old + updated, "updatedReplicas": updated, "availableReplicas": available}
+    return (NEW, 1, {**said, "observedGeneration": 1})
+
+
+def is_rolled_out(status, wanted):
+    """As kubectl judges a Deployment."""
+    there, updated = status.get("replicas", 0), status.get("updatedReplicas", 0)
+    return wanted <= updated >= there and status.get("availableReplicas", 0) >= updated
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=2, max_size=4), st.integers(0, 4))
+def test_kubectl_takes_deployments_for_rolled_out_only_if_all_are(said, wanted):
+    listed = [replicas(*each) for each in said]
+    told = merged(*listed)
+    assert is_rolled_out(told, wanted) == all(is_rolled_out(it[2], wanted) for it in listed)
+
+
+def test_an_old_replica_of_one_copy_is_still_to_go_though_others_have_none():
+    told = merged(replicas(1, 2, 2), replicas(0, 2, 2))
+    assert (told["replicas"], told["updatedReplicas"], told["availableReplicas"]) == (3, 2, 2)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=2, max_size=4))
+def test_stateful_sets_of_any_sizes_have_what_all_of_them_have(said):
+    listed = [
+        (NEW, 1, {"replicas": size, "updatedReplicas": min(updated, size), "readyReplicas": ready})
+        for size, updated, ready in said
+    ]
+    told = merged(*listed, key=ObjectKey("apps", "statefulsets", "shop", "db"))
+    least = min(size for size, _, _ in said)
+    for place, name in ((1, "updatedReplicas"), (2, "readyReplicas")):
+        assert (told.get(name, 0) >= least) == all(
+            each[place] >= each[0] for each in said
+        ) or not least

@@ -14,7 +14,7 @@ from typing import Any
 from controllers.core.status.aggregated import aggregated
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.objects.returned_generations import CONTENT, COPIES, FIELD, OBSERVED, OBSERVED_BY, WHOLE
-from relay.objects.shortfalls import SHORT, lessened
+from relay.objects.shortfalls import SHORT, with_shortfalls
 from schemas.merging import CONDITIONS, FIELDS
 from schemas.objects import ObjectKey
 from schemas.reports import Count, ObjectResult
@@ -88,7 +88,7 @@ def of_all_copies(
     """
     whole = AggregateAlgebra().merge(list(rows))
     counts = _Copies(whole)
-    said = lessened(aggregated(key, [whole]), counts.short)
+    said = with_shortfalls(key, aggregated(key, [whole]), counts.short)
     if not hub.generation:
         return said
     holds = expected is not None and counts.hold(hub.ids) and whole.count >= expected
