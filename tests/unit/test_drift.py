@@ -76,11 +76,24 @@ async def test_when_a_contended_object_is_repaired_is_said_the_same_while_it_wai
     assert "again at 2026-01-31T12:0" in said
 
 
-def test_only_what_is_still_there_as_it_was_is_going():
-    check_gone(None, "u1")
-    check_gone({"metadata": {"uid": "u1"}}, "u1")
+CONFIG = ObjectKey("", "configmaps", "shop", "a")
+
+
+class Shown:
+    """A space that shows one object, or none."""
+
+    def __init__(self, live):
+        self.live = live
+
+    async def get(self, _key):
+        return self.live
+
+
+async def test_only_what_is_still_there_as_it_was_is_going():
+    await check_gone(Shown(None), CONFIG, "u1")
+    await check_gone(Shown({"metadata": {"uid": "u1"}}), CONFIG, "u1")
     ending = {"metadata": {"uid": "u1", "deletionTimestamp": "2026-01-31T12:00:00Z"}}
-    check_gone(ending, "u0")
+    await check_gone(Shown(ending), CONFIG, "u0")
     with pytest.raises(Going) as going:
-        check_gone(ending, "u1")
+        await check_gone(Shown(ending), CONFIG, "u1")
     assert (going.value.reason, going.value.uid) == ("Terminating", "u1")
