@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
+from leafcast.join.withdrawal import Withdrawal
 from leafcast.local.claim_note import ClusterRefused
 from leafcast.local.credentials.node_certificate import NodeCertificate
 from leafcast.local.credentials.own_certificate import OwnCertificate, renew_in_time
@@ -158,7 +159,7 @@ class JoinedNode:
         """Tell when the node is in session, and when its parent cannot be reached any more."""
         await runtime.running()
         admitted, told, link = self._place.admitted, "starting", LinkNews()
-        unclaimed = ""
+        unclaimed, withdrawal = "", Withdrawal()
         # The parent may be about to let the newest key in.
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
@@ -169,6 +170,8 @@ class JoinedNode:
             patient = trouble == NOT_LET_IN and self._clock.now().seconds <= patient_until
             if trouble == NOT_LET_IN and not admitted and not patient:
                 raise _void(self.bundle)
+            if self._is_withdrawn(withdrawal, runtime, is_refused=trouble == NOT_LET_IN):
+                raise _withdrawn(self.bundle)
             if (claim := runtime.claim) is not None:
                 unclaimed = self._tell_of_cluster(claim, unclaimed)
             if ready and not admitted:
@@ -179,6 +182,20 @@ class JoinedNode:
                 told = news
                 self._say(await self._news(trouble, *cause))
             await self._clock.sleep(LOOK_SECONDS)
+
+    def _is_withdrawn(
+        self, withdrawal: Withdrawal, runtime: NodeRuntime, *, is_refused: bool
+    ) -> bool:
+        """Whether an edge was taken out of the tree, and holds nothing any more."""
+        node = runtime.node
+        if node is None or self.bundle.relay:
+            return False
+        return withdrawal.look(
+            is_destination=node.has_profile,
+            holds=runtime.objects_applied > 0,
+            is_refused=is_refused,
+            now=self._clock.now().seconds,
+        )
 
     def _tell_of_cluster(self, claim: EdgeClaim, told: str) -> str:
         """Say why nothing can be done in its cluster, once; what was said last.
@@ -238,6 +255,18 @@ def _void(bundle: Bundle) -> JoinFailed:
     remedy = (
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "
         f"new one with `leafcast node add {bundle.path} --replace` at the tree it is to join"
+    )
+    return JoinFailed(bundle.path, reason, remedy)
+
+
+def _withdrawn(bundle: Bundle) -> JoinFailed:
+    reason = (
+        "it was removed from the tree, or moved: it is no destination any more, holds nothing, and "
+        f"its parent {bundle.path.parent} does not know this bundle's key"
+    )
+    remedy = (
+        f"`leafcast node add {bundle.path}` at the tree lets it in again, with the data directory "
+        "that it has; else delete that"
     )
     return JoinFailed(bundle.path, reason, remedy)
 

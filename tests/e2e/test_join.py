@@ -125,7 +125,9 @@ def test_a_site_joins_goes_on_after_a_stop_and_leaves_clean(tree):
     assert "node /region-1/new-1 removed" in said
     assert "objects in its cluster" not in said
     site.until("does not know this bundle's key")
-    site.end()
+    # It gave back all that it had, so there is nothing that it could go on with.
+    assert site.process.wait(WAIT_SECONDS) == 1
+    assert "it was removed from the tree" in site.said
     assert "/region-1/new-1" not in tree.reached()
 
 
@@ -202,7 +204,7 @@ def test_a_site_that_was_killed_and_wiped_does_nothing_while_it_may_be_another(t
     until(lambda: tree.settings_at(path) == ["green"])
     site.end(signal.SIGKILL)
 
-    again = tree.join(bundle, "wiped")
+    again = tree.join(bundle, "killed-wiped")
     again.until(DOES_NOTHING)
     assert "if its machine is cut off, wait 90 seconds" in again.said
     assert again.process.poll() is None
