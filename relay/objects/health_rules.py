@@ -114,7 +114,7 @@ def assess_by_rule(
 
 def is_done(rule: HealthProgram, obj: Mapping[str, Any]) -> bool:
     """Whether a rule says that an object has done what it is for."""
-    return bool(rule.done) and _value(rule.done, obj)[0] is True
+    return _value(rule.done, obj)[0] is True
 
 
 def _message(rule: HealthProgram, obj: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def look_at(
         status=None if status is None else codec.canonical_of_decoded(status),
         ending=bool(obj["metadata"].get("deletionTimestamp")),
         on_removal=removal_said(obj),
-        ended=has_succeeded(obj) or (rule is not None and is_done(rule, obj)),
+        ended=is_done(rule, obj) if rule is not None and rule.done else has_succeeded(obj),
         generation=_generation(obj),
         awaits=None if is_judged else awaited(obj),
     )

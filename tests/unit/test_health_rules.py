@@ -117,6 +117,9 @@ def test_where_a_rule_says_nothing_the_kind_does():
     assert not is_done(kept, obj)
     assert is_done(kept, ox(status={"phase": "Sold"}))
     assert look_at(ox(status={"phase": "Sold"}), rule=kept).ended
+    # It knows its kind better than what statuses mostly say.
+    assert look_at(ox(status={"phase": "Succeeded"})).ended
+    assert not look_at(ox(status={"phase": "Succeeded"}), rule=kept).ended
 
 
 def test_a_rule_says_why_and_else_who_does():
