@@ -544,9 +544,3 @@ def test_click_is_told_of_bad_durations():
         wait.make_context("wait", ["shop", "--for", "synced", "--timeout", "soon"])
     with pytest.raises(click.BadParameter, match="rolled-out or delete"):
         wait.make_context("wait", ["shop", "--for", "gone"])
-
-
-def test_waiting_for_the_end_of_a_placement_wants_its_kind():
-    said = CliRunner().invoke(wait, ["shop", "--for", "delete"])
-    assert said.exit_code == 2
-    assert "epl/NAME or bp/NAME" in said.output

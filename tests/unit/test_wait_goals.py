@@ -120,7 +120,7 @@ def test_what_is_no_share_to_wait_for_is_refused_with_the_remedy(wrong):
         (["shop", "--for", "rolled-out", "--except-unreachable"], "--for synced or healthy"),
         (["shop", "--all", "--for", "synced"], "name placements or say --all, not both"),
         (["--for", "synced"], "name a placement, or say --all"),
-        (["--all", "--for", "delete"], "epl/NAME or bp/NAME"),
+        (["--all", "--for", "delete"], "name the placements"),
         (["epl/shop", "--for", "delete", "--for", "synced"], "wait for it alone"),
         (["shop", "--for", "synced", "--except", "a=b=c"], "a=b=c"),
         (["shop"], "--for"),
