@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from schemas.objects import CRD_GROUP, apply_order
-
 _T = TypeVar("_T")
+_CRD_GROUP = "apiextensions.k8s.io"
+"""As `schemas.objects` has it, which a command that tells of nothing wrong shall not load."""
 DEPTH_MAX = 16
 """So far causes of causes are followed."""
 Said = tuple[int, int, str, str]
@@ -116,7 +116,7 @@ def _named(obj: str, reason: str) -> Iterator[str]:
         yield f"namespaces/{name}"
     yield from _AWAITED.findall(reason)
     if _NO_KIND.search(reason):
-        yield f"customresourcedefinitions.{CRD_GROUP}/{kind}"
+        yield f"customresourcedefinitions.{_CRD_GROUP}/{kind}"
 
 
 def _namespace(obj: str) -> str:
@@ -132,6 +132,9 @@ def _is_consequence(reason: str) -> bool:
 @lru_cache(maxsize=1024)
 def _order_of_kind(kind: str) -> int:
     resource, _, group = kind.partition(".")
+    # Here, as a command that tells of nothing wrong shall not load it.
+    from schemas.objects import apply_order  # noqa: PLC0415
+
     return apply_order(group, resource)
 
 

@@ -170,7 +170,7 @@ async def test_what_is_read_at_the_centre_alone_is_current_as_soon_as_it_could_b
         return ObjectKey(group, resource, namespace, "one")
 
     await centre.apply_all(*(made(kind, GOOD) for kind in GOOD))
-    kinds = "customtransform,statuscollector,customizer,denatured,healthrule"
+    kinds = ",".join(kind.lower() for kind in GOOD)
     listed = await seen(centre, kinds, "-A")
     assert [status for status, _ in kstatus(listed["items"])] == ["InProgress"] * len(GOOD)
     async with centre.running():

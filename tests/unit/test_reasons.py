@@ -10,7 +10,8 @@ from tests.unit.centre_world import placement_key
 async def test_what_does_not_work_yet_says_why_in_the_placements_condition(tmp_path, monkeypatch):
     monkeypatch.setattr(stalled, "STALLED_SECONDS", 0.3)
     async with memory_tree(tmp_path, ["/emea", "/emea/s1", "/emea/s2"]) as tree:
-        await tree.apply(deployment(paused=True), placement("shop", "shop"))
+        broken = {**deployment(image="web:broken"), "kind": "StatefulSet"}
+        await tree.apply(broken, placement("shop", "shop"))
 
         async def said():
             status = (await tree.workloads.get(placement_key("shop"))).get("status", {})
@@ -19,10 +20,10 @@ async def test_what_does_not_work_yet_says_why_in_the_placements_condition(tmp_p
             # One of them may be told of before the other.
             return status.get("errors") == [] and message.startswith(
                 "0 of 2 destinations are healthy (2 progressing): "
-                "shop/deployments.apps/web: paused (2 destinations, e.g. /emea/s"
+                "shop/statefulsets.apps/web: 0 of 2 replicas ready (2 destinations, e.g. /emea/s"
             )
 
         await eventually(said)
-        await tree.apply(deployment(paused=False))
+        await tree.apply({**deployment(), "kind": "StatefulSet"})
         healthy = await tree.until("shop", lambda count: count.summary.health == {"healthy": 2})
         assert healthy.summary.exceptions == ()
