@@ -31,9 +31,11 @@ def put(held, obj, shown=None):
 
 
 def test_destinations_get_the_plain_object():
-    key, inner = renature(denatured("d", role(labels={"app": "shop"})), BUILT_IN_KINDS)
+    created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    key, inner = renature(denatured("d", role(labels={"app": "shop"}), **created), BUILT_IN_KINDS)
     assert key == READER
     assert inner["metadata"]["uid"] == "u-d"
+    assert inner["metadata"]["creationTimestamp"] == created["creationTimestamp"]
     assert clean(key, inner) == role(labels={"app": "shop"})
 
 
