@@ -9,7 +9,7 @@ from __future__ import annotations
 from relay.objects.allocation_refusals import without_title
 from relay.objects.policies import Policies, may_be_recreated, on_removal
 from relay.ports import Object, Space, SpaceError
-from relay.syncer.wish import DENIED, INVALID, MANAGER, is_unchangeable, of_this
+from relay.syncer.wish import DENIED, INVALID, MANAGER, is_unchangeable, of_this, speaks_of_change
 from schemas.annotations import DELETE, ON_IMMUTABLE, ON_REMOVAL
 from schemas.reports import Done
 from schemas.source_objects import SourceObject
@@ -38,7 +38,7 @@ async def check_replacement(
     Raises what it was refused for, with the reason why it is not replaced and what to do.
     """
     told = is_unchangeable(refused.reason, refused.message)
-    if not told and refused.reason != INVALID and DENIED not in refused.message:
+    if not told and not _may_be_told_by_trial(refused):
         raise refused
     if said := _reason_against(policies, done, source):
         raise _adding(refused, said) if told else refused
@@ -58,6 +58,16 @@ def source_after(done: Done, source: SourceObject | None) -> SourceObject | None
     if known is None or (source is not None and source.space != known.space):
         return source
     return known
+
+
+def _may_be_told_by_trial(refused: SpaceError) -> bool:
+    """Whether that is refused which a new object would be allowed.
+
+    Who denies each change, for a time, allows new objects, too: that is not to be passed by.
+    """
+    if DENIED in refused.message:
+        return speaks_of_change(refused.message)
+    return refused.reason == INVALID
 
 
 def _reason_against(policies: Policies, done: Done, source: SourceObject | None) -> str:

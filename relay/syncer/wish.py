@@ -144,8 +144,11 @@ def is_unchangeable(reason: str, message: str) -> bool:
     Servers give no other sign of it than words. What a policy of the cluster denies is none: it may
     deny a new object just as well.
     """
-    if reason != INVALID or DENIED in message:
-        return False
+    return reason == INVALID and DENIED not in message and speaks_of_change(message)
+
+
+def speaks_of_change(message: str) -> bool:
+    """Whether a refusal has words that say of a field that it cannot be changed."""
     return _UNCHANGEABLE.search(message) is not None
 
 

@@ -231,6 +231,47 @@ async def test_a_rule_in_its_authors_own_words_is_told_by_a_trial(bench, server,
         assert bench.done.of(key).uid != uid
 
 
+async def test_a_policy_that_denies_changes_is_passed_by_only_if_it_tells_of_an_immutable_field(
+    bench, server, place
+):
+    group = "admissionregistration.k8s.io/v1"
+    operations = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
+    rules = [{**operations, "resources": ["configmaps"]}]
+    data = "object.metadata.namespace != '{}' || object.data == oldObject.data"
+    for name, message in ((f"{place}-a", "frozen until Monday"), (f"{place}-b", "immutable")):
+        where = place if message == "immutable" else f"{place}-2"
+        denial = [{"expression": data.format(where), "message": message}]
+        spec = {"matchConstraints": {"resourceRules": rules}, "validations": denial}
+        policy = named("ValidatingAdmissionPolicy", name, "", group, spec=spec)
+        bound = {"policyName": name, "validationActions": ["Deny"]}
+        binding = named("ValidatingAdmissionPolicyBinding", name, "", group, spec=bound)
+        for obj in (policy, binding):
+            await kubectl(server, "apply", "-f", "-", stdin=json.dumps(obj))
+    await kubectl(server, "create", "namespace", f"{place}-2")
+    both = {where: config_map("kept", where, a="1") for where in (place, f"{place}-2")}
+    for obj in both.values():
+        await kubectl(server, "apply", "-f", "-", stdin=json.dumps(obj))
+
+    async def acts(where):
+        said = json.dumps(config_map("kept", where, a="2"))
+        how = ("apply", "--dry-run=server", "-f", "-")
+        return (await asyncio.to_thread(server.kubectl, *how, stdin=said, check=False))[0]
+
+    for where in both:
+        await eventually(lambda where=where: acts(where), "the policy does not act", every=0.2)
+    async with bench.running():
+        bench.want(*(config_map(namespace=where, a="1") for where in both), source=FIRST)
+        mine, frozen = bench.wanted
+        await bench.settled()
+        before = {key: bench.done.of(key).uid for key in bench.wanted}
+        bench.want(*(config_map(namespace=where, a="2") for where in both), source=SECOND)
+        await failing(bench, frozen, "frozen until Monday")
+        await bench.until(lambda: bench.said[mine].address == bench.address(mine))
+        assert bench.done.of(mine).uid != before[mine]
+        assert bench.done.of(frozen).uid == before[frozen]
+    await kubectl(server, "delete", "validatingadmissionpolicybinding", f"{place}-a", f"{place}-b")
+
+
 # Items of lists.
 
 
