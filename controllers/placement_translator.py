@@ -341,7 +341,7 @@ class PlacementTranslator:
         if self._informer is not None:
             shown = self._informer.shown(followed)
             self._continuity.listed(self._informer.listed_at, kind, shown, self.workloads)
-        self._reading.listed(kind, followed)
+            self._reading.listed(shown if kind is None else [kind])
         for key, obj in objects.items():
             self._definitions.saw(key, obj)
         names = self._placements.listed(objects, kind)

@@ -52,16 +52,13 @@ class KindReading:
                 self._waited.setdefault(name, now)
                 self._some.set()
 
-    def listed(self, kind: KindName | None, all_kinds: Iterable[KindName] = ()) -> None:
-        """Take it that a kind was listed, or all of them but those that are known to be unread."""
+    def listed(self, kinds: Iterable[KindName]) -> None:
+        """Take it that these kinds were listed, and are told of."""
         unread = self._workloads().unread
-        if kind is None:
-            self._listed |= {name for name in all_kinds if name not in unread}
-            self._waited.clear()
-            return
-        self._listed.add(kind)
-        self._waited.pop(kind, None)
-        unread.kinds.pop(kind, None)
+        for kind in kinds:
+            self._listed.add(kind)
+            self._waited.pop(kind, None)
+            unread.kinds.pop(kind, None)
 
     def synced(self) -> None:
         """Take it that nothing is waited for."""

@@ -81,7 +81,7 @@ async def test_a_kind_that_is_not_listed_in_time_is_said_until_it_is(world):
         world.reading.followed([CONV])
         assert not world.lacks("shop")
         await eventually(lambda: world.lacks("shop") == "KindNotListed")
-        world.reading.listed(CONVS)
+        world.reading.listed([CONVS])
         assert not world.lacks("shop")
         # It was listed once: whoever follows it again does not wait.
         world.reading.followed([CONV])
@@ -99,10 +99,10 @@ def test_a_kind_that_is_gone_is_not_unreadable(world):
 
 def test_what_was_listed_and_is_served_no_more_because_its_server_is_away_concerns_nobody(world):
     world.reading.followed([CONV])
-    world.reading.listed(CONVS)
+    world.reading.listed([CONVS])
     world.reading.not_served(Unserved(Interest(*CONVS), "ServiceUnavailable", "away"))
     assert not world.lacks("shop")
-    world.reading.listed(CONVS)
+    world.reading.listed([CONVS])
     assert CONVS not in world.workloads.unread
 
 
@@ -129,3 +129,15 @@ def test_what_a_webhook_converts_is_stored_in_these_versions(
 @pytest.mark.parametrize("form", [{}, {"spec": 3}, {"spec": {"conversion": []}, "status": "x"}])
 def test_a_definition_that_is_none_tells_no_version(form):
     assert stored_versions(form) == ()
+
+
+async def test_a_space_that_is_listed_late_is_waited_for_once(world):
+    async with world.running():
+        world.reading.followed([CONV])
+        await eventually(lambda: world.lacks("shop") == "KindNotListed")
+        world.reading.listed([CONVS, ("", "configmaps")])
+        assert not world.lacks("shop")
+        # As when some other kind comes or goes.
+        world.reading.followed([CONV])
+        await asyncio.sleep(0.05)
+        assert not world.lacks("shop")
