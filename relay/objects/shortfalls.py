@@ -52,8 +52,9 @@ def with_shortfalls(
             told[whole] = max(_number(told.get(whole)), _number(status.get(part)) + lacking)
     for part, whole in _LOWERED.get(key.group_resource, ()):
         if lacking := _lacking(short.get(part)):
-            most = max(_number(status.get(whole)) - lacking, 0)
-            told[part] = min(_number(told.get(part)), most)
+            # Nothing is less than none of it.
+            told[whole] = max(_number(told.get(whole)), lacking)
+            told[part] = min(_number(told.get(part)), max(_number(status.get(whole)) - lacking, 0))
     return told
 
 

@@ -259,6 +259,11 @@ def replicas(old, updated, available):
     return (NEW, 1, {**said, "observedGeneration": 1})
 
 
+@pytest.mark.parametrize("wanted", [0, 2])
+def test_none_of_none_is_not_done_while_another_copy_lacks_one(wanted):
+    assert not is_rolled_out(merged(replicas(0, 0, 0), replicas(0, 1, 0)), wanted)
+
+
 def is_rolled_out(status, wanted):
     """As kubectl judges a Deployment."""
     there, updated = status.get("replicas", 0), status.get("updatedReplicas", 0)
