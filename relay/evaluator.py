@@ -23,6 +23,7 @@ from relay.objects.expressions.cel import (
 )
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
+from relay.objects.secret_values import without_secret_values
 from relay.objects.status_merging import counts_without_status, merging_of_copy
 from schemas import codec
 from schemas.collectors import RESULT_MAX_BYTES, Blanks, BlankValue, CombinedField, Program
@@ -85,6 +86,7 @@ class BoundProgram:
             self._closed = {at for at, each in listed if each and "obj" in each.variables}
         elif "obj" in used and program.source is None:
             obj = codec.unpack(sent, OBJECT_MAX_BYTES)
+            obj = obj if program.reads_secrets else without_secret_values(obj)
             self._values.put("obj", obj)
             self._largest, self._size = largest_in([obj]) if self._loops else 0, len(sent)
 
@@ -165,7 +167,10 @@ class BoundProgram:
         returned: Any = {}
         if seen.status is not None and "returned" in self._used:
             said = codec.unpack(seen.status, OBJECT_MAX_BYTES)
-            returned = {"status": said} if self._program.source is None else said
+            if self._program.source is None:
+                returned = {"status": said}
+            else:
+                returned = said if self._program.reads_secrets else without_secret_values(said)
         largest = max(self._largest, largest_in([returned]) if self._loops else 0)
         self._admit(largest, self._size + len(seen.status or b""))
         return narrowed(returned, self._paths.get("returned", ()))

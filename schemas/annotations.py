@@ -40,6 +40,7 @@ DEPENDS_ON = "leafcast.io/depends-on"
 MOVE, MOVE_DEADLINE = "leafcast.io/move", "leafcast.io/move-deadline"
 REMOVAL_GRACE = "leafcast.io/removal-grace"
 TRACKING_MARKS = "leafcast.io/tracking-marks"
+MAY_COME_UP = "leafcast.io/may-come-up"
 RELEASE_ROLLOUT = "leafcast.io/release-rollout"
 ROLLOUT_REQUEST = "leafcast.io/rollout-request"
 ADOPT, REFUSE, LEAVE = "adopt", "refuse", "leave"
@@ -103,6 +104,12 @@ REGISTRY: tuple[Annotation, ...] = (
         _on(OBJECTS),
         "which labels and annotations of tools stay in this space",
     ),
+    Annotation(
+        MAY_COME_UP,
+        _on(OBJECTS),
+        "which kinds that hold secrets may come up, and be read by collectors",
+        ("none", "secrets"),
+    ),
     # Its expressions are judged by `relay.objects.health_rules`.
     Annotation(HEALTH, _on(OBJECTS), "how well it counts: ignored, or by an expression"),
     # Judged with their values by `schemas.order` and `schemas.placing`.
@@ -163,9 +170,10 @@ def annotation_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
         for fault in faults_at(place, annotations):
             yield fault.below("metadata")
         where = (str(obj.get("kind", "")), str(metadata.get("name", "")))
-        if TRACKING_MARKS in annotations and where != ("Namespace", SYSTEM_NAMESPACE):
-            remedy = f"write it on the Namespace {SYSTEM_NAMESPACE}"
-            yield Fault(f"metadata.annotations[{TRACKING_MARKS}]", "it has no effect here", remedy)
+        for key in (TRACKING_MARKS, MAY_COME_UP):
+            if key in annotations and where != ("Namespace", SYSTEM_NAMESPACE):
+                remedy = f"write it on the Namespace {SYSTEM_NAMESPACE}"
+                yield Fault(f"metadata.annotations[{key}]", "it has no effect here", remedy)
     for key in labels if isinstance(labels, Mapping) else ():
         known = _known().get(key)
         if known is not None and known.by_people:

@@ -78,6 +78,8 @@ class Program(WireRecord, frozen=True):
     scope: str = SCOPE_OBJECT
     # With one it is over the objects that come up from a destination, one row for each.
     source: UpsyncClause | None = None
+    # Whether values of Secrets are there to be read: who runs the space says so.
+    reads_secrets: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,8 +98,9 @@ class Program(WireRecord, frozen=True):
     def id(self) -> str:
         """What reports call it: rows of another version of it are not this one's."""
         said = astuple(self)
-        # Readers that know no source call one without it as we do.
-        known = said if self.source is not None else said[:-1]
+        # Readers that know no source, or nothing of Secrets, call one without as we do.
+        known = said if self.reads_secrets else said[:-1]
+        known = known if self.source is not None or self.reads_secrets else known[:-1]
         return hashlib.sha256(encode(known)).hexdigest()[:PROGRAM_CHARACTERS]
 
 

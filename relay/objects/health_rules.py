@@ -19,6 +19,7 @@ from relay.objects.expressions.cel import (
     ExpressionValues,
 )
 from relay.objects.health import Assessment
+from relay.objects.secret_values import without_secret_values
 from schemas import codec
 from schemas.annotations import HEALTH, IGNORE
 from schemas.faults import Fault
@@ -129,7 +130,8 @@ def _value(text: str, obj: Mapping[str, Any]) -> tuple[Any, str]:
     if not isinstance(expression, CompiledExpression):
         return None, expression
     metadata = {name: it for name, it in obj["metadata"].items() if name != "managedFields"}
-    plain = {**obj, "metadata": metadata}
+    # What it says becomes a reason, which all see who see the placement.
+    plain = without_secret_values({**obj, "metadata": metadata})
     returned = {"status": plain["status"]} if "status" in plain else {}
     values = ExpressionValues()
     shape = expression.shape

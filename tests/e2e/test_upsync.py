@@ -18,6 +18,8 @@ PATHS = ["/r1", "/r1/s1", "/r1/s2"]
 R1, S1, S2 = map(NodePath.parse, PATHS)
 ONE = ("/r1/s1", "one")
 
+UP = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "up")
+
 
 def clause(**said):
     default = {"apiGroup": "", "resources": ["configmaps"], "namespaces": ["scans"]}
@@ -213,6 +215,16 @@ async def test_secrets_come_up_only_if_they_are_named_and_never_in_clear(tree):
     async def came():
         return await copies(tree, resource="secrets")
 
+    # Whoever may create a placement would read them: who runs the space allows it first.
+    async def refused():
+        found = await tree.workloads.get(UP)
+        return "Secrets do not come up here" in str(found["status"]["conditions"])
+
+    await eventually(refused, seconds=30)
+    assert await came() == {}
+    system = namespace_object("leafcast-system")
+    system["metadata"]["annotations"] = {"leafcast.io/may-come-up": "secrets"}
+    await tree.apply(system)
     found = await eventually(came, seconds=30)
     assert set(found) == {("/r1/s1", "door")}
     assert "1234-secret" not in str(found)

@@ -65,6 +65,9 @@ RUN_ELSEWHERE = {
     "docker compose run --rm kubectl wait edgeplacement/shop --for=condition=Synced": (
         "tests/kube/test_deployment_files.py"
     ),
+    "kubectl --context hub apply -f deploy/placement-policy.yaml": (
+        "tests/kube/test_placement_policy.py"
+    ),
     "export LEAFCAST_TOKEN=lc1...": "tests/unit/test_joining_says.py",
     "leafcast join wss://centre.example/leaf --proxy http://proxy.example:3128": (
         "tests/nats/test_proxies.py"

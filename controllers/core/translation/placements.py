@@ -45,7 +45,7 @@ from controllers.core.translation.translate import (
     bare_head,
     translate,
 )
-from controllers.core.workloads.selection import clauses_of
+from controllers.core.workloads.secret_kinds import secret_faults
 from controllers.core.workloads.space import Object, Placement, Workloads
 from schemas.annotations import ON_REMOVAL
 from schemas.api import Cleaning
@@ -383,7 +383,8 @@ class Placements:
             return None
         translation = self._translated(name, placement, before, self._steering(name, before))
         faults = self.workloads.renatured.faults(self.workloads.resolver.selection(name))
-        self.faults[name] = translation.faults + faults
+        rules = self.workloads.resolver.rules(name)
+        self.faults[name] = translation.faults + faults + tuple(secret_faults(rules))
         self.refused[name] = translation.refused
         known = self.rejections.known.get(name)
         work = Work(name, self.source(name).key, translation, self.rejections.of(name), known)
@@ -417,7 +418,7 @@ class Placements:
             unseen | held,
             DeltaRules(
                 self.workloads.collecting(name),
-                clauses_of(placement.spec),
+                self.workloads.resolver.rules(name).sent_upsync,
                 steering,
                 self._after(name, before),
                 self._keys_of(self.source(name).key),

@@ -16,7 +16,8 @@ from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 from schemas.selectors import EXISTS, IN, LabelSelector
-from schemas.upsync import UpsyncClause
+from schemas.upsync import SECRETS, UpsyncClause
+from schemas.wire import replace as changed
 
 ANY = "*"
 NAMESPACED, CLUSTER = "namespaced", "cluster"
@@ -172,6 +173,15 @@ class Rules:
     # What comes up from edges; an object that matches is never sent down.
     upsync: tuple[UpsyncClause, ...] = ()
     flags: int = 0
+    # Whether who runs the space lets Secrets come up.
+    brings_up_secrets: bool = False
+
+    @property
+    def sent_upsync(self) -> tuple[UpsyncClause, ...]:
+        """What edges are told to bring up."""
+        if self.brings_up_secrets:
+            return self.upsync
+        return tuple(filter(None, map(_without_secrets, self.upsync)))
 
     def flags_of(
         self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
@@ -260,16 +270,17 @@ def rules_of(spec: EdgePlacementSpec | BindingPolicySpec) -> Rules:
         return Rules(clauses)
     return Rules(
         clauses=(*clauses, *_older_clauses(spec)),
-        upsync=clauses_of(spec),
+        upsync=tuple(item.clause for item in spec.upsync),
         flags=WANT_SINGLETON if spec.want_singleton_reported_state else 0,
     )
 
 
-def clauses_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[UpsyncClause, ...]:
-    """What a placement brings up from edges; a BindingPolicy brings up nothing."""
-    if isinstance(spec, BindingPolicySpec):
-        return ()
-    return tuple(item.clause for item in spec.upsync)
+def _without_secrets(clause: UpsyncClause) -> UpsyncClause | None:
+    """The same clause, naming no Secrets; None if it names nothing else."""
+    if not clause.admits_kind(*SECRETS):
+        return clause
+    others = tuple(resource for resource in clause.resources if resource != SECRETS[1])
+    return changed(clause, resources=others) if others else None
 
 
 def _names_labels(selector: LabelSelector) -> bool:

@@ -17,6 +17,7 @@ from controllers.core.workloads.dependencies import Dependencies
 from controllers.core.workloads.health_rules import HEALTH_RULES, HealthRules
 from controllers.core.workloads.missing_references import Lack, MissingReferences
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
+from controllers.core.workloads.secret_kinds import SecretKinds
 from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.tracking_marks import TrackingMarks
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
@@ -91,6 +92,7 @@ class Workloads:
         self.health_rules = HealthRules()
         self.transforms = Transforms()
         self.marks = TrackingMarks()
+        self.secrets = SecretKinds()
         self.dependencies = Dependencies()
         self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
@@ -412,14 +414,14 @@ class Workloads:
     def _take(self, name: str, placement: Placement) -> frozenset[str]:
         """Take what a placement says; the others that it touches."""
         self.placements[name] = placement
-        self.resolver.put_placement(name, rules_of(placement.spec))
+        self.resolver.put_placement(name, self.secrets.limited(rules_of(placement.spec)))
         self.missing.put(name, placement.spec)
         self.collectors.put_placement(name, placement.spec)
         return self.dependencies.put(name, placement.metadata.annotations)
 
     def _put_object(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         touched = self.resolver.put(key, obj) | self._namespace_of(key)
-        touched |= self.placements.keys() if self.marks.put(key, obj) else frozenset()
+        touched |= self._space_says(key, obj)
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.put(key.name, obj)
         if key.group_resource == HEALTH_RULES:
@@ -428,16 +430,25 @@ class Workloads:
 
     def _remove_object(self, key: ObjectKey) -> frozenset[str]:
         touched = self.resolver.remove(key) | self._namespace_of(key)
-        touched |= self.placements.keys() if self.marks.put(key, None) else frozenset()
+        touched |= self._space_says(key, None)
         if key.group_resource == COLLECTORS:
             touched |= self.collectors.remove(key.name)
         if key.group_resource == HEALTH_RULES:
             touched |= self.resolver.selecting_kinds(self.health_rules.remove(key.name))
         return touched
 
+    def _space_says(self, key: ObjectKey, obj: Object | None) -> frozenset[str]:
+        """Take what who runs the space says of all of it; the placements that this touches."""
+        marks = self.marks.put(key, obj)
+        secrets = self.secrets.put(key, obj)
+        for name, placement in self.placements.items() if secrets else ():
+            self.resolver.put_placement(name, self.secrets.limited(rules_of(placement.spec)))
+        return frozenset(self.placements) if marks or secrets else frozenset()
+
     def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
         """What is collected of each object that a placement selects."""
-        found = self.collectors.of(name, self.resolver.collectors(name))
+        named = self.collectors.of(name, self.resolver.collectors(name))
+        found = {key: tuple(map(self.secrets.allowed, each)) for key, each in named.items()}
         for key, flags in self.resolver.selection(name).items():
             # Where anyone wants all copies merged, those of who wants one status are, too.
             merged = flags & WANT_MULTI or (
