@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from controllers.core.conditions import STANDING, merged, ready, reconciling, stalled
@@ -20,6 +20,8 @@ from schemas.wording import some_of
 ERRORS_MAX = 20
 NAMED_MAX = 3
 _KINDS = (COLLECTORS, TRANSFORMS, CUSTOMIZERS, DENATUREDS, HEALTH_RULES)
+
+_COUNTS = {HEALTH_RULES: "it is valid, and counts for all objects of its kind"}
 
 Object = Mapping[str, Any]
 
@@ -49,7 +51,8 @@ def own_status(
     status |= {"errors": list(errors[:ERRORS_MAX])} if errors else {}
     status |= {"warnings": list(warnings)} if warnings else {}
     before = (obj.get("status") or {}).get("conditions")
-    said = _standing(errors, warnings, _unserved(workloads, key))
+    counts = _COUNTS.get(key.group_resource, "it is valid, and counts where it is named")
+    said = _standing(errors, [counts, *warnings[:NAMED_MAX]], _unserved(workloads, key))
     status["conditions"] = merged(before, said, now_ms, STANDING)
     return obj, status
 
@@ -61,16 +64,13 @@ def of_served_kinds(workloads: Workloads) -> frozenset[ObjectKey]:
     return frozenset((*transforms, *denatureds))
 
 
-def _standing(
-    errors: tuple[str, ...], warnings: tuple[str, ...], unserved: str
-) -> tuple[Condition, ...]:
+def _standing(errors: tuple[str, ...], good: Sequence[str], unserved: str) -> tuple[Condition, ...]:
     """It is ready as soon as it can be read; what cannot be read a person has to mend."""
     if errors:
         return stalled("Invalid", some_of(errors, NAMED_MAX, "; "))
     if unserved:
         return reconciling(UNKNOWN_KIND, unserved)
-    good = "it is valid, and counts where it is named"
-    return ready("Valid", "; ".join([good, *warnings[:NAMED_MAX]]))
+    return ready("Valid", "; ".join(good))
 
 
 def _unserved(workloads: Workloads, key: ObjectKey) -> str:
