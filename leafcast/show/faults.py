@@ -227,6 +227,12 @@ _TABLE = (
         "do as it says: leave that to them, or take it over by the annotation that it names; {see}",
     ),
     FaultKind(
+        "TakenAgain",
+        r"^Contended: deleted there",
+        "something there deletes the object each time, and it is made again, ever more seldom",
+        "have that stop, mend what fails, or leave the object out of the placement; {see}",
+    ),
+    FaultKind(
         "Contended",
         r"^Contended",
         "somebody there changes the object again and again, and it is put right again",

@@ -54,6 +54,7 @@ def sample(reason, obj="deployments.apps/shop/web", severity=0, placement="shop"
         ("RequestEntityTooLarge: too long", 0, "TooLarge"),
         ("InternalError: boom", 0, "ServerFault"),
         ("Contended: contended with manager x over y", 0, "Contended"),
+        ("Contended: deleted there again and again, 4 times so far", 0, "TakenAgain"),
         ("ImagePullBackOff: Back-off pulling image web:broken", 2, "ImagePull"),
         ("0 of 2 replicas available: CrashLoopBackOff: container web ends", 2, "Crash"),
         ("Unschedulable: 0/1 nodes are available", 2, "Unschedulable"),
