@@ -180,7 +180,10 @@ class Asker:
             return AskFault("UnknownVerb", f"{path} answers {known}, not {record.verb!r}", path)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return sealed_answer(codec.pack(await answerer(record)), record.answer_key)
+                answer = await answerer(record)
+                # As whoever opens it does: a live object may be nested more deeply.
+                codec.check_depth(answer)
+                return sealed_answer(codec.pack(answer), record.answer_key)
         except RecordRefused as refused:
             return AskFault("BadKey", refused.reason, path)
         except AskFailed as failed:
@@ -189,6 +192,9 @@ class Asker:
             return AskFault(error.reason, error.message, path)
         except BadArguments as error:
             return AskFault("BadArguments", str(error), path)
+        except (CodecError, RecursionError) as error:
+            said = f"what it holds cannot be sent: {error}; ask for other objects by name"
+            return AskFault("Unsayable", said, path)
         except TimeoutError:
             return AskFault("NoAnswer", f"{path} did not find the answer in time", path)
 

@@ -26,11 +26,14 @@ FILE_MAX_BYTES = 16 * 1024 * 1024
 PACKED_MEAN_BYTES = 1024
 """Room is made for so much at first: msgpack itself would begin with a megabyte."""
 DEPTH_MAX = 100
+OPENED_DEPTH_MAX = DEPTH_MAX + 28
+"""Of what is opened: canonical values, and the lists and maps that they travel in."""
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
 _ORDERED = msgspec.json.Encoder(order="deterministic")
 _DECODED = msgspec.msgpack.Encoder(order="deterministic")
 _FLOATS = b"\xca\xcb"
+_HOLDERS = frozenset({dict, list, tuple})
 _OPENING = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 """With what maps and arrays begin."""
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -81,14 +84,21 @@ def pack(value: object) -> bytes:
     return packed
 
 
-def unpack(data: bytes, limit: int = RECORD_MAX_BYTES, *, lists: bool = False) -> Any:
+def unpack(
+    data: bytes,
+    limit: int = RECORD_MAX_BYTES,
+    *,
+    lists: bool = False,
+    deepest: int = OPENED_DEPTH_MAX,
+) -> Any:
     """Decode one value and nothing after it; raises CodecError, whatever the bytes are.
 
-    Arrays are tuples, or `lists`.
+    Arrays are tuples, or `lists`. What walks over the value needs no bound of its own: it is nested
+    at most so many levels.
     """
     check_size(data, limit)
     try:
-        return msgpack.unpackb(
+        value = msgpack.unpackb(
             data,
             raw=False,
             use_list=lists,
@@ -102,6 +112,25 @@ def unpack(data: bytes, limit: int = RECORD_MAX_BYTES, *, lists: bool = False) -
         )
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise CodecError("", f"not msgpack: {error}") from error
+    # Most values do not open so many maps and lists in all; a byte of a text counts as one.
+    if len(data) - len(data.translate(None, _OPENING)) > deepest:
+        check_depth(value, deepest)
+    return value
+
+
+def check_depth(value: object, deepest: int = OPENED_DEPTH_MAX) -> None:
+    """Refuse what is nested too deeply to be sent or walked over; raises CodecError."""
+    level: list[Any] = [value] if type(value) in _HOLDERS else []
+    for _ in range(deepest):
+        if not level:
+            return
+        below: list[Any] = []
+        for holder in level:
+            items = holder.values() if type(holder) is dict else holder
+            below += [item for item in items if type(item) in _HOLDERS]
+        level = below
+    if level:
+        raise CodecError("", f"nested deeper than {deepest} levels")
 
 
 def fields_end(data: bytes, count: int) -> int:
@@ -166,16 +195,22 @@ def check_size(data: bytes, limit: int) -> None:
         _check_count(data)
 
 
-def _check_count(data: bytes) -> None:
+def check_holders(data: bytes, most: int) -> None:
+    """Refuse what has so many values that it may have more maps and lists; raises CodecError."""
+    if len(data) - len(data.translate(None, _OPENING)) > most:
+        _check_count(data, most)
+
+
+def _check_count(data: bytes, most: int = VALUES_MAX) -> None:
     """Walk over the values without opening them; raises CodecError if they are too many."""
     at = 0
-    for _ in range(VALUES_MAX):
+    for _ in range(most):
         if at >= len(data):
             return
         size, counted = _SIZES[data[at]]
         at += 1
         at += size + (int.from_bytes(data[at : at + counted], "big") if counted else 0)
-    raise CodecError("", f"more than {VALUES_MAX} values")
+    raise CodecError("", f"more than {most} values")
 
 
 def _sizes() -> list[tuple[int, int]]:

@@ -25,6 +25,8 @@ SECRETS = ("", "secrets")
 
 OBJECT_MAX_BYTES = 1024 * 1024
 """Of an object's canonical bytes."""
+OBJECT_MAX_VALUES = 100_000
+"""Of an object with as many maps and lists: a hundred bytes say them, and take time to open."""
 COPY_MAX_BYTES = 1024 * 1024 - 8192
 """Of a copy as it travels: what a server takes, less its headers."""
 EDGE_MAX_BYTES = 16 * 1024 * 1024
@@ -84,6 +86,7 @@ def encode_copy(key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
     plain = codec.canonical(obj)
     if len(plain) > OBJECT_MAX_BYTES:
         raise CodecError("", f"{len(plain)} bytes, at most {OBJECT_MAX_BYTES} of an object come up")
+    codec.check_holders(plain, OBJECT_MAX_VALUES)
     data = encode(Copy(key, len(plain), blobs.compress(plain)))
     if len(data) > COPY_MAX_BYTES:
         raise CodecError("", f"{len(data)} bytes, at most {COPY_MAX_BYTES} are sent")
@@ -103,7 +106,9 @@ def read_copy(data: bytes, at: str = "") -> Copy:
 def open_copy(copy: Copy) -> dict[str, Any]:
     """The object; raises RecordRefused if it is none, or not the one that the key names."""
     try:
-        obj = codec.unpack(blobs.decompress(copy.value, copy.size), OBJECT_MAX_BYTES)
+        plain = blobs.decompress(copy.value, copy.size)
+        codec.check_holders(plain, OBJECT_MAX_VALUES)
+        obj = codec.unpack(plain, OBJECT_MAX_BYTES, deepest=codec.DEPTH_MAX + 1)
     except (BlobRefused, CodecError) as error:
         raise RecordRefused(f"Copy: {error}") from error
     metadata = obj.get("metadata") if isinstance(obj, dict) else None

@@ -25,6 +25,7 @@ from schemas.upsync import Copy, open_copy, read_copy
 EDGES_READ_MAX = 64
 """Of how many edges one answer reads, so that none takes long."""
 READ_MAX_BYTES = 8 * 1024 * 1024
+"""Of copies as they lie there, and of objects as they are once opened: a few bytes may say much."""
 FILTERED_BYTES = 2048
 """To filter one object takes about as long as to read so much, so an answer ends sooner."""
 
@@ -123,22 +124,34 @@ async def _read_child(
             if page.full:
                 return copy.sequence
             page.read += len(copy.data)
+            meant = _meant(copy, wanted)
+            if meant is None:
+                continue
+            page.read += meant.size
             if wanted.filter is not None:
                 page.read += FILTERED_BYTES
-                # An expression may take a while, and the node has other work.
-                await asyncio.sleep(0)  # noqa: TID251 - no time passes
-            for obj in _objects(copy, wanted):
+            # To open it, and to ask an expression, may take a while, and the node has other work.
+            await asyncio.sleep(0)  # noqa: TID251 - no time passes
+            for obj in _objects(meant, wanted):
                 as_of = max(copy.written_ms, known_ms)
                 page.put({"path": str(path), "asOfMs": as_of, "object": obj})
         first = stored.next
     return 0
 
 
-def _objects(stored: StoredCopy, wanted: CopyQuery) -> Iterator[dict[str, Any]]:
-    """The object of a copy that is wanted; none of one that is no copy."""
+def _meant(stored: StoredCopy, wanted: CopyQuery) -> Copy | None:
+    """The copy, if its key is one of those that are asked for; None of what is no copy."""
     try:
         copy = read_copy(stored.data, stored.key)
-        if wanted.meets(copy) and wanted.matches(obj := open_copy(copy)):
+    except RecordRefused:
+        return None
+    return copy if wanted.meets(copy) else None
+
+
+def _objects(copy: Copy, wanted: CopyQuery) -> Iterator[dict[str, Any]]:
+    """The object of a copy if it is wanted; none of one that has no object."""
+    try:
+        if wanted.matches(obj := open_copy(copy)):
             yield redacted(obj)
     except RecordRefused:
         return

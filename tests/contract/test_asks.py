@@ -7,11 +7,12 @@ from contextlib import suppress
 import pytest
 
 from relay.adapters.clock import SystemClock
-from relay.asker import Asker, AskFailed
+from relay.asker import Asker, AskFailed, open_answer
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
 from schemas.asks import GET, NODE, PART_DATA_MAX_BYTES, STATUS, AnswerPart
+from schemas.codec import OPENED_DEPTH_MAX
 from schemas.content.answer_sealing import AnswerKey
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
@@ -200,6 +201,25 @@ async def answering(served, path) -> None:
             with suppress(AskFailed):
                 await served.ask(path)
                 return
+
+
+async def test_what_is_nested_without_end_is_said_to_be_so_and_its_node_goes_on(
+    questions,
+):
+    for levels in (OPENED_DEPTH_MAX, 600, 5_000):
+        deep = []
+        for _ in range(levels):
+            deep = [deep]
+        questions.answers["/emea/s1"] = deep
+        with pytest.raises(AskFailed) as failed:
+            await questions.ask("/emea/s1")
+        assert failed.value.fault.reason == "Unsayable"
+        assert f"deeper than {OPENED_DEPTH_MAX} levels" in failed.value.fault.message
+        del questions.answers["/emea/s1"]
+        assert (await questions.ask("/emea/s1"))["path"] == "/emea/s1"
+        # Of a node that says it all the same.
+        with pytest.raises(AskFailed, match="the answer is unreadable"):
+            open_answer(b"\x91" * levels + b"\x90", KEY)
 
 
 async def test_an_ask_is_answered_at_its_path_at_every_depth(questions):

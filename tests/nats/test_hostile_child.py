@@ -6,20 +6,26 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
+from leafcast.ask.copies_answer import CopyQuery, copies_answer
+from leafcast.ask.decode import read_copies
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.jetstream.stream_reader import StreamReader
 from relay.core.asks.routing import NOTE_EVERY_SECONDS
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from relay.note_log import LINES_MAX
-from schemas import subjects
+from schemas import codec, subjects
+from schemas.content.blobs import compress
 from schemas.content.carried import without_carried
 from schemas.identity import NodePath
-from schemas.link import Hello, Progress, Welcome
+from schemas.link import Hello, Progress, Welcome, copies_word
+from schemas.objects import ObjectKey
 from schemas.reports import ARM_OLDER, ARM_OTHER, ARMS_MAX, Report, Summary, decode, encode
 from schemas.signing import decode_envelope
+from schemas.upsync import Copy, copy_key
 from schemas.wire import INT_MAX
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
@@ -34,6 +40,8 @@ SECRETS = ("only-for-the-honest", "another-for-the-honest")
 LABEL = "hidden-label"
 PRIVATE = ("delta", "private")
 REFUSED_MIN = 300
+WIDE, BOMBS = 90_000, 40
+MAPS = CopyQuery("", "configmaps")
 
 
 class Liar:
@@ -191,6 +199,60 @@ async def test_junk_without_end_fills_no_log(tmp_path, caplog):
     lines = [record.getMessage() for record in caplog.records if record.name == "leafcast.relay"]
     assert 0 < sum(": BadAnswer: " in line for line in lines) <= answers_max
     assert 0 < sum(": BadReport: " in line for line in lines) <= LINES_MAX
+
+
+async def test_copies_that_are_nested_or_open_to_gigabytes_stop_no_parent_that_is_asked(tmp_path):
+    async with driven_tree(tmp_path) as tree, liar_at(tree, "/evil") as liar:
+        key = await tree.place()
+        await liar.greet()
+        await liar.client.publish(subjects.node_self(liar.path), encode(has_copies(liar)))
+        wide = b"\xdd" + WIDE.to_bytes(4, "big") + b"\x80" * WIDE
+        deep = (b"\x81\xa1a" * levels + b"\xc0" for levels in (120, 500, 1_000, 5_000))
+        said = [copy_saying(f"m{at}", each) for at, each in enumerate((*deep, *[wide] * BOMBS))]
+        for at, data in (*said, copy_saying("last", b"\x01")):
+            # The room for them is made a moment after the hello.
+            subject = subjects.copy(liar.path, at)
+            await eventually(lambda s=subject, d=data: is_stored(liar.client, s, d))
+        await tree.centre.until(lambda core: core.destination_of("evil"))
+        bus, node, after, rows, turns = tree.nodes["/"].bus, tree.centre.node, "", [], 0
+
+        async def look():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(look())
+        while answer := await copies_answer(node, bus.read_copies, NodePath(), MAPS, after=after):
+            found, _, after = read_copies(codec.unpack(codec.pack(answer)), NodePath(), after)
+            rows += [row.object["metadata"]["name"] for row in found]
+            if not after:
+                break
+        beside.cancel()
+        assert rows == ["last"]
+        assert turns > BOMBS
+        assert tree.centre.node.records[key]
+
+
+def has_copies(liar):
+    word = copies_word(stated=True, behind_seconds=0)
+    return Hello(liar.run, "", liar.incarnation, 0, b"", 0, copies=word)
+
+
+def copy_saying(name, value):
+    """A copy of an object with this value, of another one than its key says if it is wide."""
+    at = ObjectKey("", "configmaps", "shop", name)
+    metadata = {"name": name if len(value) < WIDE else "other", "namespace": "shop"}
+    plain = codec.pack({"metadata": metadata, "said": 0})[:-1] + value
+    return copy_key(at), encode(Copy(at, len(plain), compress(plain)))
+
+
+async def is_stored(client, subject, data):
+    try:
+        answer = await client.request(subject, data, timeout=1)
+    except (NatsTimeout, NoRespondersError):
+        return False
+    return b"seq" in answer.data
 
 
 def message(subject, head=b"", data=b""):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from leafcast.ask import copies_answer as answering
@@ -11,7 +13,7 @@ from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import OBJECT, Filter
 from relay.ports import CopiesPage, StoredCopy
 from schemas import codec
-from schemas.content.blobs import compress
+from schemas.content.blobs import compress, decompress
 from schemas.identity import NodePath
 from schemas.link import Hello, copies_word
 from schemas.objects import ObjectKey
@@ -19,6 +21,7 @@ from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
 from schemas.upsync import (
     OBJECT_MAX_BYTES,
+    OBJECT_MAX_VALUES,
     Copy,
     UpsyncClause,
     copy_key,
@@ -183,6 +186,57 @@ async def test_what_is_no_copy_is_left_out_and_the_rest_is_told():
     ]
     relay = Relay(s1=[*strange, *kept(good)])
     assert (await relay.all())[0] == [("/emea/s1", "good")]
+
+
+def bomb(name, *, levels=0, values=0, of=None):
+    """A copy of an object that is nested so deeply, or has so many values, and of what key."""
+    said = codec.pack({"metadata": {"name": name, "namespace": "shop"}, "deep": 0, "wide": 0})
+    deep = b"\x81\xa1a" * levels + b"\xc0"
+    wide = b"\xdd" + values.to_bytes(4, "big") + b"\x80" * values
+    plain = said.replace(b"\xa4deep\0", b"\xa4deep" + deep).replace(b"wide\0", b"wide" + wide)
+    at = key(of or name)
+    return copy_key(at), encode(Copy(at, len(plain), compress(plain)))
+
+
+@pytest.mark.parametrize("levels", [101, 124, 127, 520, 1000, 5000])
+async def test_what_is_nested_without_end_is_no_copy_and_ends_nobody(levels):
+    good = config_map("good")
+    relay = Relay(s1=[bomb("deep", levels=levels), *kept(good)])
+    assert (await relay.all())[0] == [("/emea/s1", "good")]
+    codec.check_depth(await relay.answer())
+
+
+async def test_copies_that_say_much_in_few_bytes_are_opened_in_small_slices_of_bounded_pages():
+    """10,000 of 120 bytes, a MiB each, would take 10 GB and minutes of the loop for one answer."""
+    each = bomb("liar", values=OBJECT_MAX_VALUES - 10, of="other")
+    relay, turns = Relay(s1=[each] * 100), 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    opened = answering.READ_MAX_BYTES // len(decompressed(each)) + 2
+    answer = await relay.answer()
+    beside.cancel()
+    assert answer["copies"] == []
+    assert 1 < int(answer["next"].rpartition("/")[2]) <= opened < turns + 2
+
+
+async def test_an_object_of_too_many_maps_is_neither_sent_nor_opened():
+    many = config_map("m") | {"data": [{}] * OBJECT_MAX_VALUES}
+    with pytest.raises(CodecError, match=f"more than {OBJECT_MAX_VALUES} values"):
+        encode_copy(key("m"), many)
+    text = config_map("t") | {"data": {"t": "\u4e00" * (OBJECT_MAX_VALUES * 3)}}
+    relay = Relay(s1=[bomb("m", values=OBJECT_MAX_VALUES), *kept(text)])
+    assert (await relay.all())[0] == [("/emea/s1", "t")]
+
+
+def decompressed(kept_copy):
+    copy = read_copy(kept_copy[1])
+    return decompress(copy.value, copy.size)
 
 
 @pytest.mark.parametrize(
