@@ -77,7 +77,7 @@ def test_of_a_refusal_just_the_nulls_that_it_names_are_left_out():
 
 
 def test_what_is_left_out_is_named():
-    form = {"changes": [], "taken_off": {}, "nulls": ["spec.csi.cephfs"]}
+    form = {"changes": [], "taken_off": {}, "nulls": ["spec.csi.cephfs"], "unsaid": []}
     assert list(rendering_lines(form))[1:] == [
         "left out there, as it is null and its definition does not let it be:",
         "  spec.csi.cephfs",
