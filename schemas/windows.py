@@ -17,6 +17,8 @@ from cronsim import CronSim, CronSimError
 from schemas.wire import Natural, WireRecord
 
 CRON_MAX_CHARACTERS = 200
+FIRSTS_KNOWN = 8192
+"""As many openings are remembered: those of twenty windows in all zones, for all who ask."""
 WINDOW_MAX_SECONDS = 31 * 24 * 3600
 ZONE_LABEL = "zone"
 """The destination's label that names its zone. A `.` there is a `/`, which no label may hold."""
@@ -36,15 +38,12 @@ def is_open(windows: Iterable[Window], labels: Mapping[str, str], now_ms: int) -
 
     One that nobody can read, or that lacks a zone, is closed.
     """
-    now = _moment(now_ms)
-    return any(_is_open(window, labels, now) for window in windows)
+    return _any_open(tuple(windows), labels.get(ZONE_LABEL, ""), now_ms)
 
 
 def next_opening(windows: Iterable[Window], labels: Mapping[str, str], now_ms: int) -> int | None:
     """When the first of the windows opens next, in ms since 1970; None if none ever does."""
-    now = _moment(now_ms)
-    found = (_next(window, labels, now) for window in windows)
-    return min((_milliseconds(at) for at in found if at is not None), default=None)
+    return _next_of(tuple(windows), labels.get(ZONE_LABEL, ""), now_ms)
 
 
 @lru_cache(maxsize=1024)
@@ -72,12 +71,31 @@ def zone_fault(windows: Iterable[Window], labels: Mapping[str, str]) -> str | No
 
 def zone_of(labels: Mapping[str, str]) -> ZoneInfo | None:
     """The zone that a destination's labels name."""
-    return _zone(labels.get(ZONE_LABEL, "").replace(".", "/"))
+    return _zone_named(labels.get(ZONE_LABEL, ""))
 
 
-def _is_open(window: Window, labels: Mapping[str, str], now: datetime) -> bool:
+# Whoever plans asks for thousands of destinations at one moment, and these are in few zones.
+
+
+@lru_cache(maxsize=1024)
+def _any_open(windows: tuple[Window, ...], label: str, now_ms: int) -> bool:
+    now = _moment(now_ms)
+    return any(_is_open(window, label, now) for window in windows)
+
+
+@lru_cache(maxsize=1024)
+def _next_of(windows: tuple[Window, ...], label: str, now_ms: int) -> int | None:
+    now = _moment(now_ms)
+    found = (_next(window, label, now) for window in windows)
+    return min((_milliseconds(at) for at in found if at is not None), default=None)
+
+
+def _is_open(window: Window, label: str, now: datetime) -> bool:
     lasts = timedelta(seconds=window.duration)
-    for began in _starts(window, labels, now - lasts):
+    zone = _zone_for(window, label)
+    if not _may_begin(window, zone, now - lasts, now):
+        return False
+    for began in _starts(window, zone, now - lasts):
         if began > now:
             return False
         # What comes once in an hour that comes twice may lie before what was asked for.
@@ -86,16 +104,46 @@ def _is_open(window: Window, labels: Mapping[str, str], now: datetime) -> bool:
     return False
 
 
-def _next(window: Window, labels: Mapping[str, str], now: datetime) -> datetime | None:
-    return next((began for began in _starts(window, labels, now) if began > now), None)
+def _next(window: Window, label: str, now: datetime) -> datetime | None:
+    zone = _zone_for(window, label)
+    for base in _bases(now):
+        first = _first(window, zone, base)
+        if first is None or first > now:
+            return first
+    return next((began for began in _starts(window, zone, now) if began > now), None)
 
 
-def _starts(window: Window, labels: Mapping[str, str], after: datetime) -> Iterable[datetime]:
-    zone = _zone(window.zone) if window.zone else zone_of(labels)
+def _may_begin(window: Window, zone: ZoneInfo | None, after: datetime, until: datetime) -> bool:
+    """False if it surely does not begin between two moments."""
+    firsts = (_first(window, zone, base) for base in _bases(after))
+    return all(first is not None and first <= until for first in firsts)
+
+
+def _bases(moment: datetime) -> tuple[datetime, datetime]:
+    """The day and the minute of a moment: what is first after them is known to who asks again."""
+    minute = moment.replace(second=0, microsecond=0)
+    return minute.replace(hour=0, minute=0), minute
+
+
+@lru_cache(maxsize=FIRSTS_KNOWN)
+def _first(window: Window, zone: ZoneInfo | None, after: datetime) -> datetime | None:
+    """When it begins first after a moment: to find that may take a thousand looks at a calendar."""
+    return next((began for began in _starts(window, zone, after) if began > after), None)
+
+
+def _starts(window: Window, zone: ZoneInfo | None, after: datetime) -> Iterable[datetime]:
     if zone is None or window_fault(window) is not None:
         return
     for local in _times(window.cron, after.astimezone(zone)):
         yield local.astimezone(UTC)
+
+
+def _zone_for(window: Window, label: str) -> ZoneInfo | None:
+    return _zone(window.zone) if window.zone else _zone_named(label)
+
+
+def _zone_named(label: str) -> ZoneInfo | None:
+    return _zone(label.replace(".", "/"))
 
 
 def _times(cron: str, after: datetime) -> CronSim:

@@ -16,6 +16,7 @@ from schemas.api.shared import ListOf, Selector, Value, checked
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
 from schemas.placements import KINDS
+from schemas.records import WINDOWS_MAX
 from schemas.shares import checked_amount, share_of
 from schemas.windows import Window, window_fault
 
@@ -89,6 +90,9 @@ class RolloutWindow(Value):
         return Window(self.cron, int(read_duration(self.duration)), zone)
 
 
+Windows = Annotated[ListOf[RolloutWindow], Field(max_length=WINDOWS_MAX)]
+
+
 class Rate(Value):
     """How many destinations begin in a minute: always so many, or more with each minute."""
 
@@ -128,7 +132,7 @@ class Wave(Value):
     approval: Literal["before", "after"] | None = None
     soak: Duration | None = None
     deadline: Duration | None = None
-    windows: ListOf[RolloutWindow] = ()
+    windows: Windows = ()
     allow_empty: bool = False
 
     @model_validator(mode="after")
@@ -176,7 +180,7 @@ class RolloutSpec(Value):
     deadline: Duration | None = None
     on_failure: Literal["pause", "abort"] = "pause"
     offline: Offline = Offline()
-    windows: ListOf[RolloutWindow] = ()
+    windows: Windows = ()
     history: Annotated[int, Field(ge=1, le=HISTORY_MAX)] = HISTORY_DEFAULT
 
     @model_validator(mode="after")
