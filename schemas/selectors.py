@@ -7,6 +7,7 @@ which selects nothing, is None at the caller and never a LabelSelector.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -18,6 +19,8 @@ from schemas.wire import WireRecord, convert, force_setattr
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 _WITH_VALUES = (IN, NOT_IN)
+FEW_VALUES = 32
+"""So many are compared one by one, and more by halves: a record may list hundred thousands."""
 
 
 class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=True):
@@ -41,13 +44,20 @@ class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=Tru
         """Whether the labels meet this condition; an absent key meets NotIn and DoesNotExist."""
         match self.operator:
             case "In":
-                return labels.get(self.key) in self.values
+                return self._lists(labels.get(self.key))
             case "NotIn":
-                return labels.get(self.key) not in self.values
+                return not self._lists(labels.get(self.key))
             case "Exists":
                 return self.key in labels
             case _:
                 return self.key not in labels
+
+    def _lists(self, value: str | None) -> bool:
+        values = self.values
+        if len(values) < FEW_VALUES or value is None:
+            return value in values
+        at = bisect_left(values, value)
+        return at < len(values) and values[at] == value
 
     def __str__(self) -> str:
         match self.operator:

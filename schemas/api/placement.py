@@ -19,14 +19,18 @@ from schemas.api.hold import Hold
 from schemas.api.readiness import Readiness
 from schemas.api.shared import (
     ANY,
+    CLAUSES_MAX,
     ApiObject,
     Condition,
     Count,
+    Listed,
     ListOf,
     NamedObject,
     ObjectMeta,
     Selector,
+    Selectors,
     Value,
+    check_requirements,
     checked,
     group_fault,
     or_any,
@@ -35,6 +39,7 @@ from schemas.api.shared import (
 from schemas.api.traces import KeptCopies, RepairedCopies
 from schemas.faults import Fault, Faulty
 from schemas.placing import check_annotations
+from schemas.selectors import LabelSelector
 from schemas.upsync import UpsyncClause
 
 INT32_MAX = 2**31 - 1
@@ -68,29 +73,33 @@ class DownsyncClause(Value):
 
     # None is any group, "" is core.
     api_group: _ApiGroup | None = None
-    resources: ListOf[ResourceName] = ()
+    resources: Listed[ResourceName] = ()
     # Those named without `*` never admit cluster-scoped objects.
-    namespaces: ListOf[_Namespace] = ()
+    namespaces: Listed[_Namespace] = ()
     # `{}` admits cluster-scoped objects, too.
-    namespace_selectors: ListOf[Selector] = ()
-    object_names: ListOf[_ObjectName] = ()
-    label_selectors: ListOf[Selector] = ()
+    namespace_selectors: Selectors = ()
+    object_names: Listed[_ObjectName] = ()
+    label_selectors: Selectors = ()
     create_only: bool = False
-    status_collectors: ListOf[_CollectorName] = ()
+    status_collectors: Listed[_CollectorName] = ()
     want_singleton_reported_state: bool = False
     want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
+
+    @property
+    def selectors(self) -> tuple[tuple[LabelSelector, ...], ...]:
+        """All lists of selectors that each object is compared with."""
+        return self.namespace_selectors, self.label_selectors
 
     @model_validator(mode="after")
     def _tells_objects_apart(self) -> DownsyncClause:
         lists = (self.resources, self.namespaces, self.object_names)
-        selectors = (self.namespace_selectors, self.label_selectors)
         tells = (
             self.api_group is not None
             or any(listed and ANY not in listed for listed in lists)
             # Of a list of selectors one must match: `{}` among them admits all.
             or any(
                 listed and not any(selector.is_everything for selector in listed)
-                for listed in selectors
+                for listed in self.selectors
             )
         )
         if not tells:
@@ -107,9 +116,9 @@ class UpsyncSet(Value):
     """Which objects that arise at edges come up; an empty list admits nothing."""
 
     api_group: OneApiGroup = ""
-    resources: ListOf[ResourceName]
-    namespaces: ListOf[_Namespace] = ()
-    names: ListOf[_ObjectName] = ()
+    resources: Listed[ResourceName]
+    namespaces: Listed[_Namespace] = ()
+    names: Listed[_ObjectName] = ()
 
     @property
     def clause(self) -> UpsyncClause:
@@ -120,31 +129,40 @@ class UpsyncSet(Value):
 class PlacedUpsyncSet(UpsyncSet):
     """Which objects come up, and the StatusCollectors with a source that are over such."""
 
-    status_collectors: ListOf[_CollectorName] = ()
+    status_collectors: Listed[_CollectorName] = ()
 
 
 class NonNamespacedObjectSet(Value):
     """Of v1alpha1: cluster-scoped objects of one group, by name or by labels; empty lists none."""
 
     api_group: OneApiGroup = ""
-    resources: ListOf[ResourceName]
-    resource_names: ListOf[_ObjectName] = ()
-    label_selectors: ListOf[Selector] = ()
+    resources: Listed[ResourceName]
+    resource_names: Listed[_ObjectName] = ()
+    label_selectors: Selectors = ()
 
 
 class EdgePlacementSpec(Value):
     """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
 
-    location_selectors: ListOf[Selector] = ()
-    downsync: ListOf[DownsyncClause] = ()
+    location_selectors: Selectors = ()
+    downsync: Annotated[ListOf[DownsyncClause], Field(max_length=CLAUSES_MAX)] = ()
     want_singleton_reported_state: bool = False
-    upsync: ListOf[PlacedUpsyncSet] = ()
+    upsync: Annotated[ListOf[PlacedUpsyncSet], Field(max_length=CLAUSES_MAX)] = ()
     # Of v1alpha1: admits all namespaced objects of the Namespaces that it selects; none if absent.
     namespace_selector: Selector | None = None
     # Of v1alpha1: admit cluster-scoped objects.
-    non_namespaced_objects: ListOf[NonNamespacedObjectSet] = ()
+    non_namespaced_objects: Annotated[
+        ListOf[NonNamespacedObjectSet], Field(max_length=CLAUSES_MAX)
+    ] = ()
     readiness: Readiness = Readiness()
     cleaning: Cleaning = AS_WRITTEN
+
+    @model_validator(mode="after")
+    def _costs_what_it_may(self) -> EdgePlacementSpec:
+        lists = [it for clause in self.downsync for it in clause.selectors]
+        others = (item.label_selectors for item in self.non_namespaced_objects)
+        check_requirements(self.location_selectors, *lists, *others)
+        return self
 
 
 class PlacementStatus(Value):

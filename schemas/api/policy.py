@@ -6,14 +6,22 @@ KubeStellar's later way to say a placement: its clauses are those of EdgePlaceme
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.api.cleaning import AS_WRITTEN, Cleaning
 from schemas.api.placement import DownsyncClause, PlacementStatus
 from schemas.api.readiness import Readiness
-from schemas.api.shared import ControlObject, ListOf, ObjectMeta, Selector, Value
+from schemas.api.shared import (
+    CLAUSES_MAX,
+    ControlObject,
+    ListOf,
+    ObjectMeta,
+    Selectors,
+    Value,
+    check_requirements,
+)
 from schemas.faults import Fault, Faulty
 from schemas.names import LABEL_MAX
 from schemas.placing import check_annotations
@@ -22,16 +30,22 @@ from schemas.placing import check_annotations
 class PolicyClause(DownsyncClause):
     """Which objects go down, and how; at least one field must tell objects apart."""
 
-    label_selectors: ListOf[Selector] = Field((), alias="objectSelectors")
+    label_selectors: Selectors = Field((), alias="objectSelectors")
 
 
 class BindingPolicySpec(Value):
     """What (downsync clauses) goes where (SyncTargets that any selector matches; none if empty)."""
 
-    cluster_selectors: ListOf[Selector] = ()
-    downsync: ListOf[PolicyClause] = ()
+    cluster_selectors: Selectors = ()
+    downsync: Annotated[ListOf[PolicyClause], Field(max_length=CLAUSES_MAX)] = ()
     readiness: Readiness = Readiness()
     cleaning: Cleaning = AS_WRITTEN
+
+    @model_validator(mode="after")
+    def _costs_what_it_may(self) -> BindingPolicySpec:
+        lists = [it for clause in self.downsync for it in clause.selectors]
+        check_requirements(self.cluster_selectors, *lists)
+        return self
 
 
 class BindingPolicyStatus(PlacementStatus):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -21,6 +21,16 @@ from schemas.faults import Fault, Faulty
 from schemas.selectors import OPERATORS, LabelSelector
 
 ANY = "*"
+REQUIREMENTS_IN_ALL = 2048
+"""Of all selectors of one placement: to look at all of them takes 0.5 ms for each object."""
+CLAUSES_MAX = 128
+"""Of one placement, of each kind of clause."""
+LISTED_MAX = 256
+"""Of the names in one list, or the values of one requirement."""
+SELECTORS_MAX = 32
+"""Of one list; of them one must match."""
+REQUIREMENTS_MAX = 32
+"""Of one selector, said by matchLabels, and as many by matchExpressions."""
 
 Item = TypeVar("Item")
 Check = Callable[[str], str]
@@ -54,16 +64,37 @@ ListOf = Annotated[tuple[Item, ...], BeforeValidator(_as_tuple)]
 """A JSON list, kept as a tuple; null is an empty one."""
 
 
+Listed = Annotated[tuple[Item, ...], BeforeValidator(_as_tuple), Field(max_length=LISTED_MAX)]
+"""A list of names; what is over is said in another clause."""
+
+
 def _selector(form: object) -> LabelSelector:
     if isinstance(form, LabelSelector):
         return form
     if not isinstance(form, Mapping):
         raise Faulty(Fault("", "not a label selector", "write matchLabels or matchExpressions"))
+    if faults := list(_size_faults(form)):
+        raise Faulty(*faults)
     return LabelSelector.from_kubernetes(form)
+
+
+def _size_faults(form: Mapping[Any, Any]) -> Iterator[Fault]:
+    """What a selector has too much of: each requirement is compared with each object, or place."""
+    fewer = "write fewer, or set one label that says the same"
+    for field in ("matchLabels", "matchExpressions"):
+        said = form.get(field)
+        if isinstance(said, (Mapping, list, tuple)) and len(said) > REQUIREMENTS_MAX:
+            yield Fault(field, f"{len(said)} are listed, at most {REQUIREMENTS_MAX} may be", fewer)
+        for at, item in enumerate(said if isinstance(said, (list, tuple)) else ()):
+            values = item.get("values") if isinstance(item, Mapping) else None
+            if isinstance(values, (list, tuple)) and len(values) > LISTED_MAX:
+                message = f"{len(values)} are listed, at most {LISTED_MAX} may be"
+                yield Fault(f"{field}[{at}].values", message, fewer)
 
 
 _VALUES = {
     "type": "array",
+    "maxItems": LISTED_MAX,
     "description": "For In and NotIn; empty for Exists and DoesNotExist.",
     "items": {"type": "string"},
 }
@@ -86,6 +117,7 @@ _SELECTOR_SCHEMA = {
         "matchLabels": {
             "type": "object",
             "description": "Labels that must be there, each with this value.",
+            "maxProperties": REQUIREMENTS_MAX,
             "additionalProperties": {"type": "string"},
         },
         "matchExpressions": {
@@ -102,6 +134,17 @@ Selector = Annotated[
     PlainSerializer(LabelSelector.to_kubernetes),
     WithJsonSchema(_SELECTOR_SCHEMA),
 ]
+
+
+Selectors = Annotated[ListOf[Selector], Field(max_length=SELECTORS_MAX)]
+
+
+def check_requirements(*lists: Iterable[LabelSelector]) -> None:
+    """Refuse a placement whose selectors ask too much of each object, or place; raises Faulty."""
+    found = sum(len(selector) for selectors in lists for selector in selectors)
+    if found > REQUIREMENTS_IN_ALL:
+        said = f"{found} requirements in all its selectors, at most {REQUIREMENTS_IN_ALL} may be"
+        raise Faulty(Fault("", said, "say the others in another placement"))
 
 
 def checked(fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = False) -> Check:

@@ -47,6 +47,7 @@ _KEPT = (
     "maxLength",
     "minItems",
     "maxItems",
+    "maxProperties",
     "pattern",
 )
 _CATEGORY = "leafcast"

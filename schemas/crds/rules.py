@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas import names
+from schemas.api.shared import CLAUSES_MAX, LISTED_MAX, REQUIREMENTS_MAX, SELECTORS_MAX
 from schemas.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
 from schemas.json_paths import EXPRESSION_MAX
 
 Form = dict[str, Any]
 
-CLAUSES_MAX = 128
-LISTED_MAX = 256
-SELECTORS_MAX = 32
 WAVES_MAX = 20
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -157,7 +155,7 @@ SELECTOR: Form = {
     "x-kubernetes-map-type": "atomic",
     "properties": {
         "matchExpressions": {
-            "maxItems": SELECTORS_MAX,
+            "maxItems": REQUIREMENTS_MAX,
             "items": _rule(
                 _VALUES, "In and NotIn need values; Exists and DoesNotExist take no values"
             ),
