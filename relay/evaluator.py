@@ -15,12 +15,21 @@ from typing import Any, NamedTuple
 from relay.core.collectors.cells import Sample, in_units
 from relay.core.collectors.ports import CopyView, Sent
 from relay.core.collectors.tables import FILTER, Outcome
-from relay.objects.expressions.bounds import TooCostly, check_all, largest_in, narrowed
+from relay.objects.expressions.bounds import (
+    STEPS_MAX,
+    TooCostly,
+    check_all,
+    extent_of,
+    narrowed,
+    steps_of,
+    weight_of,
+)
 from relay.objects.expressions.cel import (
     CompiledExpression,
     EvaluationFailed,
     ExpressionValues,
 )
+from relay.objects.expressions.patterns import MATCH_STEPS_OF_STEP
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
 from relay.objects.secret_values import without_secret_values
@@ -44,6 +53,11 @@ _FILTER = 0
 """The place of a filter among all expressions."""
 _KEPT = pack_values([True])
 _ALONE = {"returned"}
+EVALUATION_STEPS, EXPRESSION_STEPS = 100, 15
+READ_BYTES_OF_STEP = 16
+"""What it takes beside the expressions' own steps: for each outcome, column and value opened."""
+SMALL_BYTES, SMALL_VALUE_BYTES = 1024, 8
+"""In so little it is not counted how many values there are: one for so many bytes."""
 
 
 class Compiled(NamedTuple):
@@ -75,8 +89,10 @@ class BoundProgram:
         self._loops = any(shape.deep or shape.joins for shape in self._shapes)
         self._values = ExpressionValues()
         self._largest = self._size = 0
-        # Items and bytes that were not too much.
-        self._admitted = (-1, -1)
+        # Items and bytes that were not too much, and the steps that they take at most.
+        self._admitted, self._steps = (-1, -1), 0
+        self.spent = EVALUATION_STEPS
+        self.uses_report_time = "propagation" in used
         self._reachable = True
         self._closed = set[int]()
         self._told = dict[tuple[int, bool], BlankValue]()
@@ -88,12 +104,14 @@ class BoundProgram:
             obj = codec.unpack(sent, OBJECT_MAX_BYTES)
             obj = obj if program.reads_secrets else without_secret_values(obj)
             self._values.put("obj", obj)
-            self._largest, self._size = largest_in([obj]) if self._loops else 0, len(sent)
+            self._largest, self._size = self._extent(obj, len(sent))
+            self.spent += len(sent) // READ_BYTES_OF_STEP
 
     def lacks_object(self, seen: CopyView) -> bool:
         """Whether that can be said of no destination that is seen so, for want of the object."""
         told_as = seen.reachable or not self.uses_reachable
         missing = {at for at in self._closed if (at, told_as) not in self._told}
+        self.spent = EVALUATION_STEPS
         if not missing or self._expressions.faults:
             return False
         own = self._expressions.filter
@@ -102,6 +120,7 @@ class BoundProgram:
             return True
         try:
             self._put(seen, self._returned(seen))
+            self.spent += self._steps
             return self._is_kept()
         except (EvaluationFailed, TooCostly, CodecError):
             # What fails here fails with the object, too.
@@ -132,6 +151,7 @@ class BoundProgram:
 
     def outcome(self, seen: CopyView) -> Outcome:
         """What the program says of one destination."""
+        self.spent = EVALUATION_STEPS
         if self._expressions.faults:
             failed = tuple((column, str(fault)) for column, fault in self._expressions.faults)
             return Outcome(kept=False, failed=failed)
@@ -153,6 +173,11 @@ class BoundProgram:
         return known
 
     def _evaluated(self, seen: CopyView, returned: object) -> Outcome:
+        outcome = self._outcome_of(seen, returned)
+        self.spent += self._steps + self._values.matcher.taken // MATCH_STEPS_OF_STEP
+        return outcome
+
+    def _outcome_of(self, seen: CopyView, returned: object) -> Outcome:
         try:
             self._put(seen, returned)
             kept = self._is_kept()
@@ -171,9 +196,19 @@ class BoundProgram:
                 returned = {"status": said}
             else:
                 returned = said if self._program.reads_secrets else without_secret_values(said)
-        largest = max(self._largest, largest_in([returned]) if self._loops else 0)
-        self._admit(largest, self._size + len(seen.status or b""))
+        size = len(seen.status or b"")
+        self.spent += size // READ_BYTES_OF_STEP
+        largest, weight = self._extent(returned, size)
+        self._admit(max(self._largest, largest), self._size + weight)
         return narrowed(returned, self._paths.get("returned", ()))
+
+    def _extent(self, value: object, size: int) -> tuple[int, int]:
+        """How many items a list or map in it has at most, and what all of it weighs."""
+        if self._loops or size > SMALL_BYTES:
+            largest, count = extent_of([value])
+        else:
+            largest, count = 0, size // SMALL_VALUE_BYTES
+        return largest, weight_of(size, count)
 
     def _admit(self, largest: int, size: int) -> None:
         """Refuse what may cost too much, and is more than was admitted; raises TooCostly."""
@@ -181,10 +216,12 @@ class BoundProgram:
         if largest > items or size > bytes_in_all:
             check_all(self._shapes, largest, size)
             self._admitted = (largest, size)
+            self._steps = steps_of(self._shapes, largest, size)
+            self._steps += EXPRESSION_STEPS * len(self._shapes)
 
     def _put(self, seen: CopyView, returned: object) -> None:
         self._reachable = seen.reachable
-        self._values.begin()
+        self._values.begin(self._steps / STEPS_MAX)
         if "returned" in self._used:
             # To convert a whole status would take longer than all else.
             self._values.put("returned", returned)

@@ -121,6 +121,7 @@ class Node(NodeView):
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
         self._collected.settle(self._surroundings())
+        self._collected.begin_turn(now.seconds)
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, notes.cursor, rooms, self._propagation)
@@ -170,13 +171,14 @@ class Node(NodeView):
     def handle(self, events: Iterable[Event], now: Instant) -> tuple[Effect, ...]:
         """What to do about a batch of events, in this order."""
         self._now = now
-        upstream = self._upstream
-        if upstream is not None:
-            upstream.begin_batch()
+        if self._upstream is not None:
+            self._upstream.begin_batch()
         self._propagation.lapse()
+        self._collected.begin_turn(now.seconds)
         for event in events:
             self._dispatch(event)
         self._follow_up()
+        self._collected.go_on()
         self._say_in_time()
         return self._take_out()
 
@@ -188,6 +190,7 @@ class Node(NodeView):
             self._children.deadline(),
             self._invitations.deadline(self._now),
             self._sweeper.deadline(),
+            self._collected.deadline(),
             self._destination.deadline() if self._destination is not None else None,
             self._upstream.deadline() if self._upstream is not None else None,
         )
@@ -439,12 +442,11 @@ class Node(NodeView):
                 self._inexact[key] = None
 
     def _report_on(self, key: MailKey, now: float) -> None:
-        held, gone, destination = self._book.get(key), self._is_gone(key), self._destination
-        summary = self.summary(key)
+        held, gone, summary = self._book.get(key), self._is_gone(key), self.summary(key)
         at_work = not self._children.by_name and "pending" in summary.states
         if self._throttle.waits(key, now, at_work=at_work):
             return
-        own = destination.results(key) if destination is not None else ()
+        own = self._destination.results(key) if self._destination is not None else ()
         self._sender.report(
             key,
             summary,

@@ -165,6 +165,7 @@ class NodeView:
         waiting = [n for n in names if not self._children.is_in_sync_with(n, key, bears_on)]
         # Some may be counted as they were before the present step of a rollout.
         exact = not waiting and counted == expected and CELL_FORMER not in summary.cells
+        exact = exact and self._collected.is_evaluated(key)
         held = self._book.by_key.get(key)
         generation = held.record.generation if held is not None else 0
         return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]), generation)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from relay.objects.expressions.bounds import TooCostly, largest_in, narrowed
+from relay.objects.expressions.bounds import TooCostly, extent_of, narrowed, weight_of
 from relay.objects.expressions.cel import (
     VARIABLES,
     CompiledExpression,
@@ -136,8 +136,8 @@ def _value(text: str, obj: Mapping[str, Any]) -> tuple[Any, str]:
     values = ExpressionValues()
     shape = expression.shape
     try:
-        largest = largest_in([plain]) if shape.deep or shape.joins else 0
-        shape.check(largest, len(codec.pack(plain)))
+        largest, count = extent_of([plain])
+        shape.check(largest, weight_of(len(codec.pack(plain)), count))
         for name, value in (("obj", plain), ("returned", returned)):
             if name in expression.variables:
                 values.put(name, narrowed(value, shape.paths.get(name, ())))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from controllers.core.rollout import decision, layers, rejection, wave_health
+from relay.core.collectors import turns
 from tests.simulation import planned, soak
 from tests.simulation import run as runs
 from tests.simulation.assumptions import ASSUMPTIONS
@@ -39,6 +40,17 @@ CHUNKS = [
 @pytest.mark.parametrize(("size", "first", "chunk"), CHUNKS)
 def test_every_law_holds_under_faults(size, first, chunk):
     outcomes = [runs.run(seed, size=SIZES[size]) for seed in range(first, first + chunk)]
+    broken = [outcome for outcome in outcomes if outcome.law]
+    assert not broken, "\n".join([end_of(broken[0]), *map(str, broken[1:])])
+
+
+@pytest.mark.parametrize(("size", "seeds"), [("tiny", 12), ("small", 4)])
+def test_every_law_holds_while_collectors_are_evaluated_one_object_at_a_time(
+    size, seeds, monkeypatch
+):
+    monkeypatch.setattr(turns, "TURN_STEPS", 300)
+    monkeypatch.setattr(turns, "STEPS_PER_SECOND", 10_000)
+    outcomes = [runs.run(seed, size=SIZES[size]) for seed in range(seeds)]
     broken = [outcome for outcome in outcomes if outcome.law]
     assert not broken, "\n".join([end_of(broken[0]), *map(str, broken[1:])])
 

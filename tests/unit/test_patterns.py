@@ -1,5 +1,6 @@
 """Patterns of expressions: compiled once and small, and matched in steps that are counted."""
 
+import re
 import time
 
 import pytest
@@ -93,10 +94,10 @@ def test_a_pattern_that_an_object_says_is_bounded_as_well():
     obj = {"kind": "A", "text": "a" * 200_000, "pattern": DEAR[0]}
     bound = CelEvaluator().bind(program, codec.canonical(obj))
     said = bound.outcome(CopyView("s1"))
-    assert {why.partition(";")[0] for _, why in said.failed} == {
-        rf'the pattern "{DEAR[0]}" is too large once it is compiled',
-        "too costly: matches() may take more than 2000000 steps",
-    }
+    first, second = sorted({why.partition(";")[0] for _, why in said.failed})
+    assert first == rf'the pattern "{DEAR[0]}" is too large once it is compiled'
+    # What reading takes is off the same budget.
+    assert re.fullmatch(r"too costly: matches\(\) may take more than [0-9]{6} steps", second)
     obj["pattern"] = "(a{1,30}){1,30}$"
     bound = CelEvaluator().bind(program, codec.canonical(obj))
     began = time.process_time()

@@ -23,6 +23,7 @@ from relay.core.collectors.ports import (
     Sent,
 )
 from relay.core.collectors.tables import TableAlgebra
+from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
@@ -73,6 +74,8 @@ class _Placement:
     by_object: dict[ObjectKey, list[Item]] = field(default_factory=dict)
     # Children to be looked at in all items.
     stale: dict[str, None] = field(default_factory=dict)
+    # What a turn ended before.
+    unfinished: dict[Place, None] = field(default_factory=dict)
 
     def plain(self, key: ObjectKey, plains: Mapping[ContentHash, bytes]) -> bytes | None:
         """An object's bytes; None if it is closed here."""
@@ -198,6 +201,9 @@ class CollectedResults:
         self._placements: dict[MailKey, _Placement] = {}
         self._reports = CollectedReports()
         self._upsynced = UpsyncedObjects()
+        self._turns = Turns()
+        # Placements of which something is to be evaluated, the one that waits longest first.
+        self._unfinished: dict[MailKey, None] = {}
 
     def settle(self, context: CollectorContext) -> None:
         """Learn what is around, once all of that is there."""
@@ -207,6 +213,7 @@ class CollectedResults:
             standing=self._standing_cache.standing,
             members=self._standing_cache.members,
             upsynced=self._upsynced.over,
+            turns=self._turns,
         )
         self._own_status = context.own
 
@@ -320,6 +327,44 @@ class CollectedResults:
             elif current and placement.items and not self._content.knows(_OBJECTS + key):
                 raise RecordRefused(f"rows of {each.program[:40]!r}, which nothing collects by")
 
+    # What is evaluated when.
+
+    def begin_turn(self, now: float) -> None:
+        """A turn begins: so much may be evaluated in it as is due by now."""
+        self._turns.begin(now)
+
+    def go_on(self) -> None:
+        """Evaluate more of what waits, each placement in its turn."""
+        with self._standing_cache:
+            for key in list(self._unfinished):
+                del self._unfinished[key]
+                if not self._finish(key):
+                    self._unfinished[key] = None
+                    return
+                self._context.touch(key)
+
+    def deadline(self) -> float | None:
+        """The monotonic second at which to go on; None if all is evaluated."""
+        return self._turns.next() if self._unfinished else None
+
+    def is_evaluated(self, key: MailKey) -> bool:
+        """Whether nothing of the placement is to be evaluated, or it could be now."""
+        with self._standing_cache:
+            for place, item in self._looked_at(key):
+                item.go_on(self._reports.at(key, place))
+            self._note_unfinished(key)
+        return key not in self._unfinished
+
+    def _finish(self, key: MailKey) -> bool:
+        placement = self._placements.get(key)
+        for place in list(placement.unfinished) if placement is not None else ():
+            item = placement.items.get(place) if placement is not None else None
+            if item is not None and not item.go_on(self._reports.at(key, place)):
+                return False
+            if placement is not None:
+                del placement.unfinished[place]
+        return True
+
     # What follows.
 
     def collected(self, key: MailKey) -> tuple[Collected, ...]:
@@ -327,15 +372,18 @@ class CollectedResults:
         with self._standing_cache:
             items = self._looked_at(key)
             said = [item.collected(self._reports.at(key, place)) for place, item in items]
+            self._note_unfinished(key)
         return tuple(each for each in said if each is not None)
 
     def results(self, key: MailKey) -> list[Result]:
         """The same as values."""
         with self._standing_cache:
-            return [
+            found = [
                 Result(item.key, item.program, item.total(self._reports.at(key, place)))
                 for place, item in self._looked_at(key)
             ]
+            self._note_unfinished(key)
+        return [each for each in found if each.rows is not None]
 
     def check(self) -> None:
         """Assert that what is merged is the merge of what is there."""
@@ -354,6 +402,16 @@ class CollectedResults:
             for item in placement.items.values():
                 item.stale(child)
         return list(placement.items.items())
+
+    def _note_unfinished(self, key: MailKey) -> None:
+        """Go on with it in a later turn if this one has ended before all was evaluated."""
+        placement = self._placements.get(key)
+        if placement is None:
+            return
+        places = (place for place, item in placement.items.items() if item.is_unfinished)
+        placement.unfinished |= dict.fromkeys(places)
+        if placement.unfinished:
+            self._unfinished.setdefault(key)
 
     def _own(self, key: MailKey, obj: ObjectKey) -> CopyView | None:
         """What the destination here returned, and when; and that this is reported now."""
@@ -425,8 +483,10 @@ class CollectedResults:
         for (obj, program), objects in sources.items():
             item = former.get((obj, program.id))
             if item is None or not item.is_over(objects):
-                algebra = tables[program]
+                before, algebra = item, tables[program]
                 item = Item(key, obj, program, objects, self._context, self._evaluator, algebra)
+                if before is not None:
+                    item.succeed(before)
             placement.items[obj, item.id] = item
             for each in objects:
                 placement.by_object.setdefault(each, []).append(item)

@@ -20,6 +20,7 @@ from relay.core.collectors.ports import (
     Sent,
 )
 from relay.core.collectors.tables import Outcome, Table, TableAlgebra
+from relay.core.collectors.turns import Unfinished
 from relay.core.collectors.upsynced import UpsyncedObject
 from schemas.collectors import MEMBERS_BYTES, TABLE_MAX_BYTES, WHOLE, Collected, Program
 from schemas.identity import DestinationId, MailKey
@@ -32,6 +33,8 @@ from schemas.upsync import UpsyncClause
 BLANKS_MAX = 2000
 """So many blank rows that differ are evaluated for one child; the rest are only counted."""
 READ_MAX = 256
+READ_STEPS, READ_BYTES_OF_STEP = 100, 16
+"""What it takes to open an object or a status."""
 
 
 class Algebra(Protocol):
@@ -75,14 +78,19 @@ class Item:
         self._context = context
         self._evaluator = evaluator
         self._tables = tables
+        self._turns = context.turns
         self._algebra: Algebra = AggregateAlgebra() if program.is_aggregate else self._tables
         self._tree: MergeTree[SubtreeRows] = MergeTree(self._merge)
         self._stale: dict[str, None] = {}
         self._bound: dict[ObjectKey, Bound] = {}
         self._blanks: dict[tuple[ObjectKey, bool], Outcome] = {}
+        self._lacking: dict[tuple[ObjectKey, bool], bool] = {}
+        # What was evaluated of a share that is not whole yet; of many objects, what is still so.
+        self._evaluated: dict[tuple[ObjectKey, bool, str], tuple[CopyView, Outcome]] = {}
         self._read: dict[bytes, Any] = {}
         self._leaves: dict[ObjectKey, tuple[UpsyncedObject, Table, Table | None]] = {}
         self._said: Collected | None = None
+        self._shown: Any = None
 
     def is_over(self, sent: dict[ObjectKey, Sent]) -> bool:
         """Whether these are the objects that it is over."""
@@ -102,9 +110,32 @@ class Item:
             if data:
                 self._value(data)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether something is still to be evaluated, once it was asked for."""
+        return bool(self._stale)
+
+    def go_on(self, said_by: dict[str, Collected]) -> bool:
+        """Evaluate what is to be; False if the turn ends before."""
+        try:
+            self._share(said_by)
+        except Unfinished:
+            return False
+        return True
+
+    def succeed(self, former: Item) -> None:
+        """Show what another one showed, until this one is evaluated."""
+        self._shown = former._shown
+
     def collected(self, said_by: dict[str, Collected]) -> Collected | None:
-        """What the subtree says; None if it has no destination that the placement is meant for."""
-        share = self._share(said_by)
+        """What the subtree says; None if it has no destination that the placement is meant for.
+
+        What is not evaluated yet counts as not reported yet: what was said last, or nothing.
+        """
+        try:
+            share = self._share(said_by)
+        except Unfinished:
+            return self._said if self._is_said_of_same() else None
         if share is None:
             self._said = None
         elif self._said is None:
@@ -112,22 +143,54 @@ class Item:
         return self._said
 
     def total(self, said_by: dict[str, Collected]) -> Any:
-        """The rows of the subtree, merged."""
-        share = self._share(said_by)
-        return self._algebra.empty if share is None else share.rows
+        """The rows of the subtree, merged: the last ones that were evaluated; None if none were."""
+        try:
+            share = self._share(said_by)
+        except Unfinished:
+            return self._shown
+        self._shown = self._algebra.empty if share is None else share.rows
+        return self._shown
 
     def check(self) -> None:
         self._tree.check()
 
+    def _is_said_of_same(self) -> bool:
+        """Whether what was said counts just who is meant: what the one here returned is new."""
+        share = self._tree.get(HERE)
+        if self._said is None or share is None or self._stale.keys() != {HERE}:
+            return False
+        members = self._context.members(HERE, self._placement)
+        return share.members == self._sum(members)
+
     def _share(self, said_by: dict[str, Collected]) -> SubtreeRows | None:
-        if self._stale:
-            for child in self._stale:
-                share = self._of_child(child, said_by.get(child))
-                if share != self._tree.get(child):
-                    self._tree.set(child, share)
-                    self._said = None
-            self._stale = {}
+        """Raises Unfinished."""
+        for child in list(self._stale):
+            share = self._of_child(child, said_by.get(child))
+            if child != HERE or not self._keeps_evaluated:
+                self._evaluated.clear()
+            if share != self._tree.get(child):
+                self._tree.set(child, share)
+                self._said = None
+            del self._stale[child]
         return self._tree.total()
+
+    @property
+    def _keeps_evaluated(self) -> bool:
+        """Whether of many objects those that changed are evaluated alone."""
+        bound = next(iter(self._bound.values()), None)
+        return self.key == WHOLE and bound is not None and not bound.uses_report_time
+
+    def _outcome(self, key: ObjectKey, bound: Bound, seen: CopyView) -> Outcome:
+        """What the program says, evaluated once for a share; raises Unfinished."""
+        place, view = (key, seen.reachable, seen.name), seen._replace(reported_ms=0)
+        known = self._evaluated.get(place)
+        if known is not None and known[0] == view:
+            return known[1]
+        self._turns.check()
+        outcome = bound.outcome(seen)
+        self._turns.spend(bound.spent)
+        self._evaluated[place] = (view, outcome)
+        return outcome
 
     def _written(self, share: SubtreeRows) -> Collected:
         rows, unreached = self._tables_of(share, TABLE_MAX_BYTES)
@@ -228,7 +291,7 @@ class Item:
         """The share of the destination at this node, from what its space returned."""
         if self.program.source is not None:
             return self._of_raised(member, self.program.source)
-        tables, others = [], []
+        found: list[tuple[bytes, Outcome, Outcome | None]] = []
         for key in self._sent:
             seen = self._context.own(self._placement, key)
             if seen is None or not isinstance(self._sent[key], bytes):
@@ -238,10 +301,13 @@ class Item:
                 return SubtreeRows(member_hash(member.destination), aggregate)
             bound, place = self._bind(key), self._place(key)
             named = seen if seen.name == member.name else seen._replace(name=member.name)
-            tables.append(self._tables.leaf(bound.outcome(named), member.who, place))
+            here, away = self._outcome(key, bound, named), None
             if bound.uses_reachable:
-                away = bound.outcome(named._replace(reachable=False))
-                others.append(self._tables.leaf(away, member.who, place))
+                away = self._outcome(key, bound, named._replace(reachable=False))
+            found.append((place, here, away))
+        who, leaf = member.who, self._tables.leaf
+        tables = [leaf(here, who, place) for place, here, _ in found]
+        others = [leaf(away, who, place) for place, _, away in found if away is not None]
         rows = self._tables.merge(tables)
         return SubtreeRows(
             member_hash(member.destination), rows, self._tables.merge(others) if others else None
@@ -249,12 +315,12 @@ class Item:
 
     def _of_raised(self, member: Member, source: UpsyncClause) -> SubtreeRows:
         """The share of the destination at this node, from what of it came up."""
-        before, self._leaves = self._leaves, {}
-        for key, upsynced in self._context.upsynced(source):
-            known = before.get(key)
+        there = dict(self._context.upsynced(source))
+        self._leaves = {key: it for key, it in self._leaves.items() if key in there}
+        for key, upsynced in there.items():
+            known = self._leaves.get(key)
             if known is None or known[0] is not upsynced:
-                known = (upsynced, *self._leaf_of(key, upsynced, member))
-            self._leaves[key] = known
+                self._leaves[key] = (upsynced, *self._leaf_of(key, upsynced, member))
         rows = self._tables.merge([table for _, table, _ in self._leaves.values()])
         others = [away for _, _, away in self._leaves.values() if away is not None]
         away = self._tables.merge(others) if others else None
@@ -265,15 +331,17 @@ class Item:
     ) -> tuple[Table, Table | None]:
         bound, place = self._bind(WHOLE), self._place(key)
         seen = CopyView(member.name, upsynced.plain, upsynced.since_ms, self._context.wall_ms())
-        here = self._tables.leaf(bound.outcome(seen), member.who, place)
+        here = self._tables.leaf(self._outcome(key, bound, seen), member.who, place)
         if not bound.uses_reachable:
             return here, None
-        outcome = bound.outcome(seen._replace(reachable=False))
+        outcome = self._outcome(key, bound, seen._replace(reachable=False))
         return here, self._tables.leaf(outcome, member.who, place)
 
     def _aggregate(self, key: ObjectKey, seen: CopyView) -> Aggregate:
         if not self._context.books(self._placement, key):
             return Aggregate()
+        self._turns.check()
+        self._turns.spend(READ_STEPS + len(seen.status or b"") // READ_BYTES_OF_STEP)
         said = self._evaluator.merging(key, seen.status, seen.content, seen.generation)
         return Aggregate(1, *said) if said is not None else Aggregate()
 
@@ -288,33 +356,51 @@ class Item:
         return SubtreeRows(total, rows, self._blank_rows(members, reachable=False))
 
     def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> Table:
+        self._evaluate_blanks(members[:BLANKS_MAX], reachable=reachable)
         tables = []
         for key in self._sent:
             bound, place = self._bind(key), self._place(key)
-            if bound.lacks_object(CopyView("", reachable=reachable)):
+            if self._lacking[key, reachable]:
                 # Their rows cannot be said here: that many are known, and no more of them.
                 tables.append(Table(len(members), truncated=True))
                 continue
             if bound.uses_inventory:
                 for member in members[:BLANKS_MAX]:
                     seen = CopyView(member.name, reachable=reachable)
-                    tables.append(self._tables.leaf(bound.outcome(seen), member.who, place))
+                    outcome = self._outcome(key, bound, seen)
+                    tables.append(self._tables.leaf(outcome, member.who, place))
                 if len(members) > BLANKS_MAX:
                     tables.append(Table(len(members) - BLANKS_MAX, truncated=True))
                 continue
-            outcome = self._blanks.get((key, reachable))
-            if outcome is None:
-                outcome = bound.outcome(CopyView("", reachable=reachable))
-                self._blanks[key, reachable] = outcome
             whos = [member.who + place for member in members]
-            tables.append(self._tables.many(outcome, sorted(whos)))
+            tables.append(self._tables.many(self._blanks[key, reachable], sorted(whos)))
         return self._tables.merge(tables) if tables else self._tables.empty
+
+    def _evaluate_blanks(self, members: Sequence[Member], *, reachable: bool) -> None:
+        """What blank rows are made of; raises Unfinished, and goes on from there."""
+        for key in self._sent:
+            bound, case = self._bind(key), (key, reachable)
+            if case not in self._lacking:
+                self._turns.check()
+                self._lacking[case] = bound.lacks_object(CopyView("", reachable=reachable))
+                self._turns.spend(bound.spent)
+            if self._lacking[case]:
+                continue
+            if bound.uses_inventory:
+                for member in members:
+                    self._outcome(key, bound, CopyView(member.name, reachable=reachable))
+            elif case not in self._blanks:
+                self._turns.check()
+                self._blanks[case] = bound.outcome(CopyView("", reachable=reachable))
+                self._turns.spend(bound.spent)
 
     def _bind(self, key: ObjectKey) -> Bound:
         bound = self._bound.get(key)
         if bound is None:
+            self._turns.check()
             sent = self._sent.get(key, b"")
             bound = self._bound[key] = self._evaluator.bind(self.program, sent)
+            self._turns.spend(bound.spent)
         return bound
 
     def _place(self, key: ObjectKey) -> bytes:

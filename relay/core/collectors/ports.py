@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from relay.core.collectors.tables import Outcome
+from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import UpsyncedObject
 from schemas.collectors import Blanks, Program
 from schemas.identity import DestinationId, MailKey
@@ -62,6 +63,14 @@ class Bound(Protocol):
     @property
     def uses_inventory(self) -> bool:
         """Whether what it says may differ between destinations that returned the same."""
+
+    @property
+    def uses_report_time(self) -> bool:
+        """Whether it makes a difference when a destination reported."""
+
+    @property
+    def spent(self) -> int:
+        """How many steps it took at most to say what was asked last, or to be made ready."""
 
     @property
     def uses_reachable(self) -> bool:
@@ -124,3 +133,5 @@ class CollectorContext(NamedTuple):
     touch: Callable[[MailKey], None]
     # The time, ms since 1970.
     wall_ms: Callable[[], int]
+    # How much may be evaluated now.
+    turns: Turns = Turns()

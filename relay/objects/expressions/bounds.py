@@ -23,7 +23,11 @@ MATCHES_MAX = 4
 VALUES_MAX = 5_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
 READ_BYTES_MAX = 20 * 1024 * 1024
-"""About 50 ms: each mention of a variable copies its value."""
+"""About 40 ms: each mention of a variable copies its value."""
+VALUE_BYTES = 64
+"""To copy a value, a key of a map among them, takes as long as to copy so many bytes."""
+BYTES_OF_STEP = 210
+VALUES_OF_STEP = 250
 _LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
 _SMALL = ("false", "in", "inventory", "null", "propagation", "true")
 """Words that stand for no large value, unless a loop is called so."""
@@ -133,6 +137,18 @@ def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
         raise TooCostly(f"too costly: {said}{together}")
     if whole.joined > JOINED_BYTES_MAX:
         raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes{together}")
+    if (steps := steps_of(shapes, largest, size)) > STEPS_MAX:
+        said = f"{steps} steps for loops, reading and joining, at most {STEPS_MAX} are allowed"
+        remedy = "name fewer and smaller fields, narrow the lists, or use several collectors"
+        raise TooCostly(f"too costly: {said}; {remedy}{together}")
+
+
+def steps_of(shapes: Sequence[Shape], largest: int, size: int) -> int:
+    """The most steps that all of them take over such values; all that they do counts."""
+    costs = [shape.cost(largest, size) for shape in shapes]
+    total = Cost(*(sum(parts) for parts in zip(*costs, strict=True))) if costs else Cost()
+    copied = (total.read + total.joined) // BYTES_OF_STEP
+    return total.steps + copied + total.values // VALUES_OF_STEP
 
 
 def shape_of(text: str) -> Shape:
@@ -238,15 +254,28 @@ def _path_from(tokens: Sequence[str], at: int) -> Path:
     return tuple(path)
 
 
-def largest_in(values: Iterable[object]) -> int:
-    """How many items the largest list or map among and in these values has."""
-    largest, waiting = 0, list(values)
+def extent_of(values: Iterable[object]) -> tuple[int, int]:
+    """How many items the largest list or map among and in these values has.
+
+    And how many values there are, keys of maps among them.
+    """
+    outermost = list(values)
+    largest, count = 0, len(outermost)
+    waiting = [item for item in outermost if isinstance(item, (dict, list, tuple))]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, (dict, list, tuple)):
-            largest = max(largest, len(value))
-            waiting.extend(value.values() if isinstance(value, dict) else value)
-    return largest
+        items = value.values() if isinstance(value, dict) else value
+        if value is not items:
+            count += len(value)
+        count += len(value)
+        largest = max(largest, len(value))
+        waiting.extend([item for item in items if isinstance(item, (dict, list, tuple))])
+    return largest, count
+
+
+def weight_of(size: int, count: int) -> int:
+    """What it takes to copy so many values of so many bytes, in bytes."""
+    return size + count * VALUE_BYTES
 
 
 def _tokens(text: str) -> Iterator[Token]:

@@ -127,9 +127,12 @@ class ExpressionValues:
         self.matcher = Matcher()
         self.context.add_function(OWN_NAME, self.matcher.matches)
 
-    def begin(self) -> None:
-        """What comes is evaluated by itself, with a budget of its own."""
-        self.matcher.begin()
+    def begin(self, used: float = 0.0) -> None:
+        """What comes is evaluated by itself, with a budget of its own.
+
+        Of it so much is `used` for what is no match.
+        """
+        self.matcher.begin(used)
 
     def put(self, name: str, value: object) -> None:
         self.context.add_variable(name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay.objects.expressions.bounds import TooCostly, largest_in
+from relay.objects.expressions.bounds import TooCostly, extent_of, weight_of
 from relay.objects.expressions.cel import (
     VARIABLES,
     CompiledExpression,
@@ -37,8 +37,8 @@ class Filter:
         shape = self._expression.shape
         self._values.begin()
         try:
-            largest = largest_in(values.values()) if shape.deep or shape.joins else 0
-            shape.check(largest, len(codec.pack(dict(values))))
+            largest, count = extent_of(values.values())
+            shape.check(largest, weight_of(len(codec.pack(dict(values))), count))
             for name in self._expression.variables:
                 self._values.put(name, values[name])
             return self._expression.value(self._values) is True

@@ -17,6 +17,8 @@ COMPILED_MAX_BYTES = 256 * 1024
 """About 10 ms to compile."""
 MATCH_STEPS_MAX = 2_000_000
 """Of all matches of one object and collector: about 50 ms at worst."""
+MATCH_STEPS_OF_STEP = 20
+"""So many of a match take as long as one step of an expression."""
 COMPILED_STEPS = 40
 """So many steps take as long as to compile one part of a pattern."""
 WRONG_KINDS = "a function was given what it does not take; there is text.matches(text)"
@@ -99,12 +101,21 @@ class Matcher:
 
     def __init__(self) -> None:
         self.failure = ""
-        self._left = MATCH_STEPS_MAX
+        self._left = self._all = MATCH_STEPS_MAX
         self._compiled = set[str]()
 
-    def begin(self) -> None:
-        """What comes is another object's, or of another moment."""
-        self.failure, self._left = "", MATCH_STEPS_MAX
+    @property
+    def taken(self) -> int:
+        """The steps since it began."""
+        return min(self._all - self._left, self._all)
+
+    def begin(self, used: float = 0.0) -> None:
+        """What comes is another object's, or of another moment.
+
+        Of the budget that all of a collector shares so much is for what is no match.
+        """
+        self.failure = ""
+        self._left = self._all = int(MATCH_STEPS_MAX * max(1 - used, 0.0))
         self._compiled.clear()
 
     def matches(self, text: object, pattern: object = None, *_: object) -> bool:
@@ -128,7 +139,7 @@ class Matcher:
 
     def _is_over(self) -> bool:
         self.failure = (
-            f"too costly: matches() may take more than {MATCH_STEPS_MAX} steps; "
+            f"too costly: matches() may take more than {self._all} steps; "
             "look in shorter texts, by fewer and smaller patterns"
         )
         return False
