@@ -1,5 +1,6 @@
 """The centre steers a placement by its Rollout: status first, then the delta, and so on again."""
 
+import asyncio
 import json
 
 from controllers.core.rollout.rejection import Wanted
@@ -7,7 +8,16 @@ from controllers.core.rollout.rollouts import Rollouts
 from schemas.objects import ObjectKey
 from schemas.reports import Summary, cell
 from tests.unit.centre_relay import LedgerRelay
-from tests.unit.centre_world import SHOP, Centre, condition, config, location, placement, target
+from tests.unit.centre_world import (
+    SHOP,
+    Centre,
+    condition,
+    config,
+    holds,
+    location,
+    placement,
+    target,
+)
 from tests.unit.rollout_world import content
 
 ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
@@ -325,3 +335,28 @@ async def test_a_placement_says_so_of_which_nobody_knows_how_far_its_rollout_was
 
 def held(obj):
     return [hold["reason"] for hold in obj.get("status", {}).get("held", ())]
+
+
+async def test_a_large_removal_that_was_let_go_is_held_no_more_while_waves_take_it(tmp_path):
+    centre, letters = await world(tmp_path), "abcdef"
+    async with centre.running() as controllers:
+        await centre.apply(*map(config, letters), placement())
+        await centre.relay.until(holds(*letters))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.relay.until(lambda relay: relay.delta("shop").steady)
+        await controllers.caught_up()
+        controllers.hold("apply")
+        await centre.apply(placement(clause={"objectNames": ["a"]}))
+        placements, said = controllers.translator.placements, ("a",)
+        async with asyncio.timeout(30):
+            while placements.workloads.placements["shop"].spec.downsync[0].object_names != said:
+                await asyncio.sleep(0)
+        controllers.confirm_removals("shop", 15)
+        # What is wanted now is noted; the Rollout has yet to say who is first.
+        works = placements.next(["shop"])
+        assert [(work.draft, work.name) for work in works] == [(None, "shop")]
+        placements.issued(works, ())
+        # What is looked at again has the former content still.
+        assert placements.next(["shop"]) == []
+        assert placements.held == {}

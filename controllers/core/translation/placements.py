@@ -531,6 +531,9 @@ class Placements:
         shown = self.workloads.resolver.objects
         # What is deleted is not shown: who deletes an object by its name means it.
         edited = frozenset(key for key in lost if key in shown or key in self._unfollowed)
+        # What a Rollout takes by waves is there until the last one has it: it was let go before.
+        if before.head.is_gated and (target := self._targets.get(name)) is not None:
+            edited = edited.intersection(target.entries)
         if not edited and all(each in meant for each in were):
             if self.brake.held:
                 self.brake.let_go(self.source(name).key)
