@@ -252,3 +252,8 @@ def write_contexts(file: Path, *servers: Server) -> Path:
     """One kubeconfig with a context for each of these servers, the first in use."""
     write_kubeconfig(file, [server.real.access() for server in servers])
     return file
+
+
+async def kubectl(server: Server, *arguments: str, stdin: str = "") -> str:
+    """Run kubectl at a server, and let other work go on."""
+    return await asyncio.to_thread(server.kubectl, *arguments, stdin=stdin)

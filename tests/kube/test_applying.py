@@ -2,48 +2,19 @@
 
 import asyncio
 import json
-import uuid
 
 import pytest
 
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kubernetes.kubeconfig import Kubeconfig
-from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.syncer.pending import BEGUN_MAX, REQUESTS_MAX
 from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment
-from tests.contract.syncing import TREE, Bench
+from tests.contract.syncing import TREE
+from tests.kube.bed import kubectl
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(120)]
 
 REPAIR_SECONDS = 2.0
-
-
-@pytest.fixture
-def server(module_server):
-    return module_server
-
-
-@pytest.fixture
-def place(server):
-    """A namespace of this test alone, made by another."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    server.kubectl("create", "namespace", name)
-    return name
-
-
-@pytest.fixture
-async def bench(server):
-    space = KubernetesSpace(Kubeconfig(str(server.kubeconfig)), SystemClock(), SystemDice())
-    yield Bench(space, SystemClock(), SystemDice())
-    # Watches that were cut off end their encryption meanwhile.
-    await space.kinds()
-    await space.close()
-
-
-async def kubectl(server, *arguments, stdin=""):
-    return await asyncio.to_thread(server.kubectl, *arguments, stdin=stdin)
 
 
 def web_key(place):

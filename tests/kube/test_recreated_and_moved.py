@@ -3,49 +3,20 @@
 import asyncio
 import copy
 import json
-import uuid
 
 import pytest
 
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kubernetes.kubeconfig import Kubeconfig
-from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.objects import ObjectKey
 from schemas.source_objects import SourceObject
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, deployment
-from tests.contract.syncing import Bench
+from tests.kube.bed import kubectl
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(120)]
 
 FIRST = SourceObject("hub", "u1", 1_000, 10)
 SECOND = SourceObject("hub", "u2", 1_000, 20)
 """Created within the same second as the first."""
-
-
-@pytest.fixture
-def server(module_server):
-    return module_server
-
-
-@pytest.fixture
-def place(server):
-    """A namespace of this test alone, made by another."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    server.kubectl("create", "namespace", name)
-    return name
-
-
-@pytest.fixture
-async def bench(server):
-    space = KubernetesSpace(Kubeconfig(str(server.kubeconfig)), SystemClock(), SystemDice())
-    yield Bench(space, SystemClock(), SystemDice())
-    await space.kinds()
-    await space.close()
-
-
-async def kubectl(server, *arguments, stdin=""):
-    return await asyncio.to_thread(server.kubectl, *arguments, stdin=stdin)
 
 
 async def patched(server, place, what, *operations):

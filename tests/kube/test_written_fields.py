@@ -1,44 +1,23 @@
 """What a person wrote, beside a direct apply of the same on a real API server."""
 
 import json
-import uuid
 
 import pytest
 
 from controllers.core.workloads.clean_copies import clean
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kubernetes.kubeconfig import Kubeconfig
-from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import definition, serve
-from tests.contract.syncing import Bench
-from tests.kube.test_applying import failing, kubectl
+from tests.kube.bed import kubectl
+from tests.kube.test_applying import failing
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @pytest.fixture
-def server(module_server):
-    return module_server
-
-
-@pytest.fixture
-def place(server):
-    """A namespace of this test alone, made by another."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    server.kubectl("create", "namespace", name)
-    return name
-
-
-@pytest.fixture
-async def bench(server, place):
-    """Of a tree of its own: what another test leaves, some of it with finalizers, is not its."""
-    space = KubernetesSpace(Kubeconfig(str(server.kubeconfig)), SystemClock(), SystemDice())
-    yield Bench(space, SystemClock(), SystemDice(), tree=place)
-    # Watches that were cut off end their encryption meanwhile.
-    await space.kinds()
-    await space.close()
+def bench_tree(place):
+    """A tree of its own: what another test leaves, some of it with finalizers, is not its."""
+    return place
 
 
 WRITTEN_SERVICE = {
