@@ -154,3 +154,19 @@ async def test_what_waits_for_a_person_waits_since_then_through_a_restart(tmp_pa
         said.append((reasons(obj), condition(obj, "Synced")["reason"]))
         assert obj["status"]["held"][0]["since"] == since
     assert said == [(["AwaitingApproval"], "AwaitingApproval")]
+
+
+async def test_one_that_let_in_only_some_of_a_new_placement_keeps_the_others_without_it(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running() as controllers:
+        await controllers.caught_up()
+        await centre.apply(rollout())
+        await centre.apply(config("a"), placement())
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+        await centre.relay.until(lambda r: r.delta("shop") and len(gates(r)) == 2)
+        before = gates(centre.relay)
+        assert [gate.arm is None for gate in before] == [False, True]
+        await centre.wds.delete(ROLLOUT)
+        obj = await centre.until_status(SHOP, is_held)
+        assert "it would send 1 object: shop/configmaps/a" in obj["status"]["held"][0]["message"]
+        assert gates(centre.relay) == before

@@ -36,7 +36,11 @@ def stranded(before: Issued, stays: Translation) -> Stranded:
 def differing(before: Issued, wanted: Entries) -> frozenset[ObjectKey]:
     """The objects that someone has otherwise than this, lacks, or has too many."""
     found = set[ObjectKey]()
-    for entries in before.in_force or [{}]:
+    contents = before.in_force
+    if not contents or any(gate.arm is None for gate in before.gates):
+        # Someone has nothing yet: the waves of a new placement begin over nothing.
+        contents = [*contents, {}]
+    for entries in contents:
         found |= {key for key, entry in wanted.items() if not _same(entries.get(key), entry)}
         found |= entries.keys() - wanted.keys()
     return frozenset(found)
