@@ -295,6 +295,8 @@ def _disruption_budget(_spec: _Fields, status: _Fields) -> Assessment:
     if "observedGeneration" not in status:
         return "progressing", "not observed by its controller yet"
     healthy, wanted = _count(status, "currentHealthy"), _count(status, "desiredHealthy")
+    # Of what selects fewer Pods than it wants, or none, no more can come.
+    wanted = min(wanted, _count(status, "expectedPods", wanted))
     if healthy < wanted:
         return "progressing", f"{healthy} of {wanted} pods healthy"
     return _HEALTHY

@@ -129,6 +129,20 @@ CASES = [
             {"observedGeneration": 2, "currentHealthy": 0, "desiredHealthy": 1},
         ),
     ),
+    # No Pod is there that could become healthy.
+    (
+        "healthy",
+        obj(
+            "PodDisruptionBudget",
+            "policy/v1",
+            {
+                "observedGeneration": 2,
+                "currentHealthy": 0,
+                "desiredHealthy": 1,
+                "expectedPods": 0,
+            },
+        ),
+    ),
     ("healthy", obj("ConfigMap", "v1")),
     ("healthy", obj("Secret", "v1")),
     ("healthy", obj("Widget", "example.com/v1")),
