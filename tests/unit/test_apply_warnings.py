@@ -54,6 +54,11 @@ async def test_a_rollout_alone_is_not_said_to_go_nowhere():
     assert await said_of(*rollout, dry=False, spec={}) == []
 
 
+async def test_a_health_rule_alone_is_not_said_to_stay_at_the_centre():
+    rule = "leafcast.io/v1alpha1", "HealthRule", Centre(nowhere=False)
+    assert await said_of(*rule, dry=False, spec={}) == []
+
+
 class Tree:
     """Answers whether content is sealed, and nothing else."""
 

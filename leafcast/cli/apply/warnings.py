@@ -20,7 +20,7 @@ from relay.objects.customization import (
 from relay.objects.merge import wish_of
 from relay.objects.serving import DEFINITIONS
 from schemas.annotations import meant_by
-from schemas.groups import CONTROL_GROUPS, GROUP
+from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.placements import placement_at
 from schemas.wording import some_of
@@ -28,7 +28,7 @@ from schemas.wording import some_of
 _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")
 # It holds others, or says what becomes of them: who applies them alone has not forgotten anything.
-_OF_CONTROL = frozenset({("", "namespaces"), ROLLOUTS})
+_OF_CONTROL = frozenset({("", "namespaces"), ROLLOUTS, (DENATURED_GROUP, "healthrules")})
 _PLACES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
 _SECRETS = ("", "secrets")
 UNSELECTED = (
