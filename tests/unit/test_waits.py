@@ -129,6 +129,10 @@ async def test_a_held_removal_that_goes_by_itself_is_waited_for(tree):
     await tree.apply(narrowed(to="c0"))
     answer = await asked(tree, "synced", placements=["many"])
     assert "is held: RemovalHeld" in answer["error"]["message"]
+    await tree.apply(narrowed(to="nothing-there"))
+    answer = await asked(tree, "synced", placements=["many"])
+    assert "is held: RemovalHeld" in answer["error"]["message"]
+    assert "leafcast accept" in answer["error"]["remedy"]
     await tree.apply(narrowed(to="c0", **{"leafcast.io/removal-grace": "2s"}))
     answer = await asked(tree, "synced", "ready", placements=["many"])
     assert answer["result"]["met"] == ["many"]

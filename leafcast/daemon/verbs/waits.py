@@ -49,6 +49,7 @@ from schemas.hold_reasons import (
     OVERRIDDEN,
     PINNED,
     PLACE_FROZEN,
+    REMOVAL_HELD,
     REPORTED,
     ROLLOUT_ABORTED,
     UNDONE,
@@ -469,7 +470,13 @@ class _Waiting:
         return meant(name, self._controllers().translator.workloads.objects)
 
     def _lack(self, name: str) -> Lack | None:
+        """What it names and is not there; nothing while all that it had is held."""
+        if self._is_braked(name):
+            return None
         return self._controllers().translator.workloads.lack(self._meant(name))
+
+    def _is_braked(self, name: str) -> bool:
+        return any(hold["reason"] == REMOVAL_HELD for hold in self._held(name))
 
     def _check_lacks(self) -> None:
         found = [(name, lack) for name in self._placements if (lack := self._lack(name))]
