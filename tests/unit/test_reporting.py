@@ -252,6 +252,25 @@ def test_what_a_child_was_not_sent_counts_for_nothing_but_belongs_to_its_digest(
     found.check()
 
 
+def test_a_flood_of_reports_on_what_a_child_was_not_sent_costs_each_the_same():
+    asked = 0
+
+    def counted(_child, _key):
+        nonlocal asked
+        asked += 1
+        return facts(expected=0, sent=False)
+
+    found = ChildReports(lambda _child: 0, counted, NOT_COLLECTED)
+    found.expect_all("a", "r")
+    for at, key in enumerate(UNSENT[:-1], 1):
+        assert found.take("a", report(at, key=key))
+    asked, flood = 0, 4 * UNSENT_MAX
+    for at in range(flood):
+        assert not found.take("a", report(UNSENT_MAX + at, key=UNSENT[-1]))
+    # A look at all of them for each took 10 ms: a child that said 2,000 a second stopped the node.
+    assert asked <= 3 * flood
+
+
 def test_of_what_a_child_was_not_sent_only_so_many_bytes_are_kept():
     found = reports(facts(expected=0, sent=False))
     long = [ExceptionSample(1, f"Deployment/{at}", "x" * 700, 1, "/a") for at in range(20)]

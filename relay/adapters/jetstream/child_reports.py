@@ -55,8 +55,16 @@ class ChildReports:
 
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
         await self._yield.next()
+        apart = self._apart.get(self._child_of(stored.subject)) if self._apart else None
+        if apart is not None:
+            # Unread: what others say waits behind it, and there may be thousands in a second.
+            apart.passed_over = stored.sequence
+            return
         for event in reported(stored, self.former):
             await self._take_event(event, stored, group)
+
+    def _child_of(self, subject: str) -> str:
+        return subject[len(self._path.prefix) + 1 :].partition(".")[0]
 
     async def _take_event(self, event: FromChild, stored: Stored, group: asyncio.TaskGroup) -> None:
         apart = self._apart.get(event.child)

@@ -141,6 +141,8 @@ class ChildReports:
         self._parts = PartBudget(PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX)
         # What a child reported without having been sent it, as what a lost disk knew of: part 0s.
         self._unsent = PartBudget(UNSENT_MAX, UNSENT_BYTES_MAX)
+        # How many such reports found no room since it was looked whether there is some.
+        self._refused_since: dict[int, int] = {}
         # Placements of which something else may be to be reported.
         self._dirty: dict[MailKey, None] = {}
 
@@ -264,6 +266,7 @@ class ChildReports:
 
     def refresh(self, child: str, key: MailKey) -> None:
         """Look again at what a child counts for: its facts for this placement changed."""
+        self._refused_since.pop(self._at(child), None)
         self._fold(key).stale(self._at(child))
         self._collected.stale(key, child)
         self.touch(key)
@@ -291,6 +294,7 @@ class ChildReports:
         self._digests.forget_child(place)
         self._parts.forget_child(place)
         self._unsent.forget_child(place)
+        self._refused_since.pop(place, None)
 
     # What follows.
 
@@ -359,13 +363,24 @@ class ChildReports:
             return True
         size = len(encode(report.summary))
         if not unsent.admits(place, key, 0, size):
-            for other in unsent.placements(place):
-                if self._was_sent(place, other):
-                    unsent.take(place, other, 0)
+            self._make_room(place)
         if not unsent.admits(place, key, 0, size):
             return False
         unsent.put(place, key, 0, (run_number(report.run), report.revision, size))
         return True
+
+    def _make_room(self, place: int) -> None:
+        """Let go of what a child was sent meanwhile.
+
+        Not at each report of a flood: to look at all of them takes 10 ms.
+        """
+        refused = self._refused_since.get(place, 0)
+        self._refused_since[place] = (refused + 1) % UNSENT_MAX
+        if refused:
+            return
+        for other in self._unsent.placements(place):
+            if self._was_sent(place, other):
+                self._unsent.take(place, other, 0)
 
     def _was_sent(self, place: int, key: MailKey) -> bool:
         facts = self._facts(self._names[place], key)
