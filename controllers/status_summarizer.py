@@ -239,6 +239,7 @@ class StatusSummarizer:
             undenatured=self._translator.undenatured_text(name),
             missing_collectors=workloads.collectors.missing(name),
             sourceless_collectors=workloads.collectors.sourceless(name),
+            left_out_collectors=workloads.left_out_collectors(name),
             uncombined=self._combined.refused(name),
             wide=workloads.wide(name),
             empty_selectors=self._empty_selectors(name),

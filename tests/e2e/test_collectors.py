@@ -297,3 +297,55 @@ def test_what_is_not_collected_any_more_goes(tree):
         lambda: "No resources found" in did(tree, "get", "combinedstatus", "-n", "shop").stderr,
         lambda: did(tree, "get", "combinedstatus", "-A").stdout,
     )
+
+
+MANY = 130
+NUMBERS = ", ".join(map(str, range(150)))
+DEAR = f"""\
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {{name: dear}}
+spec:
+  scope: Placement
+  limit: 1
+  filter: obj.kind == 'ConfigMap' && [{NUMBERS}].map(a, a * 2).size() == 150
+  select: [{{name: what, def: obj.metadata.name}}]
+---
+"""
+
+
+def config_maps(namespace, count, collectors="[]"):
+    texts = [
+        f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n",
+        f"""\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {namespace}}}
+spec:
+  locationSelectors: [{{}}]
+  downsync:
+  - {{apiGroup: "", resources: [namespaces], objectNames: [{namespace}]}}
+  - {{apiGroup: "", resources: [configmaps], namespaces: [{namespace}],
+      statusCollectors: {collectors}}}
+""",
+    ]
+    texts += [
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{at:03}, namespace: {namespace}}}\n"
+        for at in range(count)
+    ]
+    return "---\n".join(texts)
+
+
+def test_a_dear_collector_over_many_objects_delays_no_sibling(tree, apply):
+    def counted():
+        found = yaml.safe_load(did(tree, "get", "combinedstatuses", "-A", "-o", "yaml").stdout)
+        results = [it for obj in found["items"] for it in obj["results"] if it["name"] == "dear"]
+        rows = [len(it["rows"]) + int(it.get("rest", {}).get("count", 0)) for it in results]
+        return sum(rows)
+
+    apply(DEAR + config_maps("many", MANY, "[dear]"))
+    apply(config_maps("few", 1))
+    did(tree, "wait", "few", "--for", "synced", "--timeout", "60s")
+    assert counted() < 4 * MANY, "the sibling is done before all that is evaluated"
+    until(lambda: counted() == 4 * MANY, counted)
+    did(tree, "delete", "epl", "many", "few", "--confirm-removals")

@@ -39,6 +39,8 @@ class PlacementFacts:
     """StatusCollectors that it names and that are not there; None if it names none."""
     sourceless_collectors: tuple[str, ...] = ()
     """Those that it names of what comes up, and that are not over such."""
+    left_out_collectors: tuple[str, ...] = ()
+    """Those that it has no room for, why, and what to do."""
     uncombined: str = ""
     """Which CombinedStatus the space does not take, and why."""
     uncustomized: tuple[str, ...] = ()

@@ -241,7 +241,7 @@ def _standing(
 def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     """What of that which it names has no effect, or is not there."""
     if facts.missing_collectors is not None:
-        yield _collectors(facts.missing_collectors, facts.sourceless_collectors, facts.uncombined)
+        yield _collectors(facts, facts.missing_collectors)
     # While it is frozen nothing goes out as it is written: one condition says that.
     if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
@@ -284,14 +284,15 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
         yield condition(KEYLESS, "True", "NoKey", message)
 
 
-def _collectors(missing: Sequence[str], sourceless: Sequence[str], uncombined: str) -> Condition:
+def _collectors(facts: PlacementFacts, missing: Sequence[str]) -> Condition:
     """Whether all collectors that are named are there, and heard; one that is invalid is not."""
     told = [f"Missing StatusCollector(s) [{' '.join(missing)}]"] if missing else []
-    if sourceless:
+    if sourceless := facts.sourceless_collectors:
         remedy = "name them in spec.downsync, or write their spec.source"
         told.append(f"StatusCollector(s) [{' '.join(sourceless)}] have no source: {remedy}")
-    if uncombined:
-        told.append(f"a CombinedStatus was refused: {uncombined}")
+    told += facts.left_out_collectors[:ERRORS_MAX]
+    if facts.uncombined:
+        told.append(f"a CombinedStatus was refused: {facts.uncombined}")
     if told:
         message = "; ".join(told)
         return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)

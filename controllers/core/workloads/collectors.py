@@ -5,6 +5,7 @@ One that is invalid counts as one that is not there; creating or correcting it f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from schemas.collectors import WHOLE, Program
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
 
+COLLECTED_VALUES_MAX = 100_000
+"""Of one placement: expressions of its collectors, filters included, times their objects."""
 COLLECTORS = ("control.kubestellar.io", "statuscollectors")
 COMBINED = ("control.kubestellar.io", "combinedstatuses")
 
@@ -106,6 +109,31 @@ class Collectors:
         whole = (self.programs.get(each) for each in sorted(self._naming.get(name, ())))
         found[WHOLE] = tuple(it for it in whole if it is not None and it.source is not None)
         return {key: programs for key, programs in found.items() if programs}
+
+    @staticmethod
+    def within_budget(
+        found: Mapping[ObjectKey, tuple[Program, ...]],
+    ) -> tuple[dict[ObjectKey, tuple[Program, ...]], tuple[str, ...]]:
+        """What a placement may collect of this, in the order of the collectors' names.
+
+        And of each collector that finds no room why, and what to do.
+        """
+        objects = Counter(program for programs in found.values() for program in programs)
+        room, over = COLLECTED_VALUES_MAX, dict[Program, str]()
+        for program, count in sorted(objects.items(), key=lambda item: item[0].name):
+            columns = len(program.group_by) + len(program.combined) + len(program.select) + 1
+            if columns * count <= room:
+                room -= columns * count
+                continue
+            over[program] = (
+                f"StatusCollector {program.name} is left out: {columns} expressions over {count} "
+                f"objects, and of {COLLECTED_VALUES_MAX} for a placement {room} are left; select "
+                "fewer objects with it, collect fewer columns, or use several placements"
+            )
+        if not over:
+            return dict(found), ()
+        kept = {key: tuple(it for it in each if it not in over) for key, each in found.items()}
+        return {key: each for key, each in kept.items() if each}, tuple(over.values())
 
     def _who_names(self, name: str) -> frozenset[str]:
         return frozenset(who for who, named in self._naming.items() if name in named)

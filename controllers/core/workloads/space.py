@@ -445,9 +445,16 @@ class Workloads:
             self.resolver.put_placement(name, self.secrets.limited(rules_of(placement.spec)))
         return frozenset(self.placements) if marks or secrets else frozenset()
 
+    def _collectors_of(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
+        return self.collectors.of(name, self.resolver.collectors(name))
+
+    def left_out_collectors(self, name: str) -> tuple[str, ...]:
+        """The collectors that a placement has no room for, why, and what to do."""
+        return self.collectors.within_budget(self._collectors_of(name))[1]
+
     def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
         """What is collected of each object that a placement selects."""
-        named = self.collectors.of(name, self.resolver.collectors(name))
+        named, _ = self.collectors.within_budget(self._collectors_of(name))
         found = {key: tuple(map(self.secrets.allowed, each)) for key, each in named.items()}
         for key, flags in self.resolver.selection(name).items():
             # Where anyone wants all copies merged, those of who wants one status are, too.
