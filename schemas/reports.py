@@ -169,6 +169,8 @@ class Report(WireRecord, frozen=True):
     summary: Summary
     # What collectors collected, if that is little; else it is in later parts.
     collected: tuple[Collected, ...] = ()
+    # How many results and collectors' rows of it found no room in later parts.
+    unsaid: Natural = 0
 
 
 class ReportPart(WireRecord, frozen=True):

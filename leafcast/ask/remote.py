@@ -137,7 +137,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "left": child.get("left") is True,
         "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
         "nkey": _text(child, "nkey"),
-        **_figures(child, ("lag", "refused", "contested")),
+        **_figures(child, ("lag", "refused", "contested", "unsaid")),
     }
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):

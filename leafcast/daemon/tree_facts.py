@@ -287,6 +287,7 @@ def _node_form(
         "lag": _lag(tree, path),
         "refused": 0,
         "contested": 0,
+        "unsaid": 0,
         "mail_written": driver.counters.mail_written if driver else 0,
         "snapshots_written": driver.counters.snapshots_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
@@ -308,7 +309,7 @@ def _told(child: Mapping[str, Any] | None) -> Form:
     if child is None:
         return {"state": "connecting"}
     standing = standing_of(child)
-    figures = {name: child.get(name, 0) for name in ("lag", "refused", "contested")}
+    figures = {name: child.get(name, 0) for name in ("lag", "refused", "contested", "unsaid")}
     said = {"state": standing.word, "silent_since_ms": standing.silent_since_ms, **figures}
     return {**said, **child.get("counts", {})}
 

@@ -66,6 +66,8 @@ class NodeFacts:
     disbelieved: int = 0
     # How often of late two runs of it were up at a time, by its parent.
     contested: int = 0
+    # How much of what its objects return found no room at its parent.
+    unsaid: int = 0
     # How often its store was removed while it ran.
     removals: int = 0
     # Until when a person works there, 0 if nobody does, and why.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.findings import Check, Facts, NodeFacts
@@ -20,13 +20,13 @@ CONTESTED_FEW = 2
 
 def link_checks(facts: Facts) -> Iterator[Check]:
     silent = {node.path for node in facts.nodes if node.since_ms is not None}
+    # What finds no room below a node is in what it says: the lowest one is it.
+    above = {up for node in facts.nodes if node.unsaid for up in _above(node.path)}
     mute = {node.path for node in facts.nodes if not node.answers}
 
     def judge(node: NodeFacts) -> Check | None:
-        if node.contested >= CONTESTED_FEW:
-            return _contested(node)
-        if node.refused > REFUSED_MAX:
-            return _refused(node)
+        if excess := _excess(node, above):
+            return excess
         if node.state in (*IN_SESSION, NEVER_JOINED) or behind(node.path, silent):
             return None
         if node.since_ms is not None and node.maintenance_until_ms > facts.now_ms:
@@ -132,6 +132,35 @@ def _refused(node: NodeFacts) -> Check:
         "say is not touched, but waits behind it",
         f"if it is not what you think it is: leafcast node add {node.path} --replace "
         f"makes a new bundle and voids its key; leafcast node remove {node.path} --force ends it",
+        node.path,
+    )
+
+
+def _excess(node: NodeFacts, above: Container[str]) -> Check | None:
+    """What is wrong with who says too much; `above` are those above who is crowded."""
+    if node.contested >= CONTESTED_FEW:
+        return _contested(node)
+    if node.refused > REFUSED_MAX:
+        return _refused(node)
+    return _crowded(node) if node.unsaid and node.path not in above else None
+
+
+def _above(path: str) -> Iterator[str]:
+    """The paths of all nodes above one, the centre's aside."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _crowded(node: NodeFacts) -> Check:
+    return Check(
+        "Links",
+        "warning",
+        f"what {many(node.unsaid, 'object')} at or below {node.path} return finds no room at its "
+        "parent",
+        "placements want more status back than one node may say (wantSingletonReportedState, "
+        "collectors), or it says what nobody asked for; counts are not touched",
+        "want less back: of fewer objects, or by collectors that combine; if nothing there wants "
+        f"so much: leafcast node add {node.path} --replace voids its key",
         node.path,
     )
 

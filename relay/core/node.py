@@ -92,7 +92,7 @@ class Node(NodeView):
         path, is_root = config.path, config.path.is_root
         notes = Notes(remembered, self._out)
         self._trust = Trust(config.tree, config.roots)
-        self._book = RecordBook(path)
+        self._book = book = RecordBook(path)
         self._audience = Audience(path)
         self._content = Content(remembered.blobs, self._out)
         self._judge = SnapshotJudge(self._book.by_key, self._interest, path)
@@ -106,7 +106,7 @@ class Node(NodeView):
         self._places: dict[str, int] = {}
         self._destination_keys = DestinationKeys(config.tree, config.private_keys)
         self._collected = CollectedResults(self._content, evaluator, self._destination_keys)
-        self._reports = ChildReports(self._place, self._facts, self._collected)
+        self._reports = ChildReports(self._place, self._facts, self._collected, book.levels_below)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
         # Placements of objects of which the syncer has just said something.
@@ -419,8 +419,8 @@ class Node(NodeView):
             self._flush(now)
 
     def _load(self) -> int:
-        unread = self._upstream.link.reader.unread if self._upstream is not None else 0
-        return unread + self._children.load()
+        upstream = self._upstream
+        return self._children.load() + (upstream.link.reader.unread if upstream else 0)
 
     def _flush(self, now: float) -> None:
         """Say what changed since the last window, and then how far that reaches."""
@@ -429,7 +429,7 @@ class Node(NodeView):
         if upstream is None:
             self._tell_counts(dirty)
         elif upstream.welcomed:
-            for key in dirty:
+            for key in self._sender.in_turn(dirty, below=len(self._children.by_name)):
                 self._report_on(key, now)
             if not self._throttle.is_waiting:
                 upstream.say_progress()
@@ -446,14 +446,14 @@ class Node(NodeView):
         at_work = not self._children.by_name and "pending" in summary.states
         if self._throttle.waits(key, now, at_work=at_work):
             return
-        own = self._destination.results(key) if self._destination is not None else ()
         self._sender.report(
             key,
             summary,
-            self._reports.results(key, own).values(),
+            self.results(key).values(),
             self._collected.collected(key),
             generation=held.generation if held is not None else 0,
             gone=gone,
+            unsaid=self._reports.unsaid(key),
         )
         if gone and held is not None and self._upstream is not None:
             self._upstream.forget(key)

@@ -306,4 +306,5 @@ class NodeView:
             "withheld": len(self._judge.standings.outdated),
             "refusedOf": {name: child.refused for name, child in by_name.items() if child.refused},
             "contestedOf": {name: c.contests for name, c in by_name.items() if c.contests},
+            "unsaidOf": {name: said for name in by_name if (said := self._reports.unsaid_of(name))},
         }

@@ -179,6 +179,12 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "failure",
             "two programs run as /emea: its session was taken over 2 times",
         ),
+        (
+            node("/emea", unsaid=3),
+            "Links",
+            "warning",
+            "what 3 objects at or below /emea return finds no room at its parent",
+        ),
         (node("/emea", lag=101), "Lag", "warning", "101 messages to read"),
         (node("/emea", clock_ms=7000), "Clock", "warning", "7s ahead of the centre's"),
         (node("/emea", clock_ms=-90_000), "Clock", "failure", "90s behind the centre's"),
@@ -269,6 +275,12 @@ def test_one_program_that_ended_late_is_not_called_two():
 
 def test_a_little_that_came_too_late_to_be_taken_is_no_news():
     assert not wrong(node("/emea", refused=100))
+
+
+def test_of_those_whose_results_find_no_room_the_lowest_is_named():
+    nodes = [node("/emea", unsaid=3), node("/emea/s1", unsaid=3), node("/emea/s2")]
+    (found,) = [check for check in checks(Facts(NOW, "/data", 90 * GB, nodes=nodes)) if check.cause]
+    assert found.about == "/emea/s1"
 
 
 def test_a_server_that_ended_long_ago_is_no_news():

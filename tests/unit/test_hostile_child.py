@@ -10,6 +10,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.downstream import NOTED_MAX_CHARACTERS
 from relay.core.effects import AddChild, Noted, SendWelcome
 from relay.core.events import HelloArrived, MailArrived, ReportArrived
+from relay.core.reports import room
 from relay.core.reports.child_reports import UNSENT_MAX
 from schemas.identity import NodePath, mail_key, short_key
 from schemas.link import Hello
@@ -57,7 +58,9 @@ def test_a_refusal_repeats_little_of_what_a_child_said():
     assert len(noted.detail) <= NOTED_MAX_CHARACTERS
 
 
-def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
+def test_reports_on_placements_that_a_child_was_never_sent_take_no_room(monkeypatch):
+    noted = 100
+    monkeypatch.setattr(room, "ROOM_BYTES", noted * room.PART_MIN_BYTES * room.EDGE_SHARE // 2)
     meeting = Meeting()
     meeting.join("one", "here")
 
@@ -67,7 +70,7 @@ def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
             said = Report(key, 0, "one", 1, 7, False, 0, Summary({"synced": 1}))
             meeting.tell(meeting.centre, ReportArrived("emea", key, encode(said)))
 
-    say(UNSENT_MAX)
+    say(UNSENT_MAX + noted)
     before = memory_of(meeting.centre)
     say(100)
     assert memory_of(meeting.centre) - before < 1_000, "of a million there would be more"

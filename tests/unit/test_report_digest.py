@@ -9,8 +9,9 @@ from relay.core.collectors.collected_results import CollectedResults
 from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
-from relay.core.reports import child_reports
+from relay.core.reports import room
 from relay.core.reports.child_reports import ChildReports, Facts
+from relay.core.reports.digest import digest_bytes, report_term, run_number
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
 from schemas import codec
@@ -21,11 +22,14 @@ from schemas.reports import (
     PART_MAX_BYTES,
     ObjectResult,
     Report,
+    ReportPart,
     Summary,
     decode,
     decode_report,
+    part_key,
 )
 from schemas.subjects import PROGRESS_KEY
+from schemas.wire import replace
 from tests.unit.test_reporting import facts, report, reports
 
 NOT_COLLECTED = CollectedResults(Content((), []), None)
@@ -64,6 +68,8 @@ class Link:
             assert isinstance(effect, SendReport)
             if lossy and self.chance.random() < 0.2:
                 continue
+            # As in a stream: what was written last is read last.
+            self.slots.pop(effect.key, None)
             self.slots[effect.key] = effect.data
             self.arrive(effect.key, effect.data)
         self.out.clear()
@@ -140,27 +146,91 @@ def test_nothing_is_said_before_there_is_a_parent():
     assert not out
 
 
+def part_of(number, key=None):
+    """A later part that is small on the wire, and much in memory."""
+    results = [[["", "", "", str(at)], 0] for at in range(5_900)]
+    data = codec.pack([key or short_key(bytes(20)), number, "r", 1, 7, results])
+    assert len(data) <= PART_MAX_BYTES
+    part = decode_report(data)
+    assert isinstance(part, ReportPart)
+    return part
+
+
 def test_the_later_parts_of_one_child_take_bounded_memory(monkeypatch):
-    room = 8 * 1024 * 1024
-    monkeypatch.setattr(child_reports, "PARTS_BYTES_MAX", room)
+    bytes_max = 8 * 1024 * 1024
+    monkeypatch.setattr(room, "ROOM_BYTES", bytes_max)
     found = reports(facts(edge=False, expected=9))
     tracemalloc.start()
-    taken = 0
     try:
-        for number in range(1, 20):
-            results = [[["", "", "", str(at)], 0] for at in range(5_900)]
-            data = codec.pack([short_key(bytes(20)), number, "r", 1, 7, results])
-            assert len(data) <= PART_MAX_BYTES
-            part = decode_report(data)
-            if not found.take_part("a", part):
-                break
-            taken += 1
-        assert tracemalloc.get_traced_memory()[0] < room * 3 // 2
+        taken = sum(found.take_part("a", part_of(number)) for number in range(1, 20))
+        assert tracemalloc.get_traced_memory()[0] < bytes_max * 3 // 2
     finally:
         tracemalloc.stop()
     assert 1 < taken < 10
+    assert found.refused_of("a") == 19 - taken
     found.check()
     # What is said again instead, and what is said no more, gives its room back.
     found.take("a", report(parts=0))
-    assert found.take_part("a", part)
+    assert found.take_part("a", part_of(19))
+    assert not found.refused_of("a")
     found.check()
+
+
+def test_a_part_that_finds_no_room_belongs_to_the_digest_all_the_same(monkeypatch):
+    monkeypatch.setattr(room, "ROOM_BYTES", 3 * 1024 * 1024)
+    found, terms = reports(facts(edge=False, expected=9)), 0
+    for number in range(1, 4):
+        assert found.take_part("a", part_of(number)) == (number == 1)
+        terms += report_term(part_key(short_key(bytes(20)), number), run_number("r"), 1)
+    assert found.digest("a") == digest_bytes(terms)
+
+
+def test_what_a_former_run_said_takes_no_room_from_the_present_one(monkeypatch):
+    monkeypatch.setattr(room, "ROOM_BYTES", 3 * 1024 * 1024)
+    found = reports(facts(edge=False, expected=9))
+    assert found.take_part("a", part_of(1))
+    found.expect_all("a", "s")
+    other = replace(part_of(2), run="s")
+    assert found.take_part("a", other)
+    assert not found.take_part("a", replace(other, part=3))
+    found.forget_unsaid("a", "s")
+    found.check()
+
+
+def test_an_edge_has_a_share_of_the_room_of_a_relay(monkeypatch):
+    monkeypatch.setattr(room, "ROOM_BYTES", 8 * room.size_of(part_of(1)))
+    for below, most in ((0, 1), (1, 9)):
+        found = ChildReports(
+            lambda child: ord(child) - ord("a"),
+            lambda _child, _key: FACTS,
+            NOT_COLLECTED,
+            lambda _child, below=below: below,
+        )
+        found.expect_all("a", "r")
+        assert sum(found.take_part("a", part_of(number)) for number in range(1, 12)) == most
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nobody_says_more_than_its_parent_takes(monkeypatch, seed):
+    monkeypatch.setattr(room, "ROOM_BYTES", 400_000)
+    link = Link(random.Random(seed))
+    keys = [short_key(bytes([n]) * 20) for n in range(6)]
+    for _ in range(40):
+        key, count = link.chance.choice(keys), link.chance.randrange(6)
+        for each in link.sender.in_turn([key], below=1):
+            if each == key:
+                link.wanted = {**getattr(link, "wanted", {}), key: count}
+            link.say({each: ("synced", link.wanted[each])})
+        link.send(lossy=False)
+        assert not link.parent.refused_of("a")
+        assert link.parent.digest("a") == link.sender.digest
+        link.parent.check()
+    # In the order of keys: whoever lacks something lacks it because of those before it.
+    left = 400_000
+    for key in keys:
+        count = link.wanted.get(key, 0)
+        whole = count * 30_400 <= left
+        states = [it for it in link.parent.results(key).values() if it.status is not None]
+        assert (len(states) == count) == whole
+        assert link.parent.unsaid(key) == count - len(states)
+        left -= min(count * 30_400, left)

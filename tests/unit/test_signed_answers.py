@@ -216,7 +216,7 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         attached=True,
         driver=SimpleNamespace(
             node=SimpleNamespace(
-                own_state=lambda: {"refusedOf": {}, "contestedOf": {}},
+                own_state=lambda: {"refusedOf": {}, "contestedOf": {}, "unsaidOf": {}},
                 children=lambda: (),
                 records={},
                 ready=True,

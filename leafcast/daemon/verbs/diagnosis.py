@@ -151,6 +151,7 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
         orphaned=answer.get("orphaned", 0),
         refused=form["refused"],
         contested=form["contested"],
+        unsaid=form["unsaid"],
         disbelieved=answer.get("disbelieved", 0),
         maintenance_until_ms=form["maintenance_until_ms"],
         maintenance_reason=form["maintenance_reason"],

@@ -72,7 +72,7 @@ class NodeView(Protocol):
     @property
     def records(self) -> Mapping[MailKey, Generated]: ...
     def own_state(self) -> dict[str, Any]:
-        """Figures for people; `refusedOf` and `contestedOf` are by child."""
+        """Figures for people; `refusedOf`, `contestedOf` and `unsaidOf` are by child."""
         ...
 
     def children(self) -> Iterable[str]: ...
@@ -97,6 +97,7 @@ def node_answer(node: NodeView, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
     refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
+    unsaid = own.pop("unsaidOf")
     standings = {name: standing for name in node.children() if (standing := node.standing_of(name))}
     children = {
         name: {
@@ -108,6 +109,7 @@ def node_answer(node: NodeView, path: str) -> Json:
             "lag": node.lag(name),
             "refused": refused.get(name, 0),
             "contested": contested.get(name, 0),
+            "unsaid": unsaid.get(name, 0),
             "destination": node.destination_of(name) or "",
             "nkey": node.nkey_of(name),
         }

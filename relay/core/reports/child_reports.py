@@ -13,15 +13,9 @@ from typing import NamedTuple, Protocol
 from relay.core.gates import GateNames, Waves
 from relay.core.link.session import Presence
 from relay.core.reports import reduce
-from relay.core.reports.digest import (
-    PARTS_BYTES_MAX,
-    PARTS_OF_CHILD_MAX,
-    PartBudget,
-    ReportDigests,
-    run_number,
-    size_of,
-)
+from relay.core.reports.digest import ReportDigests, run_number
 from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
+from relay.core.reports.room import PartBudget, Said, UnsaidCounts, room_of, size_of, taken_from
 from schemas.collectors import Collected
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
@@ -128,8 +122,12 @@ class ChildReports:
         place: Callable[[str], int],
         facts: Callable[[str, MailKey], Facts],
         collected: CollectedTaker,
+        below: Callable[[str], int] = lambda _child: 1,
     ) -> None:
-        """`place` gives each child a small number of its own while it is a child."""
+        """`place` gives each child a small number of its own while it is a child.
+
+        `below` is how much is below each: an edge has less room than a relay.
+        """
         self._place = place
         self._facts = facts
         # What collectors collected is kept there, as long as the slot that says it.
@@ -138,11 +136,18 @@ class ChildReports:
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
         self._digests = ReportDigests()
-        self._parts = PartBudget(PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX)
+        # Later parts; of what found no room it is only noted that it was said.
+        self._below = below
+        self._parts = PartBudget(self._taken_from)
+        # Children whose void parts were emptied to make room for what their present run says.
+        self._emptied: set[int] = set()
         # What a child reported without having been sent it, as what a lost disk knew of: part 0s.
-        self._unsent = PartBudget(UNSENT_MAX, UNSENT_BYTES_MAX)
+        self._unsent = PartBudget(lambda _place: (UNSENT_MAX, UNSENT_BYTES_MAX))
         # How many such reports found no room since it was looked whether there is some.
         self._refused_since: dict[int, int] = {}
+        # Of more than that it is only noted that it was said: digests then agree.
+        self._noted = PartBudget(self._taken_from)
+        self._unsaid = UnsaidCounts()
         # Placements of which something else may be to be reported.
         self._dirty: dict[MailKey, None] = {}
 
@@ -155,8 +160,12 @@ class ChildReports:
         what the child was not sent counts for nothing, but belongs to its digest.
         """
         place, run = self._at(child), run_number(report.run)
-        if not self._digests.is_present(place, run) or not self._admits(place, report):
+        if not self._digests.is_present(place, run):
             return False
+        if not self._admits(place, report):
+            self._note(place, report)
+            return False
+        self._drop_note(place, report.key)
         fold = self._fold(report.key)
         held = fold.reported(place)
         if held.run == run and report.revision < held.revision:
@@ -172,6 +181,7 @@ class ChildReports:
         self._replace(fold, place, report.key, said)
         if self._collected.take(report.key, child, 0, () if report.gone else report.collected):
             self.touch(report.key)
+        self._set_unsaid(report.key, place, 0 if report.gone else report.unsaid)
         for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
             self._drop_part(fold, place, report.key, part)
         if report.gone:
@@ -189,8 +199,11 @@ class ChildReports:
         if held is not None and held[0] == run and part.revision < held[1]:
             return True
         size, slot = size_of(part), part_key(part.key, part.part)
-        if not self._parts.admits(place, part.key, part.part, size):
-            return False
+        if not self._finds_room(place, part, size):
+            if not self._parts.admits(place, part.key, part.part, 0):
+                return False
+            # It is only noted that it was said: then digests agree, and all else counts.
+            size, part = 0, replace(part, results=(), collected=())
         fold = self._fold(part.key)
         if held is not None:
             self._digests.remove(place, slot, held[0], held[1])
@@ -201,7 +214,7 @@ class ChildReports:
         if not fold.has_row(place):
             fold.stale(place)
         self.touch(part.key)
-        return True
+        return size > 0
 
     def expect_all(self, child: str, run: str) -> None:
         """All that the child reported is void until this run says it, or says it again.
@@ -210,6 +223,7 @@ class ChildReports:
         sees to it that the child is not in step meanwhile.
         """
         self._digests.expect_all(self._at(child), run_number(run))
+        self._emptied.discard(self._at(child))
 
     def forget_unsaid(self, child: str, run: str) -> list[str]:
         """Forget what the present run did not say since `expect_all`; the slots to erase."""
@@ -219,6 +233,9 @@ class ChildReports:
         ):
             return []
         slots: list[str] = []
+        for key in self._noted.placements(place):
+            if not self._is_said(place, self._noted.of(place, key)[0]):
+                self._drop_note(place, key)
         for key, fold in list(self._folds.items()):
             parts = self._parts.of(place, key)
             for part in [n for n, said in parts.items() if not self._is_said(place, said)]:
@@ -266,8 +283,12 @@ class ChildReports:
 
     def refresh(self, child: str, key: MailKey) -> None:
         """Look again at what a child counts for: its facts for this placement changed."""
-        self._refused_since.pop(self._at(child), None)
-        self._fold(key).stale(self._at(child))
+        place = self._at(child)
+        self._refused_since.pop(place, None)
+        self._fold(key).stale(place)
+        if self._noted.of(place, key) and self._was_sent(place, key):
+            # It counts now: as the digests differ without it, the child says it again.
+            self._drop_note(place, key)
         self._collected.stale(key, child)
         self.touch(key)
 
@@ -295,6 +316,10 @@ class ChildReports:
         self._parts.forget_child(place)
         self._unsent.forget_child(place)
         self._refused_since.pop(place, None)
+        self._noted.forget_child(place)
+        self._emptied.discard(place)
+        for key in self._unsaid.placements(place):
+            self._set_unsaid(key, place, 0)
 
     # What follows.
 
@@ -337,9 +362,23 @@ class ChildReports:
                 found += said
         return reduce.merge_results(found)
 
+    def unsaid(self, key: MailKey) -> int:
+        """How much of what is known below of the placement found no room on the way here."""
+        return self._unsaid.of(key)
+
+    def unsaid_of(self, child: str) -> int:
+        """How much a child left out for want of room, by its word, and had refused here."""
+        return self._unsaid.of_child(self._at(child)) + self.refused_of(child)
+
+    def refused_of(self, child: str) -> int:
+        """How many slots of a child are only noted, as they found no room."""
+        place = self._at(child)
+        return self._parts.noted(place) + self._noted.noted(place)
+
     def check(self) -> None:
         """Assert that folds and digests agree with the rows."""
         self._parts.check()
+        self._noted.check()
         self._unsent.check()
         for place, name in enumerate(self._names):
             assert all(self.knows(name, key) for key in self._unsent.placements(place))
@@ -353,7 +392,8 @@ class ChildReports:
                     held.setdefault(place, []).append((key, row.run, row.revision))
                 assert self._parts.of(place, key).keys() == fold.results_of(place).keys()
         for place in range(len(self._names)):
-            self._digests.check(place, [*held.get(place, ()), *self._parts.all_of(place)])
+            later = (*self._parts.all_of(place), *self._noted.all_of(place))
+            self._digests.check(place, [*held.get(place, ()), *later])
 
     def _admits(self, place: int, report: Report) -> bool:
         """Whether a child reports on what it was sent, or on little that it was not."""
@@ -381,6 +421,52 @@ class ChildReports:
         for other in self._unsent.placements(place):
             if self._was_sent(place, other):
                 self._unsent.take(place, other, 0)
+
+    def _note(self, place: int, report: Report) -> None:
+        """Note that a report was said of which nothing is kept."""
+        key, run = report.key, run_number(report.run)
+        fold, held = self._folds.get(key), self._noted.of(place, key).get(0)
+        if held is not None and held[0] == run and report.revision < held[1]:
+            return
+        if fold is not None and fold.reported(place).is_there:
+            self._replace(fold, place, key, NOTHING)
+            self._count(fold, key, place)
+        for part in [n for n in self._parts.of(place, key) if n > report.parts]:
+            self._drop_part(self._fold(key), place, key, part)
+        self._tidy(key)
+        self._drop_note(place, key)
+        if self._noted.admits(place, key, 0, 0):
+            self._noted.put(place, key, 0, (run, report.revision, 0))
+            self._digests.add(place, key, run, report.revision)
+
+    def _drop_note(self, place: int, key: MailKey) -> None:
+        said = self._noted.take(place, key, 0)
+        if said is not None:
+            self._digests.remove(place, key, said[0], said[1])
+
+    def _taken_from(self, place: int) -> tuple[int, int]:
+        return taken_from(room_of(self._below(self._names[place])))
+
+    def _finds_room(self, place: int, part: ReportPart, size: int) -> bool:
+        """Whether a part finds room, if need be in that of what former runs of the child said."""
+        if self._parts.admits(place, part.key, part.part, size):
+            return True
+        if place in self._emptied or not self._digests.has_void(place):
+            return False
+        self._emptied.add(place)
+        for key in self._parts.placements(place):
+            fold = self._folds[key]
+            for number, said in list(self._parts.of(place, key).items()):
+                if not self._is_said(place, said):
+                    self._parts.put(place, key, number, (said[0], said[1], 0))
+                    self._collected.take(key, self._names[place], number, ())
+                    fold.set_results(place, {**fold.results_of(place), number: ()})
+            self.touch(key)
+        return self._parts.admits(place, part.key, part.part, size)
+
+    def _set_unsaid(self, key: MailKey, place: int, count: int) -> None:
+        if self._unsaid.put(key, place, count):
+            self.touch(key)
 
     def _was_sent(self, place: int, key: MailKey) -> bool:
         facts = self._facts(self._names[place], key)
@@ -457,7 +543,7 @@ class ChildReports:
             many = reduce.merge(many, _of_waves(_MAINTAINED, worked_at, apart))
         return Counted(self._shapes.shared(many))
 
-    def _is_said(self, place: int, said: Reported | tuple[int, int, int]) -> bool:
+    def _is_said(self, place: int, said: Reported | Said) -> bool:
         return self._digests.counts(place, said[0], said[1])
 
     def _replace(self, fold: Fold, place: int, key: MailKey, said: Reported) -> None:
@@ -470,6 +556,7 @@ class ChildReports:
             self._digests.add(place, key, said.run, said.revision)
         else:
             self._unsent.take(place, key, 0)
+            self._set_unsaid(key, place, 0)
 
     def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
         for part in list(self._parts.of(place, key)):

@@ -7,19 +7,12 @@ there: who answered "gone" has nothing more to lose.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
-from schemas.reports import Report, ReportPart, encode, part_key
+from schemas.reports import Report, encode
 from schemas.wire import replace
-
-PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX = 4096, 64 * 1024 * 1024
-"""So many later parts one child may have in all placements: what it can make its parent hold."""
-RESULT_BYTES = 400
-"""What a result takes besides its status: seven bytes of a message are opened to so many."""
 
 
 def report_term(slot: str, run: int, revision: int) -> int:
@@ -42,13 +35,6 @@ def content_of(report: Report, results: object) -> bytes:
     """What makes a report another one; the revision and the oldest receipt alone do not."""
     same = replace(report, revision=0, summary=replace(report.summary, oldest_ms=0))
     return hashlib.sha256(encode(same) + repr(results).encode()).digest()
-
-
-def size_of(part: ReportPart) -> int:
-    """How many bytes of memory a later part takes, about; it may be a fortieth on the wire."""
-    statuses = sum(RESULT_BYTES + len(item.status or b"") for item in part.results)
-    rows = (RESULT_BYTES + len(item.rows) + len(item.unreached) for item in part.collected)
-    return RESULT_BYTES + statuses + sum(rows)
 
 
 @dataclass(slots=True)
@@ -151,67 +137,3 @@ class ReportDigests:
         assert sum(each.slots for each in child.runs.values()) == len(current)
         of_run = [each for each in current if each[1] == child.run]
         assert self.of(place) == digest_bytes(sum(report_term(*each) for each in of_run))
-
-
-class PartBudget:
-    """Which parts of some kind each child has, and how much memory these take."""
-
-    def __init__(self, parts_max: int, bytes_max: int) -> None:
-        """Both are of one child."""
-        self._parts_max, self._bytes_max = parts_max, bytes_max
-        # By child and placement: run, revision and bytes of each part.
-        self._parts: dict[int, dict[MailKey, dict[int, tuple[int, int, int]]]] = {}
-        # By child: how many parts, and bytes, in all.
-        self._totals: dict[int, tuple[int, int]] = {}
-
-    def admits(self, place: int, key: MailKey, part: int, size: int) -> bool:
-        """Whether a child that says this part says no more than it may."""
-        count, total = self._totals.get(place, (0, 0))
-        held = self.of(place, key).get(part)
-        count, total = count + (held is None), total + size - (held[2] if held else 0)
-        return total <= self._bytes_max and count <= self._parts_max
-
-    def of(self, place: int, key: MailKey) -> dict[int, tuple[int, int, int]]:
-        """A child's parts of a placement: run, revision, and bytes."""
-        return self._parts.get(place, {}).get(key, {})
-
-    def placements(self, place: int) -> list[MailKey]:
-        """The placements that a child has parts of."""
-        return list(self._parts.get(place, ()))
-
-    def all_of(self, place: int) -> Iterable[tuple[str, int, int]]:
-        """A child's slots of parts, with run and revision."""
-        for key, parts in self._parts.get(place, {}).items():
-            for part, (run, revision, _) in parts.items():
-                yield part_key(key, part), run, revision
-
-    def put(self, place: int, key: MailKey, part: int, said: tuple[int, int, int]) -> None:
-        """Note a part's run, revision and bytes."""
-        self.take(place, key, part)
-        self._parts.setdefault(place, {}).setdefault(key, {})[part] = said
-        count, total = self._totals.get(place, (0, 0))
-        self._totals[place] = (count + 1, total + said[2])
-
-    def take(self, place: int, key: MailKey, part: int) -> tuple[int, int, int] | None:
-        """Forget a part; what was noted of it."""
-        of_child = self._parts.get(place, {})
-        parts = of_child.get(key, {})
-        said = parts.pop(part, None)
-        if said is not None:
-            count, total = self._totals[place]
-            self._totals[place] = (count - 1, total - said[2])
-            if not parts:
-                del of_child[key]
-        return said
-
-    def forget_child(self, place: int) -> None:
-        self._parts.pop(place, None)
-        self._totals.pop(place, None)
-
-    def check(self) -> None:
-        """Assert that the totals are those of the parts."""
-        for place, (count, size) in self._totals.items():
-            assert count <= self._parts_max
-            assert size <= self._bytes_max
-            parts = [said for each in self._parts.get(place, {}).values() for said in each.values()]
-            assert (count, size) == (len(parts), sum(said[2] for said in parts))

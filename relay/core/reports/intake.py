@@ -95,6 +95,7 @@ class ReportIntake:
             return report
         if report.parts > PARTS_MAX:
             raise RecordRefused(f"{report.parts} parts, at most {PARTS_MAX}")
+        _check_counts((report.unsaid,))
         _check_summary(report.summary, self._owner.child(child))
         names = self._named(report.key)
         arms = own_arms(report.summary.arms, names.arms if names is not None else None)

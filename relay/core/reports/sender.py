@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from relay.core.effects import Effect, SendReport
 from relay.core.reports.digest import content_of, digest_bytes, report_term, run_number
 from relay.core.reports.intake import bounded
-from relay.core.reports.parts import Part, inlined, split_results
+from relay.core.reports.parts import Part, inlined
+from relay.core.reports.room import Allotted, SenderRoom, room_of, size_of
 from schemas.collectors import Collected
 from schemas.identity import MailKey
 from schemas.link import Progress
 from schemas.records import DIGEST_MODULUS
-from schemas.reports import ObjectResult, Report, ReportPart, Summary, encode, part_key
+from schemas.reports import COUNT_MAX, ObjectResult, Report, ReportPart, Summary, encode, part_key
 from schemas.subjects import PROGRESS_KEY
 
 
@@ -26,9 +28,11 @@ class ReportSender:
         # Of the parent that it reports to; empty before there is one.
         self._incarnation = ""
         self._revision = 0
-        # What was reported of each placement, as a hash, and in how many parts.
+        # What was reported of each placement, as a hash, and how much later parts take.
         self._sent: dict[MailKey, bytes] = {}
-        self._parts: dict[MailKey, int] = {}
+        self._parts: dict[MailKey, tuple[int, ...]] = {}
+        # Which placements have how much of the room for later parts at the parent.
+        self._room = SenderRoom()
         # The revision in each slot that says that something is there, and the sum of their terms.
         self._slots: dict[str, int] = {}
         self._sum = 0
@@ -42,6 +46,15 @@ class ReportSender:
         self._slots.clear()
         self._sum = 0
         self.sent_progress = None
+
+    def in_turn(self, keys: Iterable[MailKey], *, below: int) -> Iterator[MailKey]:
+        """These placements, and then those to report again, as room at the parent is shared anew.
+
+        Each is to be reported before the next is asked for. `below` is how much is below the node.
+        """
+        self._room.bytes = room_of(below)
+        yield from keys
+        yield from self._room.settle()
 
     @property
     def digest(self) -> bytes:
@@ -57,32 +70,46 @@ class ReportSender:
         *,
         generation: int,
         gone: bool = False,
+        unsaid: int = 0,
     ) -> None:
         """Send a placement's report if it says something else than the last one sent.
 
-        With `gone` the node forgot the placement, and what was reported of it is forgotten, too.
+        `unsaid` is how much found no room below already. With `gone` the node forgot the placement,
+        and what was reported of it is forgotten, too.
         """
         if not self._incarnation:
             return
         beside, later = inlined(() if gone else collected)
-        count, parts = split_results(() if gone else results, later)
+        allotted = Allotted(() if gone else results, later)
+        allotted.fit(self._room.limit(key, allotted.size))
+        self._room.take(key, allotted.size)
+        count, parts = allotted.count, allotted.parts
+        unsaid = min(allotted.unsaid + unsaid, COUNT_MAX)
         revision = self._revision + 1
-        fitted = bounded(summary)
-        report = Report(key, 0, self._run, revision, generation, gone, count, fitted, beside)
+        fitted, run = bounded(summary), self._run
+        report = Report(key, 0, run, revision, generation, gone, count, fitted, beside, unsaid)
         content = content_of(report, parts)
         if self._sent.get(key) == content:
             return
         self._revision = revision
-        for part in range(1, max(count, self._parts.get(key, 0)) + 1):
+        former = self._parts.get(key, ())
+        sizes = tuple(size_of(parts.get(part, Part())) for part in range(1, count + 1))
+        if count < len(former):
+            # It makes room: with it the parent forgets those beyond.
+            self._say(key, encode(report), is_there=not gone)
+        # Those first that make room for others.
+        grows = [new - old for new, old in zip_longest(sizes, former, fillvalue=0)]
+        for at in sorted(range(len(grows)), key=grows.__getitem__):
+            part, is_there = at + 1, at < count
             said = ReportPart(key, part, self._run, revision, generation, *parts.get(part, Part()))
-            is_there = part <= count
             self._say(part_key(key, part), encode(said) if is_there else b"", is_there=is_there)
-        self._say(key, encode(report), is_there=not gone)
+        if count >= len(former):
+            self._say(key, encode(report), is_there=not gone)
         if gone:
             self._sent.pop(key, None)
             self._parts.pop(key, None)
         else:
-            self._sent[key], self._parts[key] = content, count
+            self._sent[key], self._parts[key] = content, sizes
 
     def progress(self, through: int, mail: bytes = b"", snapshot: int = 0) -> None:
         """Say that what was reported reflects the mailbox up to here; after all reports.
@@ -98,9 +125,12 @@ class ReportSender:
 
     def check(self) -> None:
         """Assert that the digest is that of the slots."""
+        self._room.check()
         terms = (report_term(slot, self._number, each) for slot, each in self._slots.items())
         assert self._sum == sum(terms) % DIGEST_MODULUS
-        kept = {part_key(key, n) for key, count in self._parts.items() for n in range(count + 1)}
+        kept = {
+            part_key(key, n) for key, sizes in self._parts.items() for n in range(len(sizes) + 1)
+        }
         assert self._slots.keys() <= kept
 
     def _say(self, slot: str, data: bytes, *, is_there: bool) -> None:
