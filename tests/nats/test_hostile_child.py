@@ -23,7 +23,16 @@ from schemas.content.carried import without_carried
 from schemas.identity import NodePath
 from schemas.link import Hello, Progress, Welcome, copies_word
 from schemas.objects import ObjectKey
-from schemas.reports import ARM_OLDER, ARM_OTHER, ARMS_MAX, Report, Summary, decode, encode
+from schemas.reports import (
+    ARM_OLDER,
+    ARM_OTHER,
+    ARMS_MAX,
+    Report,
+    Summary,
+    decode,
+    encode,
+    part_key,
+)
 from schemas.signing import decode_envelope
 from schemas.upsync import Copy, copy_key
 from schemas.wire import INT_MAX
@@ -40,6 +49,8 @@ SECRETS = ("only-for-the-honest", "another-for-the-honest")
 LABEL = "hidden-label"
 PRIVATE = ("delta", "private")
 REFUSED_MIN = 300
+PARTS_SAID, RESULTS_SAID = 38, 4_400
+"""Results of 167,200 objects that there are not: 2.4 MB."""
 WIDE, BOMBS = 90_000, 40
 MAPS = CopyQuery("", "configmaps")
 
@@ -72,9 +83,9 @@ class Liar:
                 self.incarnation = said.incarnation
                 return said.last_sequence
 
-    async def report(self, key, generation, summary, revision=1) -> None:
+    async def report(self, key, generation, summary, revision=1, parts=0) -> None:
         self._slots[key] = revision
-        said = Report(key, 0, self.run, revision, generation, False, 0, summary)
+        said = Report(key, 0, self.run, revision, generation, False, parts, summary)
         await self.say(key, said)
 
     async def progress(self, through) -> None:
@@ -82,6 +93,11 @@ class Liar:
         terms = (report_term(slot, number, each) for slot, each in self._slots.items())
         said = Progress(self.run, self.incarnation, through, digest_bytes(sum(terms)))
         await self.say(subjects.PROGRESS_KEY, said)
+
+    async def say_bytes(self, slot, data, revision=1) -> None:
+        """Say what is counted in the digest, whatever it is."""
+        self._slots[slot] = revision
+        await self.client.publish(subjects.stat(self.path, slot), data)
 
     async def say(self, slot, record) -> None:
         await self.client.publish(subjects.stat(self.path, slot), encode(record))
@@ -124,6 +140,45 @@ async def test_invented_arms_freeze_no_count(tmp_path):
                         while not is_exactly(node.node.count(key), generation, states, arms):
                             await liar.progress(await liar.greet())
                             await asyncio.sleep(0.1)
+
+
+async def test_results_without_bound_freeze_no_count(tmp_path):
+    async with driven_tree(tmp_path) as tree:
+        region = await tree.add("/region")
+        honest = await tree.add("/region/honest", attached=True)
+        async with liar_at(tree, "/region/evil") as liar:
+            key = await tree.place()
+            held = tree.centre.node.records
+            await liar.greet()
+            await honest.driver.until(lambda core: at_least(core, key, held[key].generation))
+            generation = held[key].generation
+            for number in range(1, PARTS_SAID + 1):
+                # As short as they can be: a fortieth of what they take in memory.
+                first = number * RESULTS_SAID
+                invented = [[["", "x", "", f"{first + at}"], 1] for at in range(RESULTS_SAID)]
+                said = [key, number, liar.run, 1, generation, invented]
+                await liar.say_bytes(part_key(key, number), codec.pack(said))
+            well = Summary({"synced": 1}, {"healthy": 1})
+            await liar.report(key, generation, well, parts=PARTS_SAID)
+            for node in (region.driver, tree.centre):
+                async with asyncio.timeout(20):
+                    while not node.node.count(key).exact:
+                        await liar.progress(await liar.greet())
+                        await asyncio.sleep(0.1)
+            # Counts go on, and what the region passes on finds room at the centre.
+            before = held[key].generation
+            await tree.wds.apply(config("a", value="2"), USER)
+            await tree.centre.until(lambda _: held[key].generation > before)
+            newest = held[key].generation
+            await honest.driver.until(lambda core: at_least(core, key, newest))
+            async with asyncio.timeout(20):
+                while not tree.centre.node.count(key).exact:
+                    await liar.progress(await liar.greet())
+                    await asyncio.sleep(0.1)
+            unsaid = region.driver.node.own_state()["unsaidOf"]
+            assert unsaid.keys() == {"evil"}
+            assert tree.centre.node.own_state()["unsaidOf"].keys() <= {"region"}
+            assert not region.driver.node.own_state()["refusedOf"]
 
 
 async def test_numbers_without_bound_are_refused_and_do_not_outlive_a_new_key(tmp_path):
