@@ -356,6 +356,15 @@ async def test_an_object_that_is_said_twice_alike_is_one_and_else_both_places_ar
     assert unchanged.verb == "unchanged"
 
 
+async def test_a_kind_that_many_objects_are_of_and_nobody_serves_is_told_once(session):
+    herd = [OX.replace("bill", name) for name in ("bill", "bob", "ben")]
+    with pytest.raises(BadManifests) as refused:
+        await applied(session, *herd, OX.replace("bill", "bea").replace("v1", "v2"))
+    told, lone = (said.partition("; ")[0] for said in refused.value.faults)
+    assert told.startswith("m.yaml:1: 3 objects, such as ox.farm.example/bill: no matches for kind")
+    assert lone.startswith("m.yaml:7: ox.farm.example/bea: no matches for kind")
+
+
 async def test_a_namespace_that_many_objects_lack_is_told_once_and_made_on_request(session, capsys):
     lost = [CONFIG % f"c{at}, namespace: {name}" for name in ("night", "day") for at in range(3)]
     with pytest.raises(BadManifests) as refused:

@@ -12,7 +12,7 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.cli.apply.circles import circles
-from leafcast.cli.apply.namespaces import is_lacking, lacking_namespaces, lacking_text
+from leafcast.cli.apply.namespaces import first_of, is_lacking, lacking_namespaces, lacking_text
 from leafcast.cli.apply.placing import PLACING_MANAGER, placement_wanted
 from leafcast.cli.apply.rollouts import ROLLOUTS, second_rollouts
 from leafcast.cli.options.placing import Placing
@@ -206,6 +206,7 @@ async def _judge(
     refused += await second_rollouts(session.workloads, wished)
     faults = [_refusal(by_key[key], said) for key, said in refused]
     homeless: dict[str, list[Wish]] = {}
+    unknown: dict[str, list[Wish]] = {}
     for wish in wishes:
         space = session.space_for(wish.key)
         try:
@@ -223,11 +224,17 @@ async def _judge(
                 homeless.setdefault(wish.key.namespace, []).append(wish)
                 continue
             said = error.message.removeprefix(f"{wish.key}: ")
+            if NO_KIND in said:
+                unknown.setdefault(said, []).append(wish)
+                continue
             faults.append(_refusal(wish, f"{said}{_of_another_reading(wish)}"))
         else:
             changes.append(Change(wish, before, after))
     for namespace, alike in homeless.items():
         told = lacking_text(namespace, [wish.title for wish in alike])
+        faults.append(_Fault(alike[0].place, told))
+    for said, alike in unknown.items():
+        told = f"{first_of([wish.title for wish in alike])}: {said}"
         faults.append(_Fault(alike[0].place, told))
     return changes, faults
 

@@ -23,9 +23,13 @@ def is_lacking(key: ObjectKey, error: SpaceError | Refused) -> bool:
 
 def lacking_text(namespace: str, titles: Sequence[str]) -> str:
     """That a Namespace is not there, of all its objects at once, and what to do."""
-    first = titles[0] if not titles[1:] else f"{many(len(titles), 'object')}, such as {titles[0]}"
     said = f'namespaces "{namespace}" not found'
-    return f"{first}: {said}; apply the Namespace first, or add {CREATE}"
+    return f"{first_of(titles)}: {said}; apply the Namespace first, or add {CREATE}"
+
+
+def first_of(titles: Sequence[str]) -> str:
+    """The first of objects of which all the same is said, and how many they are."""
+    return titles[0] if not titles[1:] else f"{many(len(titles), 'object')}, such as {titles[0]}"
 
 
 async def lacking_namespaces(session: Session, keys: Set[ObjectKey]) -> list[LoadedObject]:
