@@ -1,13 +1,14 @@
 """Keys that YAML reads as something else than is written: `y:` is "true", `0x10:` is "16".
 
-And what no label selector can hold: `matchLabels: {ring: on}` asks for true, which is no label.
+And what no label selector can hold: `matchLabels: {ring: on}` asks for true, which is no label. Nor
+does a ConfigMap, or a label of a Pod template, which an API server would refuse at an edge only.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.faults import Fault
@@ -16,6 +17,7 @@ from schemas.yaml_documents import Document, Position
 
 _SELECTORS = ("selector", "selectors", "matchlabels")
 _OF_LABELS = ("matchLabels", "matchExpressions")
+_OF_METADATA = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ def misread_keys(document: Document, obj: Mapping[str, Any]) -> Iterator[Misread
     may_select = not str(obj.get("apiVersion")).startswith(f"{CRD_GROUP}/")
     if document.written_keys or may_select:
         yield from _below(document, obj, "", selects=False, may_select=may_select)
+    if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "ConfigMap"):
+        yield from _no_text(document, obj.get("data"), "data")
 
 
 def _below(
@@ -49,6 +53,9 @@ def _below(
                 below = f"{path}.{key}" if path else key
                 if chooses and key in _OF_LABELS:
                     yield from _no_labels(document, item, below)
+                # Of the object's own metadata others say more.
+                if may_select and path.endswith(".metadata") and key in _OF_METADATA:
+                    yield from _no_text(document, item, below)
                 yield from _below(document, item, below, selects=chooses, may_select=may_select)
         case list():
             for at, item in enumerate(value):
@@ -56,6 +63,13 @@ def _below(
                 yield from _below(document, item, below, selects=selects, may_select=may_select)
         case _:
             return
+
+
+def _no_text(document: Document, value: object, path: str) -> Iterator[MisreadKey]:
+    """The same of a mapping that selects nothing."""
+    if isinstance(value, dict):
+        for found in _no_labels(document, value, path):
+            yield replace(found, selects=False)
 
 
 def _no_labels(document: Document, value: object, path: str) -> Iterator[MisreadKey]:

@@ -271,6 +271,19 @@ def test_what_is_wrong_in_a_stream_is_told_where_it_stands():
     assert str(problem).startswith('s.json:1:84: "a" is given twice')
 
 
+def test_a_value_that_reads_as_no_text_is_told_where_api_servers_take_text_only():
+    [config] = load_manifests(f"{HEAD}data: {{a: y, b: 3, c: '4', d: e, f: }}\n", "s")
+    assert config.notes == (
+        's:5:8: ConfigMap "a": data.a: y is not a string, YAML reads it as true; quote it',
+        's:5:14: ConfigMap "a": data.b: 3 is not a string; quote it',
+    )
+    template = "template: {metadata: {labels: {x: on}, annotations: {z: a}}, spec: {replicas: 3}}"
+    head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, generation: 1}\n"
+    [web] = load_manifests(f"{head}spec: {{{template}}}\n", "s")
+    [note] = web.notes
+    assert "spec.template.metadata.labels.x: on is not a string, YAML reads it as true" in note
+
+
 def test_a_key_that_reads_as_another_is_told_and_refused_where_it_selects():
     text = f"{HEAD}  labels: {{y: a}}\ndata: {{on: b, 'n': c, 0x10: d, true: e0}}\n"
     _, [problem] = read_objects(text, "s")
