@@ -299,8 +299,8 @@ def test_what_is_not_collected_any_more_goes(tree):
     )
 
 
-MANY = 130
-NUMBERS = ", ".join(map(str, range(150)))
+MANY = 100
+NUMBERS = ", ".join(map(str, range(120)))
 DEAR = f"""\
 apiVersion: control.kubestellar.io/v1alpha1
 kind: StatusCollector
@@ -308,7 +308,7 @@ metadata: {{name: dear}}
 spec:
   scope: Placement
   limit: 1
-  filter: obj.kind == 'ConfigMap' && [{NUMBERS}].map(a, a * 2).size() == 150
+  filter: obj.kind == 'ConfigMap' && [{NUMBERS}].map(a, a * 2).size() == 120
   select: [{{name: what, def: obj.metadata.name}}]
 ---
 """
