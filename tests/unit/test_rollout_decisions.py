@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.rollout.messages import conditions
-from tests.unit.rollout_world import V1, V2, V3, V4, V5, Fleet, rollout
+from tests.unit.rollout_world import V1, V2, V3, V4, V5, WAVES, Fleet, rollout
 
 
 def test_a_finished_placement_is_taken_over_as_revision_one():
@@ -232,6 +232,23 @@ def test_promote_skips_the_wave_and_all_the_waves():
     assert fleet.state.phase == "Complete"
     assert fleet.having(V2) == set(fleet.labels)
     assert fleet.state.history[-1].outcome == "Promoted"
+
+
+def test_promote_all_gives_what_is_partial_to_whom_its_waves_left_out():
+    fleet = Fleet(rollout(WAVES[:2]))
+    fleet.turn()
+    fleet.want(V2)
+    assert fleet.state.phase == "Partial"
+    fleet.ask("promote")
+    assert fleet.state.request.outcome == "Refused"
+    fleet.ask("promote", all=True)
+    assert fleet.state.phase == "Complete"
+    assert fleet.having(V2) == set(fleet.labels)
+    assert fleet.state.history[-1].outcome == "Promoted"
+    # What comes next goes by the waves again.
+    fleet.want(V3)
+    assert fleet.state.phase == "Partial"
+    assert fleet.having(V2)
 
 
 def test_undo_goes_through_the_waves_or_now():

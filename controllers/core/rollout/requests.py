@@ -141,6 +141,8 @@ class _Asked:
         return changed(state, paused=False, phase="Progressing"), "it goes on"
 
     def _promote(self) -> _Answer:
+        if self.request.all and self.state.phase == "Partial":
+            return at_once(self.state), "everyone gets it, also whom its waves left out"
         self._demand_under_way()
         state = changed(self.state, paused=False, phase="Progressing")
         wave = present(state)
