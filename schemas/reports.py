@@ -303,3 +303,5 @@ class Count:
     waiting_for: tuple[str, ...] = ()
     # Of the placement's record here, which the count is of.
     generation: int = 0
+    # How many returned states and collectors' rows found no room on the way here.
+    unsaid: int = 0

@@ -168,7 +168,8 @@ class NodeView:
         exact = exact and self._collected.is_evaluated(key)
         held = self._book.by_key.get(key)
         generation = held.record.generation if held is not None else 0
-        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]), generation)
+        waited_for = tuple(sorted(waiting)[:WAITING_FOR_MAX])
+        return Count(summary, exact, waited_for, generation, self._reports.unsaid(key))
 
     def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
         """The objects' returned states in this subtree."""

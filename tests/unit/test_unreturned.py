@@ -82,6 +82,16 @@ def test_many_that_are_refused_alike_are_one_error_and_one_condition():
     assert condition({"status": said}, "Synced")["status"] == "True"
 
 
+def test_states_that_found_no_room_are_told_and_take_nothing_from_the_counts():
+    count = Count(WELL.summary, exact=True, unsaid=12)
+    status = placement_status(PlacementFacts(1, 1, selected=1), count, None, 0)
+    assert (status["destinations"], status["complete"]) == (count.summary.destinations, True)
+    (error,) = status["errors"]
+    assert "what 12 objects return found no room on the way" in error
+    (told,) = [it for it in status["conditions"] if it["type"] == "SingletonReported"]
+    assert (told["status"], told["reason"], told["message"]) == ("False", "NoRoom", error)
+
+
 def test_the_doctor_names_the_right_to_grant():
     told = facts(placements=[placement_facts(unreturned=told_once([REFUSED]))])
     [check] = [it for it in placement_checks(told) if "its status" in it.said]

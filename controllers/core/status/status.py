@@ -116,7 +116,7 @@ def placement_status(
         "neverJoined": known.never_joined,
         "healthy": known.health.get("healthy", 0) if counts else 0,
         "complete": count.exact,
-        "errors": _errors(facts, known.exceptions),
+        "errors": [*_crowded_out(count), *_errors(facts, known.exceptions)][:ERRORS_MAX],
         "held": as_status(found, former.get("held"), now_ms),
         **traces(count, former),
         "conditions": merged(
@@ -177,6 +177,16 @@ def _status_of(results: Iterable[ObjectResult], hub: HubContent) -> dict[str, An
     return {}
 
 
+def _crowded_out(count: Count) -> list[str]:
+    """That some of what copies return is not here, and what to do."""
+    if not count.unsaid:
+        return []
+    said = (
+        f"what {many(count.unsaid, 'object')} return found no room on the way and is only counted"
+    )
+    return [f"{said}: want less back, or look which node is full (leafcast doctor)"]
+
+
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
     own = [facts.invalid] if facts.invalid else []
     own += [facts.lack.message] if facts.lack and facts.lack.reason == FROZEN else []
@@ -199,7 +209,7 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
     if facts.faults:
         message = "; ".join(told_once(facts.faults)[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
-    listed += _returned(facts)
+    listed += _returned(facts, count)
     listed += _asked_for(facts)
     listed += _waited_for(facts)
     if facts.undenatured:
@@ -216,11 +226,12 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
     return listed
 
 
-def _returned(facts: PlacementFacts) -> Iterator[Condition]:
+def _returned(facts: PlacementFacts, count: Count) -> Iterator[Condition]:
     """That statuses which are asked for do not come back, and why."""
     told = [_ambiguous_text(facts)] if facts.ambiguous else []
-    reason = "NotOneDestination" if told else STATUS_REFUSED
-    if told := [*told, *told_once(facts.unreturned)[:ERRORS_MAX]]:
+    reason = "NotOneDestination" if told else STATUS_REFUSED if facts.unreturned else "NoRoom"
+    told += told_once(facts.unreturned)[:ERRORS_MAX]
+    if told := [*told, *_crowded_out(count)]:
         yield condition(SINGLETON_REPORTED, "False", reason, "; ".join(told))
 
 

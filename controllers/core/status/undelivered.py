@@ -18,7 +18,7 @@ def undelivered(count: Count) -> Count:
     _move(states, "synced", _LACKING)
     _move(health, "healthy", _NOT_WELL)
     summary = replace(count.summary, states=states, health=health)
-    return Count(summary, count.exact, count.waiting_for, count.generation)
+    return Count(summary, count.exact, count.waiting_for, count.generation, count.unsaid)
 
 
 def _move(counts: dict[str, int], before: str, after: str) -> None:
