@@ -234,3 +234,27 @@ def test_nobody_says_more_than_its_parent_takes(monkeypatch, seed):
         assert (len(states) == count) == whole
         assert link.parent.unsaid(key) == count - len(states)
         left -= min(count * 30_400, left)
+
+
+@pytest.mark.parametrize(("status_bytes", "found_room"), [(1000, 5000), (3000, 2467)])
+def test_an_edge_is_counted_exactly_in_5_000_placements_that_want_states_back(
+    status_bytes, found_room
+):
+    link, keys = Link(random.Random(1)), [short_key(n.to_bytes(20, "big")) for n in range(5000)]
+    an_edge = facts(generation=9)
+    link.parent = ChildReports(
+        lambda _child: 0, lambda _child, _key: an_edge, NOT_COLLECTED, lambda _child: 0
+    )
+    link.parent.expect_all("a", link.run)
+    for number, key in enumerate(link.sender.in_turn(keys, below=0)):
+        web = ObjectKey("apps", "deployments", "n", f"{number}")
+        state = ObjectResult(web, 1, "d", bytes(status_bytes))
+        link.sender.report(key, Summary({"synced": 1}), [state], generation=9)
+    for effect in link.out:
+        said = link.intake.read("a", effect.key, effect.data)
+        (link.parent.take if isinstance(said, Report) else link.parent.take_part)("a", said)
+    assert link.parent.digest("a") == link.sender.digest
+    assert all(link.parent.summary(key).states == {"synced": 1} for key in keys)
+    states = [it for key in keys for it in link.parent.results(key).values() if it.status]
+    assert len(states) == found_room
+    assert link.parent.unsaid_of("a") == 5000 - found_room
