@@ -75,6 +75,15 @@ async def test_a_placement_applied_just_before_is_known_to_who_asks_for_its_stat
     assert form["name"] == "shop"
 
 
+async def test_a_centre_that_starts_again_lists_what_there_is_before_it_tells_of_it(tree):
+    await tree.apply(placement("shop", "shop"), config_map("settings", "shop"))
+    await waited(tree, ["shop"])
+    await tree.stop_controllers()
+    await tree.control(tree.group)
+    [form] = (await TreeVerbs(Tree(tree), None, None, SystemClock()).status())["placements"]
+    assert (form["name"], form["selected"]) == ("shop", 1)
+
+
 async def test_a_placement_without_destinations_is_never_synced(tree):
     nowhere = placement("shop", "shop")
     nowhere["spec"]["locationSelectors"] = [{"matchLabels": {"region": "none"}}]

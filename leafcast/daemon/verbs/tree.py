@@ -7,6 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
+from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
@@ -58,6 +59,7 @@ class TreeVerbs:
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError if there is none."""
+        await self._listed()
         names = [await self._named(placement)] if placement else placement_names(self._tree)
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
         for form in forms if placement else ():
@@ -84,14 +86,23 @@ class TreeVerbs:
         said = await ask_nodes(self._asks, self._clock, asked, known)
         return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
+    async def _listed(self) -> None:
+        """Wait until the centre knows what there is, as after a start; not for long."""
+        controllers = self._tree.controllers
+        if controllers is not None and not controllers.translator.known:
+            await self._caught_up(controllers)
+
+    async def _caught_up(self, controllers: Controllers) -> None:
+        with suppress(TimeoutError, BusBroken, SpaceError):
+            async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
+                await controllers.caught_up()
+
     async def _named(self, placement: str) -> str:
         controllers = self._tree.controllers
         names = placement_names(self._tree)
         if meant(placement, names) not in names and controllers is not None:
             # It may have been applied a moment ago.
-            with suppress(TimeoutError, BusBroken, SpaceError):
-                async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
-                    await controllers.caught_up()
+            await self._caught_up(controllers)
         names = placement_names(self._tree)
         if (found := meant(placement, names)) in names:
             return found
