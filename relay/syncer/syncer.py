@@ -148,8 +148,10 @@ class Syncer:
             self._drift.doubted |= {key} & self._done.keys()
             concerned[key] = None
         for key in list(concerned):
-            if former.get(key) != self._wanted.get(key):
-                self._errors.pop(key, None)
+            if former.get(key) != self._wanted.get(key) and self._errors.pop(key, ""):
+                # Nothing else tells of what is there already as it is wanted now.
+                self._untold[key] = None
+                self._did.set()
             done = self._done.get(key)
             if self._watched.begun and done and (key not in former or done.ended is not None):
                 # No one looked after it meanwhile, or it may be gone and is to run anew.
@@ -202,8 +204,6 @@ class Syncer:
             group.create_task(self._stalled.run(), name="syncer:stalled")
             group.create_task(self._surroundings.run(), name="syncer:surroundings")
             group.create_task(self._barrier.run(), name="syncer:waves")
-
-    # What is to be done.
 
     def _reconsider(self, key: ObjectKey) -> None:
         self._reconsider_others(key)
@@ -270,7 +270,9 @@ class Syncer:
                     case InspectObject():
                         await self._look(key)
         except FAILURES as error:
-            self._errors[key] = await self._lingering.explained(key, failure_text(error))
+            why = await self._lingering.explained(key, failure_text(error))
+            if not isinstance(action, ApplyObject) or action.wanted == self._wanted.get(key):
+                self._errors[key] = why
             self._drift.going.failed(key, error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
         else:
@@ -295,8 +297,6 @@ class Syncer:
             untold, self._untold = self._untold, {}
             for key in untold:
                 await self._tell(key)
-
-    # One object.
 
     async def _prepare(self, wanted: DesiredObject) -> ApplyRequest:
         key = wanted.key

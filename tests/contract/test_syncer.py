@@ -315,6 +315,27 @@ async def test_one_bad_object_holds_up_no_other(bench):
         assert bench.said[CONFIG].error == ""
 
 
+async def test_what_is_wanted_again_as_it_is_there_fails_no_more(bench):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.refused["settings"] = SpaceError("Forbidden", "not this")
+        bench.want(config_map(a="2"))
+        await bench.until(lambda: bench.said[CONFIG].error)
+        bench.want(config_map(a="1"))
+        await bench.until(lambda: not bench.said[CONFIG].error)
+        bench.space.gates["settings"] = asyncio.Event()
+        bench.want(config_map(a="2"))
+        tries = bench.space.applied.count("settings")
+        await bench.until(lambda: bench.space.applied.count("settings") > tries)
+        # It fails when nobody wants it any more.
+        bench.want(config_map(a="1"))
+        bench.space.gates["settings"].set()
+        await bench.settled()
+        assert bench.said[CONFIG].error == ""
+        assert bench.said[CONFIG].address == bench.address(CONFIG)
+
+
 async def test_an_object_that_hangs_holds_up_no_other(bench):
     bench.space.gates["settings"] = asyncio.Event()
     async with bench.running():
