@@ -139,8 +139,8 @@ def _times(samples: Iterable[ExceptionSample], count: int) -> tuple[ExceptionSam
 def as_older_generation(summary: Summary, state: State) -> Summary:
     """What counts of a summary of an older generation: who was synced then is in `state` now.
 
-    Nobody is healthy in what is not there yet, and what was wrong with the former may be so no
-    more. In which wave of the present one they are, it does not say.
+    Nobody is healthy in what is not there yet, and what was wrong with an object of the former may
+    be so no more. In which wave of the present one they are, it does not say.
     """
     total = min(summary.destinations, COUNT_MAX)
     states, health = dict(summary.states), dict(summary.health)
@@ -150,7 +150,7 @@ def as_older_generation(summary: Summary, state: State) -> Summary:
         now = "progressing" if state == "pending" else "unknown"
         health[now] = min(health.get(now, 0) + well, COUNT_MAX)
     arms = {ARM_OLDER: total} if total else {}
-    told = summary.exceptions if state == "leaving" else ()
+    told = tuple(it for it in summary.exceptions if state == "leaving" or not it.object)
     return replace(summary, states=states, health=health, arms=arms, exceptions=told, cells={})
 
 
