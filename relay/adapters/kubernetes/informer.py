@@ -138,8 +138,9 @@ class Informer:
             context.discovery.read_as(read)
             self._stood_still = False
             self._guard = None
-            if read == kind and is_converted:
-                self._guard = Guard(context.api, context.clock, others[0])
+            if is_converted and others:
+                other = others[0] if read == kind else kind
+                self._guard = Guard(context.api, context.clock, other)
             self._revision = revision
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))

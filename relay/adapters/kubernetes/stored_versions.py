@@ -27,8 +27,8 @@ class StandsStill(SpaceError):
 async def other_versions(api: ApiClient, kind: Kind) -> tuple[tuple[Kind, ...], bool]:
     """The kind in the versions in which it may be readable if it is not in this one.
 
-    Also whether the first of these is the one that is stored, and this one is made of it. Where
-    definitions cannot be read any version may do.
+    Also whether a webhook makes versions of each other, as far as that is known. Where definitions
+    cannot be read any version may do.
     """
     if len(kind.versions) < 2:
         return (), False
@@ -36,7 +36,7 @@ async def other_versions(api: ApiClient, kind: Kind) -> tuple[tuple[Kind, ...], 
     try:
         answer = await api.request("GET", paths.object_path(_DEFINITIONS, "", name))
         versions = stored_versions(answers.mapping(answer))
-        is_converted = versions[:1] not in ((), (kind.version,))
+        is_converted = bool(versions)
     except SpaceError as error:
         # Built-in kinds have none.
         versions = () if error.reason == refusals.NOT_FOUND else kind.versions
@@ -61,7 +61,10 @@ def stored_versions(definition: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class Guard:
-    """Sees whether a watch of a converted version tells what there is."""
+    """Sees by a watch of another version whether a watch tells what there is.
+
+    Each may stand still: in which version objects are stored may change at any time.
+    """
 
     def __init__(self, api: ApiClient, clock: Clock, kind: Kind) -> None:
         self._api = api
@@ -71,7 +74,7 @@ class Guard:
         """The number of the revision up to which the other watch told everything."""
 
     async def watch(self, namespace: str, query: Pairs) -> None:
-        """Ends with the watch of the stored version; raises StandsStill once the other one does."""
+        """Ends with its watch; raises StandsStill once the other one does."""
         path = paths.collection_path(self._kind, namespace)
         try:
             async with self._api.stream(path, query, accept=paths.METADATA) as events:
