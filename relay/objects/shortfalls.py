@@ -55,6 +55,9 @@ def with_shortfalls(
             # Nothing is less than none of it.
             told[whole] = max(_number(told.get(whole)), lacking)
             told[part] = min(_number(told.get(part)), max(_number(status.get(whole)) - lacking, 0))
+    if key.group_resource in _LOWERED and "updatedReplicas" in told:
+        # An API server takes no status by which more are up to date than there are.
+        told["replicas"] = max(_number(told.get("replicas")), _number(told["updatedReplicas"]))
     return told
 
 

@@ -294,3 +294,20 @@ def test_stateful_sets_of_any_sizes_have_what_all_of_them_have(said):
         assert (told.get(name, 0) >= least) == all(
             each[place] >= each[0] for each in said
         ) or not least
+
+
+REPLICAS = st.tuples(*[st.integers(0, 5)] * 4).map(sorted)
+
+
+@given(
+    st.lists(REPLICAS, min_size=2, max_size=4),
+    st.sampled_from([WEB, ObjectKey("apps", "statefulsets", "shop", "web")]),
+)
+def test_api_servers_take_the_merge_of_statuses_that_they_took(said, key):
+    """No part of all replicas is more than these, and none is available that is not ready."""
+    names = ("availableReplicas", "readyReplicas", "updatedReplicas", "replicas")
+    statuses = [dict(zip(names, numbers, strict=True)) for numbers in said]
+    told = merged(*[(NEW, 1, each) for each in statuses], key=key)
+    parts = [told.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "currentReplicas")]
+    assert max(parts) <= told["replicas"]
+    assert told.get("availableReplicas", 0) <= told["readyReplicas"]
