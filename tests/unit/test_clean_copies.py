@@ -29,6 +29,7 @@ def test_what_belongs_to_the_space_is_taken_off(cleaning):
             "annotations": {
                 "kubectl.kubernetes.io/last-applied-configuration": "{}",
                 "kubestellar.io/executing-count": "1",
+                "deprecated.daemonset.template.generation": "4",
                 "note": "kept",
             },
             "managedFields": [],

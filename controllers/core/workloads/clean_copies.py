@@ -44,6 +44,8 @@ _OF_COUNT = "it counts the copies"
 _ALLOCATED = "no manager owns it, so this server handed it out"
 _AS_KUBESTELLAR = "cleaning: KubeStellar takes it off"
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
 _WHOLE: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
     (("metadata",), _SERVERS, _OF_SERVER),
     (("metadata",), ("ownerReferences",), _OF_OWNER),
@@ -53,6 +55,8 @@ _WHOLE: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
 _WITHIN: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
     (("metadata", "annotations"), (LAST_APPLIED,), _OF_KUBECTL),
     (("metadata", "annotations"), (EXECUTING_COUNT,), _OF_COUNT),
+    # Whoever writes a DaemonSet is credited with it, so no manager tells.
+    (("metadata", "annotations"), (_TEMPLATE_GENERATION,), _OF_SERVER),
     (("metadata", "labels"), (EXECUTING_COUNT,), _OF_COUNT),
 )
 
