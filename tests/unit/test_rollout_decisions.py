@@ -241,6 +241,7 @@ def test_promote_all_gives_what_is_partial_to_whom_its_waves_left_out():
     assert fleet.state.phase == "Partial"
     fleet.ask("promote")
     assert fleet.state.request.outcome == "Refused"
+    assert "promote --all gives it to everyone" in fleet.state.request.message
     fleet.ask("promote", all=True)
     assert fleet.state.phase == "Complete"
     assert fleet.having(V2) == set(fleet.labels)

@@ -194,7 +194,9 @@ class _Asked:
         state = self.state
         if not is_under_way(state):
             last = f"revision {state.revision} is {state.phase.lower()}" if state.revision else ""
-            raise Refused(f"nothing goes out now{': ' if last else ''}{last}")
+            # Its waves leave some out, whom only this lets have it.
+            more = "; promote --all gives it to everyone" if state.phase == "Partial" else ""
+            raise Refused(f"nothing goes out now{': ' if last else ''}{last}{more}")
 
     # Former contents.
 
