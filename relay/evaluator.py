@@ -32,7 +32,6 @@ from relay.objects.expressions.cel import (
 from relay.objects.expressions.patterns import MATCH_STEPS_OF_STEP
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
-from relay.objects.secret_values import without_secret_values
 from relay.objects.status_merging import counts_without_status, merging_of_copy
 from schemas import codec
 from schemas.collectors import RESULT_MAX_BYTES, Blanks, BlankValue, CombinedField, Program
@@ -41,6 +40,7 @@ from schemas.merging import Node
 from schemas.objects import ObjectKey
 from schemas.ordered_values import pack_values, unpack_values
 from schemas.refusals import CodecError
+from schemas.secret_values import without_secret_values
 
 PROGRAMS_MAX = 256
 OUTCOMES_MAX, OUTCOME_OF_BYTES_MAX = 64, 1024

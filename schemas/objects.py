@@ -18,6 +18,8 @@ from schemas.order import wave_fault
 from schemas.wire import WireRecord
 
 DEFAULT_NAMESPACE = "default"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""In which kubectl keeps a whole object once more."""
 ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces of every cluster, no one's to make or to remove."""
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -140,6 +142,13 @@ def identity_of(obj: Mapping[str, Any]) -> dict[str, Any]:
     named = metadata if isinstance(metadata, Mapping) else {}
     head = {name: obj.get(name) for name in ("apiVersion", "kind")}
     return head | {f"metadata.{name}": named.get(name) for name in ("name", "namespace")}
+
+
+def texts_of(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """The `labels` or `annotations` of an object that may have any form; none if there are none."""
+    metadata = obj.get("metadata")
+    found = metadata.get(field) if isinstance(metadata, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def title_of(obj: Mapping[str, Any]) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.faults import Fault
 from schemas.json_paths import JsonPath, StepBudget
-from schemas.objects import ObjectKey, identity_of, object_faults
+from schemas.objects import ObjectKey, identity_of, object_faults, texts_of
 from schemas.refusals import CodecError
 
 EXPAND_PARAMETERS = "edge.kubestellar.io/expand-parameters"
@@ -114,13 +114,13 @@ class Customized:
 
 def syntax_of(obj: Mapping[str, Any]) -> Syntax:
     """Which expressions an object, or a Customizer, asks to have expanded."""
-    said = annotations_of(obj)
+    said = texts_of(obj, "annotations")
     return Syntax(said.get(EXPAND_PARAMETERS) == "true", said.get(EXPAND_TEMPLATES) == "true")
 
 
 def customizer_named(key: ObjectKey, obj: Mapping[str, Any]) -> tuple[str, str] | None:
     """The namespace and name of the Customizer that an object asks for, if it does."""
-    said = annotations_of(obj).get(CUSTOMIZER)
+    said = texts_of(obj, "annotations").get(CUSTOMIZER)
     if not isinstance(said, str) or not said:
         return None
     namespace, slash, name = said.partition("/")
@@ -134,12 +134,6 @@ def read_customizer(obj: Mapping[str, Any]) -> Customizer:
     replacements = tuple(Replacement(str(item["path"]), str(item["value"])) for item in said)
     name = f"{metadata.get('namespace', '')}/{metadata['name']}"
     return Customizer(name, syntax_of(obj), replacements)
-
-
-def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata = obj.get("metadata")
-    said = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return said if isinstance(said, Mapping) else {}
 
 
 def has_expressions(obj: Mapping[str, Any]) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from schemas.objects import LAST_APPLIED
+
 MANAGED = "managedFields"
 CONTROL_PLANE = frozenset(
     {
@@ -23,7 +25,6 @@ CONTROL_PLANE = frozenset(
     }
 )
 """Managers that are no person's: a cluster's own, and what stands for all that nobody knows of."""
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _CLIENT_SIDE = "kubectl-client-side-apply"
 _ITSELF = "."
 

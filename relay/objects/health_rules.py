@@ -19,12 +19,12 @@ from relay.objects.expressions.cel import (
     ExpressionValues,
 )
 from relay.objects.health import Assessment
-from relay.objects.secret_values import without_secret_values
 from schemas import codec
 from schemas.annotations import HEALTH, IGNORE
 from schemas.faults import Fault
 from schemas.health_rules import HealthProgram
 from schemas.refusals import CodecError
+from schemas.secret_values import without_secret_values
 
 HEALTH_VARIABLES: Mapping[str, object] = {
     "obj": VARIABLES["obj"],

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.objects import LAST_APPLIED
+
 _METADATA = ("managedFields", "resourceVersion", "selfLink")
-# kubectl keeps the whole object in it once more.
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def upsynced_form(obj: Mapping[str, Any]) -> dict[str, Any]:
     """The object with its status and its uid; what changes though nothing happened is left out."""
     metadata = {k: v for k, v in dict(obj.get("metadata") or {}).items() if k not in _METADATA}
     annotations = metadata.get("annotations")
-    if isinstance(annotations, Mapping) and _LAST_APPLIED in annotations:
-        metadata["annotations"] = {k: v for k, v in annotations.items() if k != _LAST_APPLIED}
+    if isinstance(annotations, Mapping) and LAST_APPLIED in annotations:
+        metadata["annotations"] = {k: v for k, v in annotations.items() if k != LAST_APPLIED}
     return {**obj, "metadata": metadata}
 
 

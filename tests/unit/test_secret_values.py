@@ -8,11 +8,11 @@ from controllers.core.workloads.secret_kinds import SecretKinds, secret_faults
 from controllers.core.workloads.selection import rules_of
 from relay.core.collectors.ports import CopyView
 from relay.evaluator import CelEvaluator
-from relay.objects.secret_values import without_secret_values
 from schemas import codec
 from schemas.api import parse_kind
 from schemas.collectors import Expression, Program
 from schemas.objects import ObjectKey
+from schemas.secret_values import without_secret_values
 from schemas.upsync import UpsyncClause
 
 SECRET = {

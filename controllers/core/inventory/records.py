@@ -14,6 +14,7 @@ from controllers.core.ledger.drafts import Draft
 from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
 from schemas.identity import NodePath, destination_id
 from schemas.maintenance import in_force
+from schemas.objects import LAST_APPLIED
 from schemas.records import (
     API_LOCATION,
     API_SYNC_TARGET,
@@ -24,7 +25,6 @@ from schemas.records import (
 from schemas.wire import replace
 
 REGISTERED = "Registered"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _age(target: SyncTarget) -> tuple[str, str]:
 
 
 def _annotations(given: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in given.items() if key != _LAST_APPLIED}
+    return {key: value for key, value in given.items() if key != LAST_APPLIED}
 
 
 def _hanging(target: SyncTarget, path: NodePath) -> Condition:

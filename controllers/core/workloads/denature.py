@@ -10,7 +10,7 @@ from typing import Any
 from schemas.annotations import KEEP_AT_HOME, annotation_faults
 from schemas.faults import Fault, InvalidObject
 from schemas.groups import DENATURED_GROUP
-from schemas.objects import BUILT_IN_KINDS, RBAC_GROUP, group_of, object_faults
+from schemas.objects import BUILT_IN_KINDS, RBAC_GROUP, group_of, object_faults, texts_of
 
 _ADMISSION, _FLOW = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
 DENATURED_KINDS = (
@@ -53,7 +53,7 @@ def would_act(obj: object) -> bool:
         return False
     kind = BUILT_IN_KINDS.lookup(group_of(obj), obj["kind"])
     acts = kind is not None and (group_of(obj), kind.resource) in DENATURED_KINDS
-    return acts and _texts(obj, "annotations").get(KEEP_AT_HOME) != "true"
+    return acts and texts_of(obj, "annotations").get(KEEP_AT_HOME) != "true"
 
 
 def denature(obj: Object, namespace: str = "") -> dict[str, Any]:
@@ -76,11 +76,11 @@ def denature(obj: Object, namespace: str = "") -> dict[str, Any]:
         metadata.pop("namespace", None)
     if faults:
         raise InvalidObject(str(obj["kind"]), str(metadata.get("name", "")), faults)
-    said = _texts(obj, "annotations")
+    said = texts_of(obj, "annotations")
     inner = {key: text for key, text in said.items() if not key.startswith(_OF_THE_WAY)}
     _put(metadata, "annotations", inner)
     outer: dict[str, Any] = {"name": _name(entry.resource, metadata)}
-    _put(outer, "labels", _marks(_texts(obj, "labels")))
+    _put(outer, "labels", _marks(texts_of(obj, "labels")))
     _put(outer, "annotations", _marks(said))
     return {
         "apiVersion": f"{DENATURED_GROUP}/v1alpha1",
@@ -109,12 +109,6 @@ def _put(metadata: dict[str, Any], field: str, texts: Mapping[str, Any]) -> None
     metadata.pop(field, None)
     if texts:
         metadata[field] = dict(texts)
-
-
-def _texts(obj: Object, field: str) -> Mapping[str, Any]:
-    metadata = obj.get("metadata")
-    found = metadata.get(field) if isinstance(metadata, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 def _is_text(*values: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from schemas.objects import texts_of
 from schemas.placements import EDGE_PLACEMENTS, kind_of
 
 EXECUTING_COUNT = "kubestellar.io/executing-count"
@@ -34,6 +35,4 @@ def count_to_say(
 
 
 def _said(obj: Mapping[str, Any], field: str) -> object:
-    metadata = obj.get("metadata")
-    said = metadata.get(field) if isinstance(metadata, Mapping) else None
-    return said.get(EXECUTING_COUNT) if isinstance(said, Mapping) else None
+    return texts_of(obj, field).get(EXECUTING_COUNT)

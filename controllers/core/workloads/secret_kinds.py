@@ -16,7 +16,7 @@ from schemas.annotations import MAY_COME_UP
 from schemas.collectors import Program
 from schemas.faults import Fault
 from schemas.groups import SYSTEM_NAMESPACE
-from schemas.objects import ObjectKey
+from schemas.objects import ObjectKey, texts_of
 from schemas.upsync import SECRETS
 from schemas.wire import replace as changed
 
@@ -37,9 +37,7 @@ class SecretKinds:
         """Take the present state of an object, None of one that is gone; whether it says news."""
         if key != _SYSTEM:
             return False
-        metadata = obj.get("metadata") if obj is not None else None
-        annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-        said = annotations.get(MAY_COME_UP) if isinstance(annotations, Mapping) else None
+        said = texts_of(obj or {}, "annotations").get(MAY_COME_UP)
         words = str(said or "").replace(",", " ").split()
         before, self.may_come_up = self.may_come_up, SECRETS[1] in words
         return before != self.may_come_up

@@ -14,7 +14,7 @@ from typing import Any
 from schemas.annotations import KEEP_AT_HOME
 from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
-from schemas.objects import ObjectKey
+from schemas.objects import ObjectKey, texts_of
 from schemas.selectors import EXISTS, IN, LabelSelector
 from schemas.upsync import SECRETS, UpsyncClause
 from schemas.wire import replace as changed
@@ -224,18 +224,18 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
     """
     if key.group in _GROUPS_KEPT or key.group_resource in _RESOURCES_KEPT:
         return True
-    labels = _texts(obj, "labels")
+    labels = texts_of(obj, "labels")
     if not labels.keys().isdisjoint((*_MADE_BY_SERVER, STAYS_LABEL)):
         return True
     if (key.group, key.resource, key.name) in _SYSTEM_NAMES:
         return True
-    if _texts(obj, "annotations").get(KEEP_AT_HOME) == "true":
+    if texts_of(obj, "annotations").get(KEEP_AT_HOME) == "true":
         return True
     match key.group, key.resource:
         case "apiregistration.k8s.io", _:
             return _is_local(obj)
         case "flowcontrol.apiserver.k8s.io", _:
-            return _texts(obj, "annotations").get(_UPDATED_BY_SERVER) == "true"
+            return texts_of(obj, "annotations").get(_UPDATED_BY_SERVER) == "true"
         case "apiextensions.k8s.io", _:
             return key.name.endswith(_OUR_DEFINITIONS)
         case "", "secrets":
@@ -249,12 +249,6 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
 def _is_release(key: ObjectKey) -> bool:
     """Whether Helm keeps a release here: only who names it means it."""
     return key.name.startswith(_RELEASES) and key.group_resource in _RELEASE_KINDS
-
-
-def _texts(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    metadata = obj.get("metadata")
-    found = metadata.get(name) if isinstance(metadata, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 def _is_local(service: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from schemas.annotations import TRACKING_MARKS
 from schemas.groups import SYSTEM_NAMESPACE
-from schemas.objects import ObjectKey
+from schemas.objects import ObjectKey, texts_of
 
 STANDARD = (
     "meta.helm.sh/*",
@@ -55,9 +55,7 @@ class TrackingMarks:
         """Take the present state of an object, None of one that is gone; whether marks changed."""
         if key != _SYSTEM:
             return False
-        metadata = obj.get("metadata") if obj is not None else None
-        annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-        said = annotations.get(TRACKING_MARKS) if isinstance(annotations, Mapping) else None
+        said = texts_of(obj or {}, "annotations").get(TRACKING_MARKS)
         before, self._said = self._said, str(said) if said is not None else None
         return before != self._said
 

@@ -16,12 +16,12 @@ from schemas.asks import REDACTED
 from schemas.identity import MailKey, check_mail_key
 from schemas.refusals import BadIdentity
 from schemas.reports import Cell, Summary
+from schemas.secret_values import without_secret_values
 
 PAGE_MAX = 1000
 PAGE_DIGITS = len(str(PAGE_MAX))
 PAGE_BYTES_MAX = 512 * 1024
 # kubectl keeps the whole object in it, a Secret's data included.
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -215,15 +215,7 @@ def paged(
 
 def redacted(obj: Mapping[str, Any]) -> Json:
     """The object; of a Secret the keys of its data only."""
-    shown: Json = copied(obj)
-    if shown.get("kind") != "Secret" or shown.get("apiVersion") != "v1":
-        return shown
-    for field in ("data", "stringData"):
-        if isinstance(shown.get(field), dict):
-            shown[field] = dict.fromkeys(shown[field], REDACTED)
-    annotations = (shown.get("metadata") or {}).get("annotations")
-    if isinstance(annotations, dict):
-        annotations.pop(_LAST_APPLIED, None)
+    shown: Json = without_secret_values(copied(obj), REDACTED)
     return shown
 
 
