@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from tests.docker.daemon import NATS_IMAGE, PYTHON_IMAGE, ROOT, need_docker
+from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
 from tests.e2e.test_documents import Shell, walk
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -54,12 +54,13 @@ def compose_program() -> list[str]:
 @pytest.fixture(scope="module")
 def compose(tmp_path_factory):
     """The tree that the page shows, before its end: up, with the shop at every site."""
-    need_docker(NATS_IMAGE, PYTHON_IMAGE)
+    need_docker(PYTHON_IMAGE)
     program, project = compose_program(), f"leafcast-page-{uuid.uuid4().hex[:8]}"
     folder = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("COMPOSE_FILE", str(ROOT / "compose.yaml"))
         environment.setenv("COMPOSE_PROJECT_NAME", project)
+        environment.setenv("PYTHON_IMAGE", PYTHON_IMAGE)
         config = os.environ.get("DOCKER_CONFIG", str(folder / "docker"))
         environment.setenv("DOCKER_CONFIG", config)
         shell = Shell(folder)

@@ -34,11 +34,12 @@ def containers():
 def ours():
     """Each command line of ours in these files, by where it stands."""
     for where, one in containers():
-        if one["image"] == "leafcast":
+        if one["image"] == "leafcast" and "command" not in one:
             yield where, one["args"]
     for name, service in COMPOSE.items():
         command = service.get("command")
-        if service.get("image") == "leafcast" and isinstance(command, str):
+        is_ours = service["image"] == "leafcast" and "entrypoint" not in service
+        if is_ours and isinstance(command, str):
             yield name, command.replace("${LEAFCAST_SPACES:-}", "").split()
     for unit in sorted((ROOT / "deploy" / "systemd").glob("*.service")):
         (line,) = re.findall(r"^ExecStart=\S+/leafcast (.*)$", unit.read_text(), re.MULTILINE)

@@ -1,0 +1,34 @@
+"""What others made comes by hash: images that are pulled, and packages of our image and of CI."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = r"image:|FROM|ARG BASE=..PYTHON_IMAGE:-"
+IMAGE = re.compile(rf"^\s*(?:- )?(?:{BASE})\s*(?:&\w+ )?([^\s}}]+)", re.MULTILINE)
+OURS = {"leafcast", "${BASE", "*kubectl"}
+FILES = ("compose.yaml", "deploy/Dockerfile", "deploy/centre.yaml", "deploy/edge.yaml")
+PINNED = re.compile(r"^(\S+==\S+)(?: ; .*)? \\\n    --hash=sha256:[0-9a-f]{64}", re.MULTILINE)
+PACKAGE = re.compile(r"^[a-z0-9]", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_images_that_are_pulled_are_named_by_digest(name):
+    images = set(IMAGE.findall((ROOT / name).read_text()))
+    assert images
+    for image in images - OURS:
+        assert re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", image), image
+
+
+def pinned(name):
+    """The packages of a lock file; each has a hash."""
+    text = (ROOT / name).read_text()
+    found = PINNED.findall(text)
+    assert len(found) == len(PACKAGE.findall(text)) > 0
+    return set(found)
+
+
+def test_the_image_has_the_packages_that_are_tested():
+    assert pinned("deploy/requirements.txt") <= pinned(".ci/requirements.txt")
