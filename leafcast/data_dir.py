@@ -130,7 +130,7 @@ class DataDir:
         (self.folder / "daemon.json").unlink(missing_ok=True)
 
     def admin(self) -> dict[str, Any] | None:
-        """What the command line connects with: `url` of the centre, `seed` of its account SPACE."""
+        """What the command line connects with: `url` of the centre, `seed` to ask it."""
         return self._read("admin.json")
 
     def write_admin(self, form: Mapping[str, Any]) -> None:

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from leafcast.ask.long_questions import VERB as PART
+from leafcast.ask.long_questions import LongQuestions, PartsLost
 from leafcast.ask.session import API_PREFIX
 from relay.ports import BusBroken, SpaceError
 from schemas.codec import from_json
@@ -39,6 +41,7 @@ class Api:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._long = LongQuestions()
 
     def register(self, verb: str, handler: Handler) -> None:
         """Answer `verb` with this; a later registration replaces an earlier one."""
@@ -48,6 +51,8 @@ class Api:
         """The answer to one question, whatever its bytes are; never raises."""
         verb = subject.removeprefix(API_PREFIX)
         try:
+            if verb == PART:
+                return await self._part(**from_json(question))
             result = await self._handle(verb, question)
             return _fitting(verb, json.dumps({"result": result}).encode())
         except ApiError as error:
@@ -56,12 +61,21 @@ class Api:
             return _refusal(error.reason, error.message, "")
         except BusBroken as error:
             return _refusal("Restarting", str(error), "try again in a moment")
+        except PartsLost:
+            return _refusal("Restarting", "parts of a long question were lost", "try again")
         except ValueError as error:
             return _refusal("Invalid", str(error), "")
         except Exception as error:
             log.exception("the verb %s failed", verb)
             remedy = "this is a defect of Leafcast; the daemon's log shows where"
             return _refusal("Internal", f"{type(error).__name__}: {error}", remedy)
+
+    async def _part(self, *, name: str, verb: str, at: int, parts: int, text: str) -> bytes:
+        """Take a part of a long question; the last one is answered as the whole."""
+        whole = self._long.take(name, at, parts, text)
+        if whole is None:
+            return json.dumps({"result": None}).encode()
+        return await self.answer(API_PREFIX + verb, whole.encode())
 
     async def _handle(self, verb: str, question: bytes) -> Any:
         handler = self._handlers.get(verb)

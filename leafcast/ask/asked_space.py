@@ -1,77 +1,101 @@
-"""A space of the centre's, read and written by its daemon: a command needs no client of its own.
-
-What a question cannot hold is done without the daemon: what is followed, and what is too long.
-"""
+"""A space of the centre's, read and written by its daemon: a command has no other way to it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from leafcast.ask.failures import CallFailed
+from leafcast.ask.failures import CallFailed, NotRunning
 from relay.space_errors import AnotherSpace, Conflict, FieldConflict, SpaceError
 
 if TYPE_CHECKING:
-    from relay.space_port import Interests, Kind, Labels, Listing, Object, Space, Tell
+    from relay.ports import Clock
+    from relay.space_port import Interests, Labels, Listing, Object, SpaceEvent, Tell
     from schemas.objects import ObjectKey
     from schemas.selectors import LabelSelector
 
-VERB = "space"
+VERB, FOLLOW_VERB, NEWS_VERB = "space", "space-follow", "space-news"
 SECONDS = 60.0
 """An API server may take long to admit an object."""
 _ERRORS: Mapping[str, type[SpaceError]] = {
     kind.__name__: kind for kind in (SpaceError, Conflict, AnotherSpace)
 }
 
-_BEYOND_DAEMON = frozenset({"NotServed", "TooLarge", "UnknownVerb"})
-"""What the daemon cannot do: an older one, one that is not up yet, what no message holds."""
+GONE = "FollowedNoMore"
+"""What the daemon says of a follower that it does not know, or no longer."""
+_AWAY = frozenset({GONE, "NotServed", "Restarting", "Timeout"})
+"""Why what is followed is to be followed anew."""
+_AGAIN_SECONDS_MIN, _AGAIN_SECONDS_MAX = 0.25, 5.0
+_NEWS_SECONDS = 30.0
 
 Call = Callable[..., Awaitable[Any]]
 """Has the daemon do a verb; raises CallFailed."""
-
-
-class _BeyondDaemon(Exception):
-    """The daemon cannot do it for the command; nothing was done."""
+Calling = Callable[[], AbstractAsyncContextManager[Call]]
+"""Opens another way to have the daemon do verbs; raises NotRunning."""
 
 
 class AskedSpace:
-    """Implements relay.space_port.Space; `direct` opens the way past the daemon, by its name."""
+    """Implements what commands need of relay.space_port.Space."""
 
-    def __init__(self, call: Call, name: str, direct: Callable[[str], Awaitable[Space]]) -> None:
+    def __init__(self, call: Call, name: str, calling: Calling, clock: Clock) -> None:
         self._call = call
         self._name = name
-        self._open = direct
+        self._calling = calling
+        self._clock = clock
 
     async def _do(self, what: str, **arguments: Any) -> Any:
-        """Have the daemon do one thing; raises SpaceError, or _BeyondDaemon."""
+        """Have the daemon do one thing; raises SpaceError."""
         asked = {"name": self._name, "what": what, "arguments": arguments}
         try:
             said = await self._call(VERB, seconds=SECONDS, **asked)
         except CallFailed as failed:
-            if failed.code in _BEYOND_DAEMON:
-                raise _BeyondDaemon from failed
             raise SpaceError(failed.code, str(failed)) from failed
         if "refused" in said:
             raise _refusal_of(said["refused"])
         return said["value"]
 
-    async def _direct(self) -> Space:
-        return await self._open(self._name)
-
     async def identity(self) -> str:
-        try:
-            return str(await self._do("identity"))
-        except _BeyondDaemon:
-            return await (await self._direct()).identity()
-
-    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
-        return await (await self._direct()).kinds(complete=complete)
+        return str(await self._do("identity"))
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
-        await (await self._direct()).follow(interests, tell)
+        """As the space does, of what is wanted when it begins; through restarts of the tree."""
+        pause = _AGAIN_SECONDS_MIN
 
-    async def revision(self) -> str:
-        return await (await self._direct()).revision()
+        async def told(event: SpaceEvent) -> None:
+            nonlocal pause
+            pause = _AGAIN_SECONDS_MIN
+            await tell(event)
+
+        while True:
+            try:
+                async with self._calling() as call:
+                    await self._followed(call, interests, told)
+            except NotRunning:
+                pass
+            except CallFailed as failed:
+                if failed.code not in _AWAY:
+                    raise SpaceError(failed.code, str(failed)) from failed
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, _AGAIN_SECONDS_MAX)
+
+    async def _followed(self, call: Call, interests: Interests, tell: Tell) -> None:
+        from leafcast.ask.space_events import EventReader, interest_form  # noqa: PLC0415
+
+        wanted = interests.wanted
+        forms = None if wanted is None else [interest_form(one) for one in wanted]
+        begun = await call(FOLLOW_VERB, name=self._name, interests=forms)
+        reader, number = EventReader(), 0
+        while True:
+            asked = {"follower": begun["follower"], "after": number}
+            news = await call(NEWS_VERB, seconds=_NEWS_SECONDS, **asked)
+            if "refused" in news:
+                raise _refusal_of(news["refused"])
+            number = news["number"]
+            for form in news["events"]:
+                event = reader.read(form)
+                if event is not None:
+                    await tell(event)
 
     async def list(
         self,
@@ -83,24 +107,17 @@ class AskedSpace:
     ) -> Listing:
         from relay.space_port import Listing  # noqa: PLC0415 - many commands list nothing
 
-        try:
-            found = await self._do(
-                "list",
-                group=group,
-                resource=resource,
-                namespace=namespace,
-                selector=selector.to_kubernetes() if selector is not None else None,
-            )
-        except _BeyondDaemon:
-            space = await self._direct()
-            return await space.list(group, resource, namespace=namespace, selector=selector)
+        found = await self._do(
+            "list",
+            group=group,
+            resource=resource,
+            namespace=namespace,
+            selector=selector.to_kubernetes() if selector is not None else None,
+        )
         return Listing(tuple(found["objects"]), found["revision"])
 
     async def get(self, key: ObjectKey) -> Object | None:
-        try:
-            found: Object | None = await self._do("get", key=_named(key))
-        except _BeyondDaemon:
-            return await (await self._direct()).get(key)
+        found: Object | None = await self._do("get", key=_named(key))
         return found
 
     async def apply(
@@ -122,44 +139,20 @@ class AskedSpace:
         except CodecError as error:
             raise SpaceError("Invalid", str(error)) from error
         how = {"create_only": create_only, "force": force, "dry_run": dry_run}
-        try:
-            made: Object = await self._do("apply", obj=obj, manager=manager, **how)
-        except _BeyondDaemon:
-            return await (await self._direct()).apply(obj, manager, **how)
+        made: Object = await self._do("apply", obj=obj, manager=manager, **how)
         return made
-
-    async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        return await (await self._direct()).set_status(key, status)
-
-    async def disown(
-        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
-    ) -> None:
-        await (await self._direct()).disown(key, uid, managers, marks)
 
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
         said = {"key": _named(key), "labels": dict(labels), "manager": manager}
-        try:
-            made: Object = await self._do("set_labels", **said)
-        except _BeyondDaemon:
-            return await (await self._direct()).set_labels(key, labels, manager)
+        made: Object = await self._do("set_labels", **said)
         return made
 
     async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        said = {"obj": obj, "manager": manager, "dry_run": dry_run}
-        try:
-            made: Object = await self._do("replace", **said)
-        except _BeyondDaemon:
-            return await (await self._direct()).replace(obj, manager, dry_run=dry_run)
+        made: Object = await self._do("replace", obj=obj, manager=manager, dry_run=dry_run)
         return made
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
-        try:
-            return bool(await self._do("delete", key=_named(key), uid=uid))
-        except _BeyondDaemon:
-            return await (await self._direct()).delete(key, uid)
-
-    async def close(self) -> None:
-        """The session gives back what was opened."""
+        return bool(await self._do("delete", key=_named(key), uid=uid))
 
 
 def _named(key: ObjectKey) -> list[str]:

@@ -1,7 +1,7 @@
 """The command line's way to a running tree: its spaces, and its daemon's answers by verb.
 
-It reaches the centre as account SPACE, so it sees objects and what `leafcast.api.<verb>` answers,
-and nothing of the relay's own.
+Its key lets it ask `leafcast.api.<verb>` and hear the answers, and reach nothing else: what is read
+and written the daemon reads and writes.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from leafcast.ask.asked_space import AskedSpace
+from leafcast.ask.asked_space import AskedSpace, Call
 from leafcast.ask.failures import CallFailed as CallFailed
 from leafcast.ask.failures import NotRunning as NotRunning
+from leafcast.ask.long_questions import QUESTION_CHARACTERS_MAX, parts_of
+from leafcast.ask.long_questions import VERB as PART
 from leafcast.data_dir import DataDir, check_owner
-from relay.adapters.asking import CannotConnect, TooLong, Unanswered, asking
-from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.asking import Asking, CannotConnect, TooLong, Unanswered, asking
+from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from schemas.groups import GROUP, PROPERTIES_NAMESPACE
 from schemas.identity import NodePath
 
 if TYPE_CHECKING:
-    from leafcast.space_settings import SpaceSetting
     from relay.ports import Clock
-    from relay.space_port import Space
     from schemas.objects import ObjectKey
 
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
@@ -72,14 +73,14 @@ class Session:
     """An open way to the tree: `workloads` and `inventory` are the centre's spaces."""
 
     data_dir: DataDir
-    workloads: Space
-    inventory: Space
+    workloads: AskedSpace
+    inventory: AskedSpace
     clock: Clock
     ask: Callable[[str, bytes, float], Awaitable[bytes]]
     # Is told what is waited for, once that takes long.
     tell: Tell = lambda _: None
 
-    def space_for(self, key: ObjectKey) -> Space:
+    def space_for(self, key: ObjectKey) -> AskedSpace:
         """Where an object lies.
 
         Locations, SyncTargets and what says their properties lie in the inventory, all else beside.
@@ -110,7 +111,10 @@ class Session:
             with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
                 answer = json.loads(await self.ask(subject, question, seconds))
         except TooLong as error:
-            raise CallFailed(verb, "TooLarge", f"{verb}: {error}", "say less at a time") from error
+            if len(question) > QUESTION_CHARACTERS_MAX:
+                message = f"{verb}: {error}"
+                raise CallFailed(verb, "TooLarge", message, "say less at a time") from error
+            return await self._in_parts(verb, question.decode(), seconds)
         except Unanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
@@ -123,6 +127,13 @@ class Session:
             said = answer["error"]
             raise CallFailed(verb, said["code"], said["message"], said.get("remedy", ""))
         return answer["result"]
+
+    async def _in_parts(self, verb: str, question: str, seconds: float) -> Any:
+        """What the last part is answered; raises as `call`."""
+        answer = None
+        for part in parts_of(verb, question, token_hex(8)):
+            answer = await self.call(PART, seconds=seconds, **part)
+        return answer
 
 
 @contextmanager
@@ -144,80 +155,50 @@ async def open_session(
 
     Raises NotRunning, or DataDirUnusable.
     """
-    place = DataDir.at(data_dir)
+    place, clock = DataDir.at(data_dir), SystemClock()
+    async with _connected(place, tell) as connection:
+
+        async def call(verb: str, **arguments: Any) -> Any:
+            # The session is made of spaces, and they ask by it.
+            return await session.call(verb, **arguments)
+
+        @asynccontextmanager
+        async def calling() -> AsyncIterator[Call]:
+            """Of its own: what goes on for long outlives a connection, and tells nobody to wait."""
+            async with _connected(place, _silent) as another:
+                yield replace(session, ask=another.ask, tell=_silent).call
+
+        workloads, inventory = (
+            AskedSpace(call, name, calling, clock) for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
+        )
+        session = Session(place, workloads, inventory, clock, connection.ask, tell)
+        try:
+            yield session
+        except SpaceError as error:
+            if (why := session.why(error)) == error.message:
+                raise
+            raise SpaceError(error.reason, why) from error
+
+
+@asynccontextmanager
+async def _connected(place: DataDir, tell: Tell) -> AsyncIterator[Asking]:
+    """A connection to the centre's server, as one who may ask; raises as `open_session`."""
     # Another user's would say where we send what is secret.
     check_owner(place.folder)
     admin = place.admin()
     if admin is None or not place.in_use():
         raise NotRunning(place.folder)
-    clock = SystemClock()
     try:
         async with AsyncExitStack() as stack:
             with _waiting(tell, "the centre's nats-server to answer"):
                 connecting = asking(admin["url"], admin["seed"], "leafcast command")
                 connection = await stack.enter_async_context(connecting)
-            direct = _DirectSpaces(place, admin, clock, stack)
-
-            async def call(verb: str, **arguments: Any) -> Any:
-                # The session is made of spaces, and they ask by it.
-                return await session.call(verb, **arguments)
-
-            workloads, inventory = (
-                AskedSpace(call, name, direct.space)
-                for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
-            )
-            session = Session(place, workloads, inventory, clock, connection.ask, tell)
-            try:
-                yield session
-            except SpaceError as error:
-                if (why := session.why(error)) == error.message:
-                    raise
-                raise SpaceError(error.reason, why) from error
+            yield connection
     except CannotConnect as error:
         remedy = f"see {place.log}; if it stays so: `leafcast down`, then `leafcast up`"
         reason = f"the tree's nats-server does not answer: {error.reason}"
         raise NotRunning(place.folder, reason, remedy) from error
 
 
-class _DirectSpaces:
-    """The centre's spaces past its daemon, opened where they are needed."""
-
-    def __init__(
-        self, place: DataDir, admin: dict[str, Any], clock: Clock, stack: AsyncExitStack
-    ) -> None:
-        self._place, self._admin = place, admin
-        self._clock, self._stack = clock, stack
-        self._opened: dict[str, Space] = {}
-        self._opening = asyncio.Lock()
-
-    async def space(self, name: str) -> Space:
-        """Raises SpaceError, CannotConnect."""
-        async with self._opening:
-            if name not in self._opened:
-                self._opened[name] = await self._open(name)
-            return self._opened[name]
-
-    async def _open(self, name: str) -> Space:
-        # Here, as few commands need them, and they take longer than the rest of a command.
-        from leafcast.spaces import open_space  # noqa: PLC0415
-        from relay.adapters.jetstream.request_reply import brief_connection  # noqa: PLC0415
-        from relay.adapters.spaces.embedded_space import EmbeddedSpace  # noqa: PLC0415
-
-        dice = SystemDice()
-
-        async def embedded() -> Space:
-            connecting = brief_connection(
-                self._admin["url"], self._admin["seed"], "leafcast command"
-            )
-            client = await self._stack.enter_async_context(connecting)
-            space = EmbeddedSpace(
-                client, name, self._clock, dice, domain=NodePath().domain, as_written=True
-            )
-            await space.open()
-            return space
-
-        return await open_space(self._setting(name), embedded, self._clock, dice, self._stack)
-
-    def _setting(self, name: str) -> SpaceSetting:
-        spaces = self._place.spaces()
-        return (spaces.workloads if name == WORKLOADS_BUCKET else spaces.inventory)[0]
+def _silent(_: str) -> None:
+    """Nobody is told."""

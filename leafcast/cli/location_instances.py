@@ -13,10 +13,10 @@ from schemas.refusals import BadSelector
 from schemas.selectors import LabelSelector
 
 if TYPE_CHECKING:
-    from relay.space_port import Space
+    from leafcast.ask.asked_space import AskedSpace
 
 
-async def with_instances(inventory: Space, group: Group) -> Group:
+async def with_instances(inventory: AskedSpace, group: Group) -> Group:
     """The same objects; Locations with `status.instances`, which no one keeps in the space."""
     if group.kind.group_resource != (GROUP, "locations"):
         return group

@@ -32,6 +32,7 @@ from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.verbs.approvals import register_approvals
 from leafcast.daemon.verbs.backups import register_backups
 from leafcast.daemon.verbs.diagnosis import register_diagnosis
+from leafcast.daemon.verbs.following import Followers
 from leafcast.daemon.verbs.keys import register_keys
 from leafcast.daemon.verbs.orphans import register_orphans
 from leafcast.daemon.verbs.spaces import register_spaces
@@ -46,6 +47,7 @@ from leafcast.local.views import TreeShape
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from leafcast.spaces import open_space
+from relay.adapters.asking import ANSWERS
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.external_server import ServerPlace
@@ -186,14 +188,17 @@ class Daemon:
         """Let the commands in as soon as the centre runs."""
         await self.tree.centre_up.wait()
         centre = self.tree.nodes[NodePath()]
-        self._place.write_admin({"url": centre.server.url, "seed": centre.space_seed})
+        self._place.write_admin({"url": centre.server.url, "seed": centre.commands_seed})
         self._state["url"] = centre.server.url
         self._say()
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             client = await centre.client(stack, "api")
             space, inventory = await self._spaces(stack)
-            register_spaces(self.api, {WORKLOADS_BUCKET: space, INVENTORY_BUCKET: inventory})
-            group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
+            spaces = {WORKLOADS_BUCKET: space, INVENTORY_BUCKET: inventory}
+            register_spaces(self.api, spaces)
+            stack.callback(Followers(self.api, spaces, self._clock, self._dice).end)
+            answering = serve(client, f"{API_PREFIX}*", self.api.answer, f"{ANSWERS}.")
+            group.create_task(answering, name="verbs")
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)
             group.create_task(rollouts, name="rollout events")

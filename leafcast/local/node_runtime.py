@@ -325,6 +325,11 @@ class NodeRuntime:
         return self._seeds.space
 
     @property
+    def commands_seed(self) -> str:
+        """With which commands ask this server's centre, and reach no more."""
+        return self._seeds.commands
+
+    @property
     def relay_seed(self) -> str:
         """What opens the server's account RELAY, which holds the node's streams."""
         return self._seeds.relay

@@ -20,6 +20,8 @@ PATIENCE_SECONDS, PAUSE_SECONDS = 5.0, 0.1
 LINE_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 PIECES_MAX = 1024
+ANSWERS = "leafcast.answer"
+"""Below it a command hears what it is answered, and nothing else: see nats/node.conf."""
 _NO_RESPONDERS = "503"
 _PIECES = "Lc-Pieces"
 
@@ -87,7 +89,7 @@ class Asking:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-        self._inbox = f"_INBOX.{os.urandom(16).hex()}"
+        self._inbox = f"{ANSWERS}.{os.urandom(16).hex()}"
         self._last = 0
         self._limit = 0
         self._waiting: dict[int, asyncio.Queue[tuple[dict[str, str], bytes] | None]] = {}

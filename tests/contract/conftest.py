@@ -70,6 +70,15 @@ async def any_space(request, clock, dice):
         yield made
 
 
+class CommandSpace(AskedSpace):
+    """A space as commands have it; what nodes do with theirs is done without asking."""
+
+    def __init__(self, call, clock, held):
+        super().__init__(call, "workloads", None, clock)
+        for name in ("follow", "kinds", "revision", "set_status", "disown", "close"):
+            setattr(self, name, getattr(held, name))
+
+
 async def _asked(clock, dice):
     """A space as commands have it: their daemon reads and writes it."""
     held, api = MemorySpace(clock, dice), Api()
@@ -77,14 +86,11 @@ async def _asked(clock, dice):
         await held.apply(namespace(name), "me")
     register_spaces(api, {"workloads": held})
 
-    async def direct(_name):
-        return held
-
     async def answer(subject, question, _seconds):
         return await api.answer(subject, question)
 
     session = Session(DataDir(Path()), held, held, clock, answer)
-    return AskedSpace(session.call, "workloads", direct)
+    return CommandSpace(session.call, clock, held)
 
 
 @asynccontextmanager

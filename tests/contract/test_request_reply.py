@@ -45,7 +45,7 @@ async def test_an_answer_comes_back_whole_whatever_its_size(client, ask_it):
         return (subject.encode() + b":")[: int(question)] * int(question)
 
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(serve(client, "echo.*", answer))
+        serving = group.create_task(serve(client, "echo.*", answer, ""))
         await client.flush()
         for size in (0, 1, PIECE_BYTES // 7, PIECE_BYTES // 7 + 1, PIECE_BYTES):
             found = await ask_it("echo.x", str(size).encode(), 20)
@@ -72,7 +72,7 @@ async def test_many_questions_at_once_get_each_its_own_answer(client, nats_url):
         return question * 3
 
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(serve(client, "thrice", answer))
+        serving = group.create_task(serve(client, "thrice", answer, ""))
         await client.flush()
         async with by_command(nats_url) as ask_one:
             asked = [f"{number}".encode() * number for number in range(50)]

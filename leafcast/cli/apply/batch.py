@@ -9,6 +9,7 @@ from secrets import token_hex
 from time import monotonic
 from typing import Any
 
+from leafcast.ask.asked_space import AskedSpace
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.cli.apply.circles import circles
@@ -30,7 +31,7 @@ from relay.objects.serving import (
 )
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.space_errors import SpaceError
-from relay.space_port import Object, Space
+from relay.space_port import Object
 from schemas.content.manifests import LoadedObject
 from schemas.faults import InvalidObject
 from schemas.groups import GROUP
@@ -270,7 +271,7 @@ class _Prerequisites:
             return self.unread or wish.key.namespace in self.namespaces
         return error.reason in (NOT_FOUND, INVALID) and self.serving.brings(wish.object)
 
-    async def require_namespace(self, space: Space, key: ObjectKey) -> None:
+    async def require_namespace(self, space: AskedSpace, key: ObjectKey) -> None:
         """Raises Refused if an object's Namespace is not there, and does not come."""
         needed = needs_namespace(key)
         comes = self.unread or needed is None or needed.name in self.namespaces

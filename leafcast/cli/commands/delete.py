@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from leafcast.ask.asked_space import AskedSpace
 from leafcast.ask.object_readers import CentreReader, NotFound
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
@@ -43,7 +44,7 @@ from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
 from relay.objects.serving import DEFINITIONS, NAMESPACES
 from relay.space_errors import NOT_FOUND, SpaceError
-from relay.space_port import Object, Space
+from relay.space_port import Object
 from schemas.annotations import DELETE, ON_REMOVAL
 from schemas.content.manifests import LoadedObject
 from schemas.groups import GROUP
@@ -298,7 +299,7 @@ async def _inside(session: Session, found: Iterable[ObjectToDelete]) -> list[Obj
     return sorted(inside, key=_late_first)
 
 
-async def _held(space: Space, target: ObjectToDelete) -> Sequence[Object]:
+async def _held(space: AskedSpace, target: ObjectToDelete) -> Sequence[Object]:
     """What goes with an object; of a kind that is not served there is nothing."""
     if target.kind.group_resource == NAMESPACES:
         return (await space.list(namespace=target.key.name)).objects

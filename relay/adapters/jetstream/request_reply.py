@@ -97,8 +97,12 @@ async def _pieces(client: Client, subject: str, question: bytes) -> AsyncIterato
             await subscription.unsubscribe()
 
 
-async def serve(client: Client, pattern: str, answer: Answer) -> None:
-    """Answer what is asked on the subjects, several at once, until cancelled."""
+async def serve(client: Client, pattern: str, answer: Answer, answers: str) -> None:
+    """Answer what is asked on the subjects, several at once, until cancelled.
+
+    Answers go only to subjects that begin with `answers`: who asks names one, and may have fewer
+    rights than who answers.
+    """
     limit = asyncio.Semaphore(ANSWERS_AT_ONCE)
 
     async def respond(message: Msg) -> None:
@@ -113,6 +117,8 @@ async def serve(client: Client, pattern: str, answer: Answer) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             async for message in subscription.messages:
+                if not message.reply.startswith(answers):
+                    continue
                 await limit.acquire()
                 group.create_task(respond(message))
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from relay.adapters.server.leaf_address import LOOPBACK, TlsFiles, is_loopback
-from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
+from relay.adapters.server.nkey_pairs import check_public_nkey, derived_seed, public_nkey
 from relay.adapters.server.store_key import is_variable
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath
@@ -23,17 +23,20 @@ _CHECKOUT = Path(__file__).parents[3] / "nats"
 TLS_SCHEMES = frozenset({"tls", "wss"})
 WEB_PORTS = {"ws": 80, "wss": 443}
 # Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
+_COMMANDS = b"leafcast commands"
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class AccountNkeys:
-    """The public user keys of a server's own accounts."""
+    """The public user keys of a server's own accounts; two open SPACE."""
 
     relay: str
     uplink: str
     space: str
     system: str
+    # Who has it may ask the centre in SPACE, and no more.
+    commands: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,13 @@ class AccountSeeds:
 
     def public(self) -> AccountNkeys:
         """Raises BadNkey if one of them is no user's seed."""
-        return AccountNkeys(*map(public_nkey, (self.relay, self.uplink, self.space, self.system)))
+        seeds = (self.relay, self.uplink, self.space, self.system, self.commands)
+        return AccountNkeys(*map(public_nkey, seeds))
+
+    @property
+    def commands(self) -> str:
+        """With which commands ask; it follows from that of SPACE, and not the other way round."""
+        return derived_seed(self.space, _COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +144,7 @@ def render(settings: ServerSettings) -> str:
         uplink_nkey=settings.nkeys.uplink,
         space_nkey=settings.nkeys.space,
         system_nkey=settings.nkeys.system,
+        commands_nkey=settings.nkeys.commands,
         remote=_remote(settings.parent),
         children="".join(
             _fill(
@@ -277,6 +287,7 @@ def _check_users(settings: ServerSettings, children: Mapping[str, str]) -> None:
     """A key opens one account; the server would refuse the whole file otherwise."""
     own = settings.nkeys
     users = {"RELAY": own.relay, "UPLINK": own.uplink, "SPACE": own.space, "SYS": own.system}
+    users |= {"SPACE's commands": own.commands}
     users |= {"ENROL": settings.entrance} if settings.entrance else {}
     holder: dict[str, str] = {}
     each = [(name, nkey) for name, keys in children.items() for nkey in keys.split()]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import re
 
 import nkeys
@@ -56,6 +58,12 @@ def seed_entropy(seed: str) -> bytes:
     """The 32 bytes that a user's seed says; raises BadNkey."""
     public_nkey(seed)
     return bytes(nkeys.decode_seed(seed.encode())[1])
+
+
+def derived_seed(seed: str, purpose: bytes) -> str:
+    """A user's seed that follows from another's, which does not follow from it; raises BadNkey."""
+    entropy = hmac.new(seed_entropy(seed), purpose, hashlib.sha256).digest()
+    return new_user_nkey(entropy)[0]
 
 
 def check_public_nkey(text: str, whose: str) -> str:

@@ -1,0 +1,146 @@
+"""The verbs by which the daemon follows a space for a command, which fetches what is news.
+
+A command that is gone asks no more: what is followed for it ends a minute later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.asked_space import FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
+from leafcast.ask.space_events import Form, forms_of, interest_of
+from relay.ports import Clock, Dice, Space, SpaceError
+from relay.space_port import Interests, SpaceEvent
+from schemas.identity import random_id
+
+FOLLOWERS_MAX = 64
+NEWS_SECONDS = 10.0
+"""How long a question for news waits for some."""
+FORGOTTEN_SECONDS = 60.0
+"""After which one that asks no more is followed for no more."""
+WAITING_MAX = 64
+ANSWER_BYTES = 2_000_000
+"""So much news one answer holds, or a single larger event."""
+
+Json = dict[str, Any]
+log = logging.getLogger("leafcast.api")
+
+
+class Followers:
+    """What is followed for commands that ask for it."""
+
+    def __init__(self, api: Api, spaces: Mapping[str, Space], clock: Clock, dice: Dice) -> None:
+        self._spaces = spaces
+        self._clock = clock
+        self._dice = dice
+        self._followers: dict[str, _Follower] = {}
+        api.register(FOLLOW_VERB, self._begin)
+        api.register(NEWS_VERB, self._news)
+
+    def end(self) -> None:
+        """Follow nothing any more."""
+        for follower in self._followers.values():
+            follower.end()
+        self._followers.clear()
+
+    async def _begin(self, name: str, interests: list[Any] | None) -> Json:
+        """`{follower}`: by what to ask for what is told of the space."""
+        if name not in self._spaces:
+            remedy = f"name {', '.join(self._spaces)}"
+            raise ApiError("Invalid", f"there is no space {name!r}", remedy)
+        wanted = None if interests is None else [interest_of(one) for one in interests]
+        self._forget()
+        follower = random_id(self._dice.entropy(16))
+        space = self._spaces[name]
+        self._followers[follower] = _Follower(space, Interests(wanted), self._clock)
+        return {"follower": follower}
+
+    async def _news(self, follower: str, after: int) -> Json:
+        """`{number, events}` after those of this number, or `{refused}` if it cannot go on.
+
+        The same number again is answered the same: an answer may have been lost.
+        """
+        if follower not in self._followers:
+            raise _gone()
+        return await self._followers[follower].news(after)
+
+    def _forget(self) -> None:
+        """Leave room for one more: who asked longest ago goes first."""
+        silent = self._clock.now().seconds - FORGOTTEN_SECONDS
+        by_age = sorted(self._followers.items(), key=lambda item: item[1].asked_at)
+        crowd = len(by_age) - FOLLOWERS_MAX + 1
+        for at, (name, follower) in enumerate(by_age):
+            if at < crowd or follower.asked_at < silent:
+                follower.end()
+                del self._followers[name]
+
+
+class _Follower:
+    """Follows a space for one command, never further ahead of it than there is room for."""
+
+    def __init__(self, space: Space, interests: Interests, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting = asyncio.Queue[Form](WAITING_MAX)
+        self._number, self._last = 0, dict[str, Any]()
+        self._fetching = asyncio.Lock()
+        self._refusal: Json | None = None
+        self.asked_at = clock.now().seconds
+        self._task = asyncio.ensure_future(self._follow(space, interests))
+
+    def end(self) -> None:
+        """Follow no more."""
+        self._task.cancel()
+
+    async def _follow(self, space: Space, interests: Interests) -> None:
+        async def tell(event: SpaceEvent) -> None:
+            for form in forms_of(event):
+                await self._waiting.put(form)
+
+        try:
+            await space.follow(interests, tell)
+        except SpaceError as error:
+            self._refusal = refusal_form(error)
+        except Exception as error:
+            # It ends for this command alone.
+            log.exception("a space cannot be followed")
+            self._refusal = refusal_form(SpaceError("Internal", str(error)))
+
+    async def news(self, after: int) -> Json:
+        """As the verb answers."""
+        self.asked_at = self._clock.now().seconds
+        async with self._fetching:
+            if after < self._number:
+                return self._last
+            events = await self._fetched()
+            self.asked_at = self._clock.now().seconds
+            if not events and self._task.done():
+                if self._refusal is None:
+                    raise _gone()
+                return {"refused": self._refusal}
+            self._number += 1
+            self._last = {"number": self._number, "events": events}
+            return self._last
+
+    async def _fetched(self) -> list[Form]:
+        """What waits; if nothing does, what comes within a while."""
+        getting = asyncio.ensure_future(self._waiting.get())
+        try:
+            both = {getting, self._task}
+            await asyncio.wait(both, timeout=NEWS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            events = [getting.result()] if getting.done() else []
+        finally:
+            getting.cancel()
+        size = len(json.dumps(events))
+        while size < ANSWER_BYTES and not self._waiting.empty():
+            events.append(self._waiting.get_nowait())
+            size += len(json.dumps(events[-1]))
+        return events
+
+
+def _gone() -> ApiError:
+    return ApiError(GONE, "it is followed no more", "begin again")

@@ -1,0 +1,146 @@
+"""A command's key: it asks the centre and hears the answers, and reaches no bucket by any way."""
+
+import asyncio
+import json
+
+import nats
+import pytest
+from nats.errors import Error as NatsError
+from nats.errors import TimeoutError as NatsTimeout
+
+from leafcast.ask.session import API_PREFIX
+from relay.adapters.asking import ANSWERS
+from schemas.identity import NodePath
+from tests.e2e.program import did
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow]
+
+STREAMS = ("KV_workloads", "KV_inventory")
+READS = (
+    "$JS.API.INFO",
+    "$JS.API.STREAM.NAMES",
+    *(f"$JS.API.STREAM.INFO.{stream}" for stream in STREAMS),
+    *(f"$JS.API.STREAM.MSG.GET.{stream}" for stream in STREAMS),
+    *(f"$JS.API.DIRECT.GET.{stream}.$KV.x" for stream in STREAMS),
+    "$JS.API.CONSUMER.CREATE.KV_workloads",
+    "$JS.lc.API.STREAM.NAMES",
+    "$SYS.REQ.ACCOUNT.PING.CONNZ",
+)
+WRITES = (
+    "$KV.workloads.x",
+    "$KV.inventory.x",
+    "$JS.API.STREAM.PURGE.KV_workloads",
+    "$O.workloads.C.x",
+)
+HEARD = (">", "$KV.>", "_INBOX.>", f"{API_PREFIX}*", "leafcast.>", "$JS.>")
+
+
+def of_command(tree):
+    """The way in that a command has."""
+    admin = tree.place.admin()
+    return admin["url"], admin["seed"]
+
+
+def of_spaces(tree):
+    """The way in that the centre has to its spaces."""
+    folder = tree.place.node(NodePath())
+    return tree.place.admin()["url"], json.loads((folder / "accounts.json").read_text())["space"]
+
+
+async def connected(way, refused, **options):
+    url, seed = way
+
+    async def note(error):
+        refused.append(str(error))
+
+    return await nats.connect(url, nkeys_seed_str=seed, error_cb=note, **options)
+
+
+async def streams(tree):
+    """How many messages each stream of the spaces had, and which was the last."""
+    client = await connected(of_spaces(tree), [])
+    try:
+        infos = [await client.jetstream().stream_info(stream) for stream in STREAMS]
+        return [(info.state.messages, info.state.last_seq) for info in infos]
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+async def asking(tree):
+    """A raw client with a command's key, and what its server refused it."""
+    refused = []
+    client = await connected(of_command(tree), refused, inbox_prefix=ANSWERS.encode())
+    yield client, refused
+    await client.close()
+
+
+async def test_it_asks_and_is_answered(asking):
+    client, refused = asking
+    answer = await client.request(f"{API_PREFIX}node-list", b"{}", timeout=15)
+    assert "result" in json.loads(answer.data)
+    assert refused == []
+
+
+@pytest.mark.parametrize("subject", READS)
+async def test_it_reads_no_bucket(asking, subject):
+    client, refused = asking
+    with pytest.raises((NatsTimeout, NatsError)):
+        await client.request(subject, b"{}", timeout=0.5)
+    assert any("permissions violation" in it.lower() for it in refused)
+
+
+async def test_it_writes_none(tree, asking):
+    client, refused = asking
+    before = await streams(tree)
+    for subject in WRITES:
+        await client.publish(subject, b"{}")
+        await client.flush()
+    assert len(refused) == len(WRITES)
+    assert await streams(tree) == before
+
+
+async def test_nor_has_the_centre_write_for_it_by_where_it_wants_its_answer(tree, asking):
+    """The centre itself may write there, and publishes answers where who asks says."""
+    client, _ = asking
+    before = await streams(tree)
+    for subject in (*WRITES, f"{API_PREFIX}node-list", "_INBOX.x"):
+        await client.publish(f"{API_PREFIX}node-list", b"{}", reply=subject)
+    # What was asked before this was handled before it.
+    await client.request(f"{API_PREFIX}node-list", b"{}", timeout=15)
+    assert await streams(tree) == before
+
+
+@pytest.mark.parametrize("subject", HEARD)
+async def test_it_hears_nothing_of_others(tree, asking, subject):
+    client, refused = asking
+    heard = []
+
+    async def hear(message):
+        heard.append(message.subject)
+
+    await client.subscribe(subject, cb=hear)
+    await client.flush()
+    await asyncio.to_thread(
+        did, tree, "label", "locations", "region-1-site-1", f"heard={len(subject)}", "--overwrite"
+    )
+    await client.flush()
+    assert heard == []
+    assert any("permissions violation" in it.lower() for it in refused)
+
+
+def test_no_file_that_commands_read_has_the_key_of_the_spaces(tree):
+    assert of_spaces(tree)[1] not in (tree.place.folder / "admin.json").read_text()
+
+
+def test_an_object_longer_than_a_message_is_applied_and_read(tree, tmp_path):
+    long = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "long", "namespace": "default"},
+        "data": {"text": 'é"\\' * 240_000},
+    }
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps(long))
+    did(tree, "apply", "-f", str(file))
+    assert tree.json("get", "configmap", "long")["data"] == long["data"]

@@ -1,0 +1,108 @@
+"""What a daemon follows for a command arrives there as it was told, and long questions whole."""
+
+import json
+from string import ascii_lowercase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leafcast.ask.long_questions import (
+    PART_CHARACTERS,
+    WAITING_MAX,
+    LongQuestions,
+    PartsLost,
+    parts_of,
+)
+from leafcast.ask.space_events import PIECE_BYTES, EventReader, forms_of
+from relay.space_port import (
+    Change,
+    Interest,
+    Kind,
+    Listed,
+    Progress,
+    Served,
+    Synced,
+    Unanswered,
+    Unserved,
+)
+from schemas.objects import ObjectKey
+from schemas.selectors import LabelSelector
+
+words = st.text(ascii_lowercase, min_size=1, max_size=4)
+keys = st.builds(ObjectKey, words, words, words, words)
+objects = st.dictionaries(words, st.recursive(st.none() | words, st.lists, max_leaves=4))
+selectors = st.none() | st.dictionaries(words, words).map(
+    lambda labels: LabelSelector.from_kubernetes({"matchLabels": labels})
+)
+interests = st.builds(Interest, words, words, selectors, st.booleans(), words, words)
+kinds = st.builds(
+    Kind,
+    words,
+    words,
+    words,
+    words,
+    st.booleans(),
+    st.lists(words).map(tuple),
+    st.frozensets(words),
+    st.booleans(),
+)
+events = st.one_of(
+    st.builds(Served, st.lists(kinds).map(tuple)),
+    st.builds(Listed, st.none() | interests, st.dictionaries(keys, objects), words),
+    st.builds(Change, st.sampled_from(["added", "modified", "deleted"]), keys, objects, words),
+    st.builds(Unserved, interests, words, words),
+    st.builds(Unanswered, words),
+    st.builds(Synced, st.none() | st.frozensets(interests)),
+    st.builds(Progress, words),
+)
+
+
+@given(st.lists(events))
+def test_events_are_read_as_they_were_told(told):
+    forms = [form for event in told for form in forms_of(event)]
+    reader = EventReader()
+    read = [reader.read(form) for form in json.loads(json.dumps(forms))]
+    assert [event for event in read if event is not None] == told
+
+
+def test_a_listing_that_no_answer_holds_comes_in_pieces():
+    large = {"data": "x" * (PIECE_BYTES // 3)}
+    listed = Listed(None, {ObjectKey("", "c", "", str(at)): large for at in range(10)}, "7")
+    forms = list(forms_of(listed))
+    assert len(forms) == 5
+    assert all(len(json.dumps(form)) < 2 * PIECE_BYTES for form in forms)
+    reader = EventReader()
+    assert [reader.read(form) for form in forms] == [None] * 4 + [listed]
+
+
+@given(st.integers(1, 3 * PART_CHARACTERS))
+def test_a_long_question_is_put_together_once_its_last_part_came(size):
+    question = "".join(f"{at:07}" for at in range(size // 7 + 1))
+    taken = LongQuestions()
+    *early, last = [
+        taken.take(part["name"], part["at"], part["parts"], part["text"])
+        for part in parts_of("space", question, "a")
+    ]
+    assert early == [None] * len(early)
+    assert last == question
+
+
+def test_a_part_that_is_missing_or_comes_twice_loses_the_question():
+    taken = LongQuestions()
+    assert taken.take("a", 0, 3, "x") is None
+    with pytest.raises(PartsLost):
+        taken.take("a", 2, 3, "z")
+    with pytest.raises(PartsLost):
+        taken.take("a", 1, 3, "y")
+    assert taken.take("a", 0, 2, "x") is None
+    assert taken.take("a", 1, 2, "y") == "xy"
+
+
+def test_of_too_many_long_questions_at_once_the_oldest_is_given_up():
+    taken = LongQuestions()
+    for name in range(WAITING_MAX + 1):
+        assert taken.take(str(name), 0, 2, "x") is None
+    with pytest.raises(PartsLost):
+        taken.take("0", 1, 2, "y")
+    assert taken.take("1", 1, 2, "y") == "xy"
