@@ -380,6 +380,15 @@ _BUILT_IN_GROUPS = frozenset((*_NAMESPACED, *_CLUSTER_SCOPED)) - {
 }
 
 
+def is_of_kubernetes(obj: Mapping[str, Any]) -> bool:
+    """Whether an object is of a kind that Kubernetes itself defines."""
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return False
+    group = group_of(obj)
+    return group in _BUILT_IN_GROUPS and BUILT_IN_KINDS.lookup(group, kind) is not None
+
+
 def apply_order(group: str, resource: str) -> int:
     """Rank a kind: lower ones are applied first and deleted last."""
     if group in _LATE_GROUPS:

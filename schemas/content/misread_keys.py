@@ -1,23 +1,35 @@
 """Keys that YAML reads as something else than is written: `y:` is "true", `0x10:` is "16".
 
 And what no label selector can hold: `matchLabels: {ring: on}` asks for true, which is no label. Nor
-does a ConfigMap, or a label of a Pod template, which an API server would refuse at an edge only.
+does a ConfigMap, a label of a Pod template, or a variable of a container (`value: 8080`): an API
+server would refuse it, and at an edge only.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.faults import Fault
-from schemas.objects import CRD_GROUP
+from schemas.objects import CRD_GROUP, is_of_kubernetes
 from schemas.yaml_documents import Document, Position
 
 _SELECTORS = ("selector", "selectors", "matchlabels")
 _OF_LABELS = ("matchLabels", "matchExpressions")
 _OF_METADATA = ("labels", "annotations")
+_TEXTS_OF_PODS = re.compile(
+    r"(?:^|\.)(?:nodeSelector|(?:initC|c|ephemeralC)ontainers\[\d+\]\."
+    r"(?:args|command|image|env\[\d+\]\.value))$"
+)
+_TEXTS = {
+    "ConfigMap": re.compile(r"^data$"),
+    "Secret": re.compile(r"^(?:data|stringData)$"),
+    "Service": re.compile(r"^spec\.selector$"),
+}
+"""The paths of Kubernetes' own kinds at which, and below which, all scalars are texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +47,9 @@ def misread_keys(document: Document, obj: Mapping[str, Any]) -> Iterator[Misread
     may_select = not str(obj.get("apiVersion")).startswith(f"{CRD_GROUP}/")
     if document.written_keys or may_select:
         yield from _below(document, obj, "", selects=False, may_select=may_select)
-    if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "ConfigMap"):
-        yield from _no_text(document, obj.get("data"), "data")
+    if is_of_kubernetes(obj):
+        texts = _TEXTS.get(str(obj["kind"]), _TEXTS_OF_PODS)
+        yield from _at_texts(document, obj, "", texts)
 
 
 def _below(
@@ -63,6 +76,24 @@ def _below(
                 yield from _below(document, item, below, selects=selects, may_select=may_select)
         case _:
             return
+
+
+def _at_texts(
+    document: Document, value: object, path: str, texts: re.Pattern[str]
+) -> Iterator[MisreadKey]:
+    """What is no text below the paths at which all is text."""
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        below = f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}".lstrip(".")
+        if texts.search(below):
+            for found in _no_label(document, (id(value), key), item, below):
+                yield replace(found, selects=False)
+        else:
+            yield from _at_texts(document, item, below, texts)
 
 
 def _no_text(document: Document, value: object, path: str) -> Iterator[MisreadKey]:

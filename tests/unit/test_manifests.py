@@ -284,6 +284,38 @@ def test_a_value_that_reads_as_no_text_is_told_where_api_servers_take_text_only(
     assert "spec.template.metadata.labels.x: on is not a string, YAML reads it as true" in note
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "said"),
+    [
+        ("v1, kind: Pod", "{containers: [{env: [{name: A, value: 80}]}]}", "80 is not a string"),
+        (
+            "v1, kind: Pod",
+            "{containers: [{args: [-v, 2]}]}",
+            "spec.containers[0].args[1]: 2 is not",
+        ),
+        ("v1, kind: Pod", "{initContainers: [{command: [yes]}]}", "YAML reads it as true"),
+        ("v1, kind: Pod", "{nodeSelector: {gpu: on}}", "spec.nodeSelector.gpu: on is not a string"),
+        (
+            "batch/v1, kind: CronJob",
+            "{jobTemplate: {spec: {template: {spec: {containers: [{image: 1.5}]}}}}}",
+            "spec.jobTemplate.spec.template.spec.containers[0].image: 1.5 is not a string",
+        ),
+        ("v1, kind: Service", "{selector: {tier: 1}}", "spec.selector.tier: 1 is not a string"),
+        (
+            "v1, kind: Pod",
+            "{containers: [{env: [{name: A, valueFrom: {x: 1}}], ports: [{containerPort: 80}]}]}",
+            "",
+        ),
+        ("example.com/v1, kind: Pod", "{containers: [{args: [1]}]}", ""),
+    ],
+)
+def test_a_field_of_text_that_reads_as_none_is_told(kind, spec, said):
+    text = f"{{apiVersion: {kind}, metadata: {{name: a}}, spec: {spec}}}"
+    [loaded] = load_manifests(text, "s")
+    assert len(loaded.notes) == bool(said)
+    assert all(said in note for note in loaded.notes)
+
+
 def test_a_key_that_reads_as_another_is_told_and_refused_where_it_selects():
     text = f"{HEAD}  labels: {{y: a}}\ndata: {{on: b, 'n': c, 0x10: d, true: e0}}\n"
     _, [problem] = read_objects(text, "s")
