@@ -184,6 +184,8 @@ class Downstream:
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
             self._out.append(DropReport(name, unsaid, 0))
+        # What came before what made room for it.
+        self._reports.make_good(name)
         for key in list(child.mailbox.heads):
             slot = child.mailbox.slots.get(key)
             if slot is not None and self._is_over(name, key):

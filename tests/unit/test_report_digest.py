@@ -210,6 +210,58 @@ def test_an_edge_has_a_share_of_the_room_of_a_relay(monkeypatch):
         assert sum(found.take_part("a", part_of(number)) for number in range(1, 12)) == most
 
 
+def edge_link():
+    """A link of an edge whose placements were sent."""
+    link, an_edge = Link(random.Random(1)), facts(generation=9)
+    link.parent = ChildReports(
+        lambda _child: 0, lambda _child, _key: an_edge, NOT_COLLECTED, lambda _child: 0
+    )
+    link.parent.expect_all("a", link.run)
+    return link
+
+
+def test_parts_that_nothing_falls_into_count_at_both_ends():
+    # Two of these statuses never fit one part, so most parts of a placement hold nothing.
+    link, keys = edge_link(), [short_key(bytes([n]) * 20) for n in range(40)]
+    for number, key in enumerate(link.sender.in_turn(keys, below=0)):
+        states = [
+            ObjectResult(ObjectKey("", "x", "n", f"{number % 40}-{n}"), 1, "d", bytes(33_000))
+            for n in range(10)
+        ]
+        link.sender.report(key, Summary({"synced": 1}), states, generation=9)
+    link.send(lossy=False)
+    assert link.parent.digest("a") == link.sender.digest
+    assert link.parent.refused_of("a") == 0
+    found = [it for key in keys for it in link.parent.results(key).values() if it.status]
+    assert link.parent.unsaid_of("a") == 400 - len(found) > 0
+    link.parent.check()
+
+
+@pytest.mark.parametrize("said_too_much", [False, True])
+def test_what_found_no_room_is_asked_for_again_once_all_that_is_said_finds_room(
+    monkeypatch, said_too_much
+):
+    monkeypatch.setattr(room, "ROOM_BYTES", 17 * room.size_of(part_of(1)))
+    link = edge_link()
+    link.parent.expect_all("a", "r")
+    first, second, third = KEYS[:3]
+    for key in (first, second, third):
+        # What comes last overtook what makes room for it.
+        link.parent.take_part("a", part_of(1, key))
+        link.parent.take("a", report(1, key=key, parts=1))
+    assert link.parent.refused_of("a") == 1
+    before = link.parent.digest("a")
+    link.parent.make_good("a")
+    assert link.parent.digest("a") == before
+    if not said_too_much:
+        link.parent.take_part("a", replace(part_of(1, first), revision=2, results=()))
+    before = link.parent.digest("a")
+    link.parent.make_good("a")
+    link.parent.check()
+    assert (link.parent.digest("a") == before) == said_too_much
+    assert link.parent.refused_of("a") == said_too_much
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nobody_says_more_than_its_parent_takes(monkeypatch, seed):
     monkeypatch.setattr(room, "ROOM_BYTES", 400_000)
@@ -240,12 +292,7 @@ def test_nobody_says_more_than_its_parent_takes(monkeypatch, seed):
 def test_an_edge_is_counted_exactly_in_5_000_placements_that_want_states_back(
     status_bytes, found_room
 ):
-    link, keys = Link(random.Random(1)), [short_key(n.to_bytes(20, "big")) for n in range(5000)]
-    an_edge = facts(generation=9)
-    link.parent = ChildReports(
-        lambda _child: 0, lambda _child, _key: an_edge, NOT_COLLECTED, lambda _child: 0
-    )
-    link.parent.expect_all("a", link.run)
+    link, keys = edge_link(), [short_key(n.to_bytes(20, "big")) for n in range(5000)]
     for number, key in enumerate(link.sender.in_turn(keys, below=0)):
         web = ObjectKey("apps", "deployments", "n", f"{number}")
         state = ObjectResult(web, 1, "d", bytes(status_bytes))

@@ -203,7 +203,7 @@ class ChildReports:
             if not self._parts.admits(place, part.key, part.part, 0):
                 return False
             # It is only noted that it was said: then digests agree, and all else counts.
-            size, part = 0, replace(part, results=(), collected=())
+            size, part = -size, replace(part, results=(), collected=())
         fold = self._fold(part.key)
         if held is not None:
             self._digests.remove(place, slot, held[0], held[1])
@@ -249,6 +249,13 @@ class ChildReports:
                 self._count(fold, key, place)
             self._tidy(key)
         return slots
+
+    def make_good(self, child: str) -> None:
+        """Have a child say again what found no room, as the digests differ, if all would by now."""
+        place = self._at(child)
+        for key, part in self._parts.fits_now(place, room_of(self._below(child))):
+            self._drop_part(self._folds[key], place, key, part)
+            self._tidy(key)
 
     def digest(self, child: str) -> bytes:
         """The digest of the slots that the child's present run said, as the child states it."""

@@ -7,6 +7,8 @@ Who is told takes a little more, as what comes may overtake what makes room for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from relay.core.reports.parts import Part, split_results
 from schemas.collectors import Collected
@@ -60,34 +62,44 @@ class Allotted:
         self._results = sorted(results, key=lambda item: item.key)
         self._collected = list(collected)
         self.count, self.parts = split_results(self._results, self._collected)
-        self.size = sum(map(size_of, self.parts.values()))
-        # Results and rows that found no room.
-        self.unsaid = 0
+
+    @property
+    def unsaid(self) -> int:
+        """How many results and rows found no room, here or in a part of a message's size."""
+        whole = {id(it) for part in self.parts.values() for it in chain(*part)}
+        left_out = sum(1 for it in chain(self._results, self._collected) if id(it) not in whole)
+        return min(left_out, COUNT_MAX)
+
+    @property
+    def size(self) -> int:
+        """How many bytes of memory the parts take, also those that nothing fell into."""
+        return sum(self.sizes())
+
+    def sizes(self) -> tuple[int, ...]:
+        """How many bytes of memory each part takes, from the first one on."""
+        return tuple(size_of(self.parts.get(1 + at, Part())) for at in range(self.count))
 
     def fit(self, room: int) -> None:
         """Leave out what finds no room: statuses and rows first, from the end."""
-        most = room
-        while self.size > room:
+        most, size = room, self.size
+        while size > room:
             # Parts are counted as no less than they have a slot for: mostly this turns once.
             self._cut(most)
-            most -= max(self.size - room, PART_MIN_BYTES)
+            size = self.size
+            most -= max(size - room, PART_MIN_BYTES)
 
     def _cut(self, most: int) -> None:
         kept: list[ObjectResult | Collected] = []
-        left, self.unsaid = most, 0
+        left = most
         listed: list[ObjectResult | Collected] = [*self._results, *self._collected]
         for item in listed:
-            said = item
-            if result_size(item) > left:
-                self.unsaid = min(self.unsaid + 1, COUNT_MAX)
-                said = _counted(item)
+            said = _counted(item) if result_size(item) > left else item
             if result_size(said) <= left:
                 kept.append(said)
                 left -= result_size(said)
         results = [item for item in kept if isinstance(item, ObjectResult)]
         collected = [item for item in kept if isinstance(item, Collected)]
         self.count, self.parts = split_results(results, collected)
-        self.size = sum(map(size_of, self.parts.values()))
 
 
 def _counted(item: ObjectResult | Collected) -> ObjectResult | Collected:
@@ -159,7 +171,29 @@ def _note(sizes: dict[MailKey, int], key: MailKey, size: int) -> None:
 
 
 Said = tuple[int, int, int]
-"""Of a slot: run, revision and bytes; 0 bytes where it is only noted that something was said."""
+"""Of a slot: run, revision and bytes; where it is only noted that something was said, minus the
+bytes that found no room."""
+
+
+class _Totals(NamedTuple):
+    """Of one child."""
+
+    slots: int = 0
+    # What is kept of them, and what found no room.
+    bytes: int = 0
+    refused: int = 0
+    # How many are only noted.
+    noted: int = 0
+
+    def plus(self, said: Said, slots: int = 1) -> _Totals:
+        """With a slot more; or with one less, if `slots` is -1."""
+        kept, refused, noted = max(said[2], 0), max(-said[2], 0), said[2] <= 0
+        return _Totals(
+            self.slots + slots,
+            self.bytes + slots * kept,
+            self.refused + slots * refused,
+            self.noted + slots * noted,
+        )
 
 
 class PartBudget:
@@ -170,20 +204,27 @@ class PartBudget:
         self._limits = limits
         # By child and placement: what was said in each part.
         self._parts: dict[int, dict[MailKey, dict[int, Said]]] = {}
-        # By child: how many slots, and bytes, in all, and how many are only noted.
-        self._totals: dict[int, tuple[int, int, int]] = {}
+        self._totals: dict[int, _Totals] = {}
 
     def admits(self, place: int, key: MailKey, part: int, size: int) -> bool:
         """Whether a child that says this part says no more than it may."""
-        count, total, _ = self._totals.get(place, (0, 0, 0))
-        held = self.of(place, key).get(part)
-        count, total = count + (held is None), total + size - (held[2] if held else 0)
+        totals, held = self._totals.get(place, _Totals()), self.of(place, key).get(part)
+        if held is not None:
+            totals = totals.plus(held, -1)
         slots_max, bytes_max = self._limits(place)
-        return count <= slots_max and (not size or total <= bytes_max)
+        return totals.slots < slots_max and (size <= 0 or totals.bytes + size <= bytes_max)
 
     def noted(self, place: int) -> int:
         """How many slots of a child are only noted."""
-        return self._totals.get(place, (0, 0, 0))[2]
+        return self._totals.get(place, _Totals()).noted
+
+    def fits_now(self, place: int, room: int) -> list[tuple[MailKey, int]]:
+        """The parts of a child that found no room, if all that it says finds room by now."""
+        totals = self._totals.get(place, _Totals())
+        if not totals.refused or totals.bytes + totals.refused > room:
+            return []
+        of_child = self._parts[place].items()
+        return [(key, n) for key, parts in of_child for n, said in parts.items() if said[2] < 0]
 
     def of(self, place: int, key: MailKey) -> dict[int, Said]:
         """A child's parts of a placement: run, revision, and bytes."""
@@ -203,8 +244,7 @@ class PartBudget:
         """Note a part's run, revision and bytes."""
         self.take(place, key, part)
         self._parts.setdefault(place, {}).setdefault(key, {})[part] = said
-        count, total, noted = self._totals.get(place, (0, 0, 0))
-        self._totals[place] = (count + 1, total + said[2], noted + (not said[2]))
+        self._totals[place] = self._totals.get(place, _Totals()).plus(said)
 
     def take(self, place: int, key: MailKey, part: int) -> Said | None:
         """Forget a part; what was noted of it."""
@@ -212,8 +252,7 @@ class PartBudget:
         parts = of_child.get(key, {})
         said = parts.pop(part, None)
         if said is not None:
-            count, total, noted = self._totals[place]
-            self._totals[place] = (count - 1, total - said[2], noted - (not said[2]))
+            self._totals[place] = self._totals[place].plus(said, -1)
             if not parts:
                 del of_child[key]
         return said
@@ -226,8 +265,10 @@ class PartBudget:
         """Assert that the totals are those of the parts."""
         for place, totals in self._totals.items():
             said = [it for each in self._parts.get(place, {}).values() for it in each.values()]
-            noted = sum(1 for it in said if not it[2])
-            assert totals == (len(said), sum(it[2] for it in said), noted)
+            found = _Totals()
+            for each in said:
+                found = found.plus(each)
+            assert totals == found
 
 
 class UnsaidCounts:

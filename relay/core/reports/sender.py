@@ -9,7 +9,7 @@ from relay.core.effects import Effect, SendReport
 from relay.core.reports.digest import content_of, digest_bytes, report_term, run_number
 from relay.core.reports.intake import bounded
 from relay.core.reports.parts import Part, inlined
-from relay.core.reports.room import Allotted, SenderRoom, room_of, size_of
+from relay.core.reports.room import Allotted, SenderRoom, room_of
 from schemas.collectors import Collected
 from schemas.identity import MailKey
 from schemas.link import Progress
@@ -82,7 +82,8 @@ class ReportSender:
         beside, later = inlined(() if gone else collected)
         allotted = Allotted(() if gone else results, later)
         allotted.fit(self._room.limit(key, allotted.size))
-        self._room.take(key, allotted.size)
+        sizes = allotted.sizes()
+        self._room.take(key, sum(sizes))
         count, parts = allotted.count, allotted.parts
         unsaid = min(allotted.unsaid + unsaid, COUNT_MAX)
         revision = self._revision + 1
@@ -93,7 +94,6 @@ class ReportSender:
             return
         self._revision = revision
         former = self._parts.get(key, ())
-        sizes = tuple(size_of(parts.get(part, Part())) for part in range(1, count + 1))
         if count < len(former):
             # It makes room: with it the parent forgets those beyond.
             self._say(key, encode(report), is_there=not gone)
