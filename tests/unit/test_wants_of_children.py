@@ -1,8 +1,10 @@
 """What children ask for goes up by turns, and costs nothing of those who ask for nothing."""
 
 from relay.core.link.children import Children
+from relay.core.link.parent import ParentLink
 from schemas.identity import short_key
-from schemas.link import Hello
+from schemas.link import WANTS_MAX, Hello
+from schemas.reports import decode, encode
 from tests.unit.test_say_again import NoMail
 
 
@@ -32,3 +34,20 @@ def test_wants_go_by_turns_and_only_who_asks_is_looked_at():
     asked = list(children.wants())
     assert set(asked[:4]) == {*loud[:2], *calm}
     assert sorted(asked) == sorted({*loud, *calm})
+
+
+def test_more_wants_than_a_hello_may_name_are_named_by_turns():
+    link, wanted = ParentLink("r", "home", None), set(keys("k", 2 * WANTS_MAX + 1))
+
+    def named():
+        said = link.hello(0, (0, b""), wanted, levels=0, refused=0, orphaned=0)
+        return decode(Hello, encode(said)).wants
+
+    first, second, third = named(), named(), named()
+    assert (len(first), len(second), len(third)) == (WANTS_MAX, WANTS_MAX, WANTS_MAX)
+    assert {*first, *second, *third} == wanted
+    # What the parent cannot answer keeps nothing else from being named.
+    wanted -= {*second}
+    assert {*named(), *named()} == wanted
+    wanted -= {*first}
+    assert set(named()) == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from relay.core.link.reader import MailboxReader
@@ -23,6 +24,8 @@ class ParentLink:
         self._home = home
         # The newest snapshot that the parent's welcome showed.
         self.shown_by_parent = 0
+        # What the last hello named last.
+        self._named_last = ""
         # Whether the parent asked for all reports again.
         self._repeat_reports = False
 
@@ -92,7 +95,7 @@ class ParentLink:
             digest=reader.digest,
             snapshot=snapshot,
             shown=signed if news else b"",
-            wants=tuple(sorted(wants)[:WANTS_MAX]),
+            wants=self._by_turns(wants),
             levels=levels,
             refused=refused,
             orphaned=orphaned,
@@ -102,6 +105,16 @@ class ParentLink:
             reports=progress.digest if progress is not None else b"",
             newest=newest,
         )
+
+    def _by_turns(self, wants: Iterable[MailKey]) -> tuple[MailKey, ...]:
+        """As many as one hello may name, from where the last one ended: none waits for ever."""
+        ranked = sorted(wants)
+        if len(ranked) <= WANTS_MAX:
+            return tuple(ranked)
+        at = bisect_right(ranked, self._named_last)
+        named = [*ranked[at:], *ranked[:at]][:WANTS_MAX]
+        self._named_last = named[-1]
+        return tuple(named)
 
     def _parent_is_new(self, now: float) -> None:
         if self.session.state is Session.UNLINKED:
