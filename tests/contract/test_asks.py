@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker, AskFailed, open_answer
-from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
+from relay.core.asks.routing import ASKS_MAX, AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
 from schemas.asks import GET, NODE, PART_DATA_MAX_BYTES, STATUS, AnswerPart
@@ -99,6 +99,19 @@ async def test_an_answer_of_the_largest_size_passes(tree):
     part = AnswerPart("a" * 26, 1, last=True, data=os.urandom(PART_DATA_MAX_BYTES))
 
     await answered(emea, ear, "emea", part.ask, encode(part))
+
+
+async def test_answers_to_all_that_may_be_under_way_come_at_once(tree):
+    centre, _ = await tree.open()
+    emea, _ = await tree.sprout("/emea", centre)
+    ear = Ear(centre)
+    await answered(emea, ear, "emea", "first", b"first")
+
+    wanted = [f"{said} {number}".encode() for number in range(ASKS_MAX) for said in ("it", "is")]
+    for each in wanted:
+        assert await emea.send_answer("q", each)
+
+    await ear.until(*(AnswerArrived("emea", each) for each in wanted))
 
 
 async def test_an_ask_to_a_child_that_is_cut_off_harms_no_later_one(tree):

@@ -15,11 +15,17 @@ from relay.adapters.jetstream.periodic_yield import PeriodicYield
 from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
+from schemas.asks import PART_MAX_BYTES
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
-WAITING_MAX, WAITING_OF_CHILD_MAX = 64, 16
-"""Messages of up to 900 KiB that wait for their reader; more are dropped, as asks may be."""
+ASKS_WAITING_MAX = 64
+"""Asks that wait for their reader; more are dropped, as asks may be."""
+ANSWERS_BYTES_MAX, ANSWERS_OF_CHILD_BYTES_MAX = 64 * PART_MAX_BYTES, 16 * PART_MAX_BYTES
+"""Answers that wait, of all children and of one. In bytes: what is under way at once may come at
+once, and most answers are small."""
+ANSWER_MIN_BYTES = 4096
+"""None counts as less."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +37,9 @@ class AskLines:
         self._path = path
         self._relay = relay
         self._up = up
-        self._heard: asyncio.Queue[AskArrived | AnswerArrived | None] = asyncio.Queue(WAITING_MAX)
-        # How many answers of each child are among them.
+        # Bounded by what of it waits.
+        self._heard: asyncio.Queue[AskArrived | AnswerArrived | None] = asyncio.Queue()
+        self._asks = self._bytes = 0
         self._of_child: Counter[str] = Counter()
         self._yield = PeriodicYield()
 
@@ -46,15 +53,12 @@ class AskLines:
 
     def close(self) -> None:
         """Let the reader go."""
-        while self._heard.full():
-            self._heard.get_nowait()
         self._heard.put_nowait(None)
 
     async def heard(self) -> AsyncIterator[AskArrived | AnswerArrived]:
         """What comes, in order; raises BusBroken when the bus is closed."""
         while (heard := await self._heard.get()) is not None:
-            if isinstance(heard, AnswerArrived):
-                self._of_child[heard.child] -= 1
+            self._count(heard, -1)
             yield heard
         raise BusBroken("the bus is closed")
 
@@ -76,7 +80,8 @@ class AskLines:
         return True
 
     async def _ask_came(self, message: Msg) -> None:
-        self._put(AskArrived(message.subject.rpartition(".")[2], message.data))
+        asked = AskArrived(message.subject.rpartition(".")[2], message.data)
+        self._put(asked, finds_room=self._asks < ASKS_WAITING_MAX)
 
     async def _answer_came(self, message: Msg) -> None:
         await self._yield.next()
@@ -84,14 +89,31 @@ class AskLines:
             child = subjects.parse(message.subject).path.name
         except BadIdentity:
             return
-        if self._of_child[child] < WAITING_OF_CHILD_MAX:
-            self._of_child[child] += 1
-            self._put(AnswerArrived(child, message.data))
+        answer = AnswerArrived(child, message.data)
+        size, of_child = _size(answer), self._of_child[child]
+        finds_room = (
+            of_child + size <= ANSWERS_OF_CHILD_BYTES_MAX
+            and self._bytes + size <= ANSWERS_BYTES_MAX
+        )
+        self._put(answer, finds_room=finds_room)
 
-    def _put(self, heard: AskArrived | AnswerArrived) -> None:
-        try:
-            self._heard.put_nowait(heard)
-        except asyncio.QueueFull:
+    def _put(self, heard: AskArrived | AnswerArrived, *, finds_room: bool) -> None:
+        if not finds_room:
             logger.debug("%s drops an ask or an answer: too many at once", self._path)
-            if isinstance(heard, AnswerArrived):
-                self._of_child[heard.child] -= 1
+            return
+        self._count(heard, 1)
+        self._heard.put_nowait(heard)
+
+    def _count(self, heard: AskArrived | AnswerArrived, sign: int) -> None:
+        """Count it among what waits, or no more."""
+        if isinstance(heard, AskArrived):
+            self._asks += sign
+            return
+        self._bytes += sign * _size(heard)
+        self._of_child[heard.child] += sign * _size(heard)
+        if not self._of_child[heard.child]:
+            del self._of_child[heard.child]
+
+
+def _size(answer: AnswerArrived) -> int:
+    return max(len(answer.data), ANSWER_MIN_BYTES)

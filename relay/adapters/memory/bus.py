@@ -38,7 +38,7 @@ from schemas.reports import Done, decode
 from schemas.subjects import NODE_SELF
 
 WELCOMES_MAX = 64
-ASKS_MAX = 64
+ASKS_MAX = 256
 _HELLO = "_node." + NODE_SELF
 
 
