@@ -66,6 +66,8 @@ class StatusSummarizer:
         self._combined = CombinedStatuses(relay, space, clock, queue, translator)
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
+        # What each placement asked for when it was looked at last.
+        self._asked_last: dict[str, Collection[ObjectKey]] = {}
         # Objects whose status the space does not take, and why.
         self._unreturned: dict[ObjectKey, Fault] = {}
         # Placements whose own status it does not take.
@@ -260,9 +262,18 @@ class StatusSummarizer:
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
-        """Objects whose status these placements ask for, and those that still carry one."""
-        asked = {key for name in names for key in self._asked(name)}
-        return asked | self._translator.workloads.resolver.counted
+        """Objects whose status these placements ask for, or did, and those that still carry one.
+
+        Not those that others ask for: each change of one would look at all.
+        """
+        resolver = self._translator.workloads.resolver
+        found = {key for key in resolver.counted if not resolver.selecting_with(key, _WANTED_BACK)}
+        for name in names:
+            asked = self._asked(name)
+            found.update(asked, self._asked_last.pop(name, ()))
+            if asked:
+                self._asked_last[name] = asked
+        return found
 
     def _asked(self, name: str) -> set[ObjectKey]:
         """Objects whose status this placement wants back: of one copy, or of all."""

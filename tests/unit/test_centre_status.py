@@ -95,6 +95,45 @@ async def test_a_singleton_has_the_status_of_its_one_copy_and_loses_it_with_a_se
         await centre.until_status(web, lambda obj: not obj.get("status") and not _count(obj))
 
 
+async def test_a_report_has_the_centre_look_at_the_objects_of_its_placement_alone(centre):
+    names = [f"p{at}" for at in range(12)]
+    for name in names:
+        clause = {"resources": ["deployments"], "objectNames": [name]}
+        wish = placement(name, clause, wantSingletonReportedState=True)
+        await centre.apply(deployment(name), wish)
+    webs = {name: ObjectKey("apps", "deployments", "shop", name) for name in names}
+    async with centre.running():
+        for name in names:
+            await centre.relay.until(holds(name, of=name))
+            key = centre.relay.delta(name).source.key
+            one = ObjectResult(webs[name], 1, "d1", codec.canonical({"readyReplicas": 1}))
+            await centre.relay.report(key, Summary({"synced": 1}), (one,))
+            await centre.until_status(webs[name], lambda obj: obj.get("status") and _count(obj))
+        asked, results = [], centre.relay.results
+        centre.relay.results = lambda key: (asked.append(key), results(key))[1]
+        key = centre.relay.delta("p3").source.key
+        two = ObjectResult(webs["p3"], 1, "d1", codec.canonical({"readyReplicas": 2}))
+        await centre.relay.report(key, Summary({"synced": 1}), (two,))
+        await centre.until_status(webs["p3"], lambda obj: obj["status"] == {"readyReplicas": 2})
+    # The one before it may be looked at again, as its status was just written.
+    assert key in asked
+    assert len(set(asked)) < len(names) / 2
+
+
+async def test_an_object_loses_the_count_of_the_one_placement_that_lets_go_of_it(centre):
+    web, wish = ObjectKey("apps", "deployments", "shop", "web"), "wantSingletonReportedState"
+    await centre.apply(deployment("web"), *(placement(name, **{wish: True}) for name in "ab"))
+    async with centre.running():
+        for name, where in (("a", "d1"), ("b", "d2")):
+            await centre.relay.until(holds("web", of=name))
+            key = centre.relay.delta(name).source.key
+            one = ObjectResult(web, 1, where, codec.canonical({"readyReplicas": 1}))
+            await centre.relay.report(key, Summary({"synced": 1}), (one,))
+        await centre.until_status(web, lambda obj: not obj.get("status") and _count(obj) == "2")
+        await centre.apply(placement("a"))
+        await centre.until_status(web, lambda obj: obj.get("status") and _count(obj) == "1")
+
+
 async def test_a_singleton_at_another_number_of_places_than_one_is_named_in_the_placement(centre):
     webs = [deployment(f"web{at}") for at in range(6)]
     await centre.apply(*webs, placement(wantSingletonReportedState=True))
