@@ -92,7 +92,8 @@ class Asker:
 
     async def run(self) -> None:
         """Serve until cancelled; the node must have started. Raises BusBroken (in a group)."""
-        self._router = AskRouter(self._bus.path, self._node(), self._remembered)
+        node = self._node()
+        self._router = AskRouter(self._bus.path, node, self._remembered, node.count_junk)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(), name=f"asks {self._bus.path}")

@@ -155,10 +155,11 @@ def _crowded(node: NodeFacts) -> Check:
     return Check(
         "Links",
         "warning",
-        f"what {many(node.unsaid, 'object')} at or below {node.path} return finds no room at its "
+        f"at least {many(node.unsaid, 'thing')} said at or below {node.path} found no room at its "
         "parent",
         "placements want more status back than one node may say (wantSingletonReportedState, "
-        "collectors), or it says what nobody asked for; counts are not touched",
+        "collectors), it has more placements that its parent does not know than that keeps in "
+        "mind, or it says what nobody asked for; counts are not touched",
         "want less back: of fewer objects, or by collectors that combine; if nothing there wants "
         f"so much: leafcast node add {node.path} --replace voids its key",
         node.path,

@@ -129,6 +129,12 @@ class Downstream:
             self._out.append(DropReport(name, event.key, event.sequence))
         return progressed
 
+    def count_junk(self, name: str) -> None:
+        """A child said something that is no answer to what it was asked."""
+        self.refused += 1
+        if name in self._children.by_name:
+            self._children.by_name[name].refused += 1
+
     def standing(self, child: str, key: MailKey) -> PlacementStanding:
         """The same for who merges rows: whether the child is there, and who it is if it is one."""
         if child == HERE:

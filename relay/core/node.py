@@ -122,9 +122,9 @@ class Node(NodeView):
         self._downstream = Downstream(path, rooms)
         self._collected.settle(self._surroundings())
         self._collected.begin_turn(now.seconds)
-        self._upstream: Upstream | None = None
-        if not is_root:
-            self._upstream = Upstream(config, notes.cursor, rooms, self._propagation)
+        upstream = None if is_root else Upstream(config, notes.cursor, rooms, self._propagation)
+        self._upstream = upstream
+        self.count_junk = self._downstream.count_junk
         self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
         self._follow_up()

@@ -183,7 +183,7 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             node("/emea", unsaid=3),
             "Links",
             "warning",
-            "what 3 objects at or below /emea return finds no room at its parent",
+            "at least 3 things said at or below /emea found no room at its parent",
         ),
         (node("/emea", lag=101), "Lag", "warning", "101 messages to read"),
         (node("/emea", clock_ms=7000), "Clock", "warning", "7s ahead of the centre's"),

@@ -7,6 +7,7 @@ back the same way, part by part. A hop without receipt ends the ask: unreachable
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,9 +129,15 @@ class AskRouter:
     """All asks under way at one node; `refused` counts those that were not believed."""
 
     def __init__(
-        self, path: NodePath, context: AskContext, remembered: dict[str, int] | None = None
+        self,
+        path: NodePath,
+        context: AskContext,
+        remembered: dict[str, int] | None = None,
+        count_junk: Callable[[str], None] = lambda _child: None,
     ) -> None:
+        """`count_junk` hears of each child that says what is no answer."""
         self.refused = 0
+        self._count_junk = count_junk
         self._path = path
         self._context = context
         # When junk was last noted, by child: a flood of it would push out all other news.
@@ -166,12 +173,14 @@ class AskRouter:
         try:
             part = decode(AnswerPart, event.data, PART_MAX_BYTES)
         except RecordRefused as error:
+            self._count_junk(event.child)
             return self._junk("BadAnswer", event.child, error.reason, now)
         under = self._underway.get(part.ask)
         if under is None:
             return ()
         if under.child != event.child:
             said = f"{under.child or 'nobody'} was asked"
+            self._count_junk(event.child)
             return self._junk("StrayAnswer", event.child, said, now)
         if part.number == RECEIPT:
             under.taken = True
