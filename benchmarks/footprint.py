@@ -40,11 +40,17 @@ class CountingLink:
     def __init__(self, port: int) -> None:
         self.bytes = 0
         self._port = port
+        self._server: asyncio.Server | None = None
 
     async def open(self) -> int:
         """The port to dial instead."""
-        server = await asyncio.start_server(self._came, "127.0.0.1", 0)
-        return int(server.sockets[0].getsockname()[1])
+        self._server = await asyncio.start_server(self._came, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        if self._server is not None:
+            self._server.close()
 
     async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", self._port)
@@ -111,6 +117,7 @@ async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, C
         assert process.stdin is not None
         process.stdin.close()
         await process.wait()
+        link.close()
         await tree.stop(tasks)
 
 

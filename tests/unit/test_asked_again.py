@@ -46,6 +46,9 @@ class Node:
     def disbelief(self, envelope, record):
         return ""
 
+    def count_junk(self, child):
+        raise AssertionError(f"{child} was asked nothing")
+
 
 async def answers(arrived, remembered):
     """What a run of the node says to this question."""
