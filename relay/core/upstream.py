@@ -78,6 +78,7 @@ class Upstream:
         self._children = rooms.children
         self._reports = rooms.reports
         self._sender = rooms.sender
+        self._sender.settle(lambda key: not self.link.reader.lacks(key))
         self._propagation = propagation
         self._destination = rooms.destination
         self._collected = rooms.collected

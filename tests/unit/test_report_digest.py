@@ -10,7 +10,7 @@ from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
 from relay.core.reports import room
-from relay.core.reports.child_reports import ChildReports, Facts
+from relay.core.reports.child_reports import UNSENT_MAX, ChildReports, Facts
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
@@ -305,3 +305,36 @@ def test_an_edge_is_counted_exactly_in_5_000_placements_that_want_states_back(
     states = [it for key in keys for it in link.parent.results(key).values() if it.status]
     assert len(states) == found_room
     assert link.parent.unsaid_of("a") == 5000 - found_room
+
+
+def test_of_what_the_parent_did_not_send_no_more_is_reported_than_it_keeps():
+    link, keys = Link(random.Random(1)), [short_key(n.to_bytes(20, "big")) for n in range(1500)]
+    sent, says = set(), Summary({"synced": 1}, {"healthy": 1}, {"older": 1})
+    link.parent = ChildReports(
+        lambda _child: 0,
+        lambda _child, key: FACTS._replace(sent=key in sent, expected=0),
+        NOT_COLLECTED,
+    )
+    link.parent.expect_all("a", link.run)
+    link.sender.settle(lambda key: key in sent)
+
+    def reported(listed):
+        for key in listed:
+            link.sender.report(key, says, generation=9)
+        link.send(lossy=False)
+        link.parent.check()
+        assert link.parent.digest("a") == link.sender.digest
+        assert link.parent.refused_of("a") == 0
+        return sum(link.parent.knows("a", key) for key in keys)
+
+    assert reported(keys) == UNSENT_MAX
+    assert reported(keys[1000:1200]) == UNSENT_MAX
+    # What is sent is said, and so is as much again of what is not.
+    sent.update(keys[:300])
+    for key in keys[:300]:
+        link.parent.refresh("a", key)
+    assert reported([*keys[:300], *keys[1000:]]) == 300 + UNSENT_MAX
+    sent.update(keys)
+    for key in keys:
+        link.parent.refresh("a", key)
+    assert reported(keys) == len(keys)

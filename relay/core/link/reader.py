@@ -154,6 +154,10 @@ class MailboxReader:
         """Whether the mailbox holds any record in full under the key."""
         return key in self._full
 
+    def lacks(self, key: MailKey) -> bool:
+        """Whether the mailbox was read to its end, and has nothing under the key."""
+        return self.caught_up and key not in self._full and key not in self.heads
+
     def reached(self, snapshot: int, excluded: dict[MailKey, None]) -> None:
         """Take the digest under another snapshot; `excluded` it does not list as they are held."""
         left_out = [(key, self._full[key]) for key in excluded if key in self._full]

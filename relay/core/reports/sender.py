@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from relay.core.effects import Effect, SendReport
+from relay.core.reports.child_reports import UNSENT_MAX
 from relay.core.reports.digest import content_of, digest_bytes, report_term, run_number
 from relay.core.reports.intake import bounded
 from relay.core.reports.parts import Part, inlined
@@ -31,6 +32,9 @@ class ReportSender:
         # What was reported of each placement, as a hash, and how much later parts take.
         self._sent: dict[MailKey, bytes] = {}
         self._parts: dict[MailKey, tuple[int, ...]] = {}
+        # Whether the parent has a placement in the mailbox, and what was reported that it has not.
+        self._shows: Callable[[MailKey], bool] = lambda _key: True
+        self._unshown: set[MailKey] = set()
         # Which placements have how much of the room for later parts at the parent.
         self._room = SenderRoom()
         # The revision in each slot that says that something is there, and the sum of their terms.
@@ -39,9 +43,14 @@ class ReportSender:
         # The progress that was said last: it may have been lost, so each hello says it again.
         self.sent_progress: Progress | None = None
 
+    def settle(self, shows: Callable[[MailKey], bool]) -> None:
+        """Learn how to tell what the mailbox has; whoever finds more there reports on that."""
+        self._shows = shows
+
     def begin(self, incarnation: str) -> None:
         """Report all anew to this run of the parent: whoever calls this then reports everything."""
         self._incarnation = incarnation
+        self._unshown.clear()
         self._sent.clear()
         self._slots.clear()
         self._sum = 0
@@ -77,7 +86,7 @@ class ReportSender:
         `unsaid` is how much found no room below already. With `gone` the node forgot the placement,
         and what was reported of it is forgotten, too.
         """
-        if not self._incarnation:
+        if not self._incarnation or not self._may_report(key, gone=gone):
             return
         beside, later = inlined(() if gone else collected)
         allotted = Allotted(() if gone else results, later)
@@ -110,6 +119,15 @@ class ReportSender:
             self._parts.pop(key, None)
         else:
             self._sent[key], self._parts[key] = content, sizes
+
+    def _may_report(self, key: MailKey, *, gone: bool) -> bool:
+        """Whether the parent keeps it: of what it did not send it takes only so much."""
+        self._unshown.discard(key)
+        if gone or self._shows(key):
+            return True
+        if len(self._unshown) < UNSENT_MAX:
+            self._unshown.add(key)
+        return key in self._unshown or key in self._sent
 
     def progress(self, through: int, mail: bytes = b"", snapshot: int = 0) -> None:
         """Say that what was reported reflects the mailbox up to here; after all reports.
