@@ -20,6 +20,8 @@ from schemas.api.shared import (
     ObjectMeta,
     Selector,
     Value,
+    check_description,
+    check_sent,
     checked,
 )
 from schemas.faults import Fault, Faulty
@@ -38,6 +40,8 @@ _LabelKey = Annotated[
 _LabelValue = Annotated[
     str, AfterValidator(checked(names.label_value_fault, f"use {names.LABEL_VALUE_RULE}"))
 ]
+
+DescribedMeta = Annotated[ObjectMeta, AfterValidator(check_description)]
 
 
 def _quantity(form: object) -> str | int | float:
@@ -99,6 +103,7 @@ class SyncTarget(ApiObject):
     """A workload execution cluster; the annotation `leafcast.io/path` says where it hangs."""
 
     kind: Literal["SyncTarget"]
+    metadata: DescribedMeta
     spec: SyncTargetSpec = SyncTargetSpec()
     status: SyncTargetStatus | None = None
 
@@ -166,6 +171,7 @@ class LocationSpec(Value):
                 path = f"availableSelectorLabels[{at}].key"
                 raise Faulty(Fault(path, f'"{label.key}" is listed twice', "merge the two"))
             seen.add(label.key)
+        check_sent(filter(None, (self.instance_selector,)))
         return self
 
 
@@ -180,5 +186,6 @@ class Location(ApiObject):
     """A place that placements select by its labels."""
 
     kind: Literal["Location"]
+    metadata: DescribedMeta
     spec: LocationSpec
     status: LocationStatus | None = None

@@ -31,6 +31,7 @@ from schemas.api.shared import (
     Selectors,
     Value,
     check_requirements,
+    check_sent,
     checked,
     group_fault,
     or_any,
@@ -162,6 +163,7 @@ class EdgePlacementSpec(Value):
         lists = [it for clause in self.downsync for it in clause.selectors]
         others = (item.label_selectors for item in self.non_namespaced_objects)
         check_requirements(self.location_selectors, *lists, *others)
+        check_sent(self.location_selectors)
         return self
 
 

@@ -21,6 +21,7 @@ from schemas.api.shared import (
     Selectors,
     Value,
     check_requirements,
+    check_sent,
 )
 from schemas.faults import Fault, Faulty
 from schemas.names import LABEL_MAX
@@ -45,6 +46,7 @@ class BindingPolicySpec(Value):
     def _costs_what_it_may(self) -> BindingPolicySpec:
         lists = [it for clause in self.downsync for it in clause.selectors]
         check_requirements(self.cluster_selectors, *lists)
+        check_sent(self.cluster_selectors)
         return self
 
 

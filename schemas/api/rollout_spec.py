@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, mode
 
 from schemas import names
 from schemas.api.amounts import Amount, Share
-from schemas.api.shared import ListOf, Selector, Value, checked
+from schemas.api.shared import ListOf, Selector, Value, check_sent, checked
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
 from schemas.placements import KINDS
@@ -188,6 +188,9 @@ class RolloutSpec(Value):
         faults = list(_wave_faults(self.waves))
         if faults:
             raise Faulty(*faults)
+        check_sent(
+            it for wave in self.waves for it in (wave.selector, wave.location_selector) if it
+        )
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -29,6 +30,10 @@ LISTED_MAX = 256
 """Of the names in one list, or the values of one requirement."""
 SELECTORS_MAX = 32
 """Of one list; of them one must match."""
+SELECTORS_MAX_BYTES = 48 * 1024
+"""Of those that say who is meant: a record has them, and those of 16 more that it waits for."""
+DESCRIPTION_MAX_BYTES = 256 * 1024
+"""Of labels and annotations together, which travel in one message with properties."""
 REQUIREMENTS_MAX = 32
 """Of one selector, said by matchLabels, and as many by matchExpressions."""
 
@@ -145,6 +150,25 @@ def check_requirements(*lists: Iterable[LabelSelector]) -> None:
     if found > REQUIREMENTS_IN_ALL:
         said = f"{found} requirements in all its selectors, at most {REQUIREMENTS_IN_ALL} may be"
         raise Faulty(Fault("", said, "say the others in another placement"))
+
+
+def check_sent(selectors: Iterable[LabelSelector]) -> None:
+    """Refuse selectors of places that are too long to be sent; raises Faulty."""
+    items = (item for selector in selectors for item in selector)
+    size = sum(len(text.encode()) + 1 for it in items for text in (it.key, it.operator, *it.values))
+    if size > SELECTORS_MAX_BYTES:
+        said = f"selectors of places have {size} bytes, at most {SELECTORS_MAX_BYTES} are sent"
+        raise Faulty(Fault("", said, "give these places one label, and select by that"))
+
+
+def check_description(metadata: ObjectMeta) -> ObjectMeta:
+    """Refuse labels and annotations that are too long to be sent; raises Faulty."""
+    texts = chain(*metadata.labels.items(), *metadata.annotations.items())
+    size = sum(len(text.encode()) + 1 for text in texts)
+    if size > DESCRIPTION_MAX_BYTES:
+        said = f"labels and annotations have {size} bytes, at most {DESCRIPTION_MAX_BYTES} are sent"
+        raise Faulty(Fault("", said, "leave some out; what objects need belongs into properties"))
+    return metadata
 
 
 def checked(fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = False) -> Check:

@@ -32,7 +32,7 @@ from tests.awaiting import eventually
 from tests.nats.conftest import in_force
 from tests.nats.driven_tree import at_least, driven_tree
 from tests.nats.test_hostile_child import has_copies, liar_at
-from tests.unit.centre_world import USER, config
+from tests.unit.centre_world import USER, config, location, target
 
 pytestmark = [pytest.mark.nats, pytest.mark.timeout(120)]
 
@@ -112,6 +112,21 @@ async def test_one_more_than_a_parent_takes_is_told_of_and_harms_nobody_else(tmp
             await edges.nobody_is_harmed()
             await copies(edges)
             await edges.nobody_is_harmed()
+
+
+async def test_labels_that_no_message_holds_stop_no_centre(tmp_path):
+    async with driven_tree(tmp_path) as tree:
+        honest = await tree.add("/honest", attached=True)
+        key = await tree.place()
+        await honest.driver.until(lambda core: key in core.records)
+        labels = {f"label-{at:05}": "v" * 60 for at in range(16_000)}
+        for obj in (location("big", **labels), target("honest", "/honest", **labels)):
+            await tree.inventory.apply(obj, USER)
+        async with asyncio.timeout(30):
+            await tree.change(key, "2", honest.driver)
+        named = tree._controllers.errors
+        assert named.keys() == {"location/big", "synctarget/honest"}
+        assert all("bytes, at most" in why for why in named.values())
 
 
 async def words(edges) -> None:

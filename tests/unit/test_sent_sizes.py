@@ -1,0 +1,78 @@
+"""What people say of places finds room in a message, or is refused where it is said."""
+
+import pytest
+
+from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
+from schemas.api.parsing import InvalidObject, parse_wish
+from schemas.api.shared import DESCRIPTION_MAX_BYTES, SELECTORS_MAX_BYTES
+from schemas.codec import pack
+from schemas.properties import PROPERTIES_MAX_BYTES
+from schemas.records import DEPENDENCIES_MAX
+from tests.unit.centre_world import location, ours, placement, target
+
+VALUES_OF_ONE, VALUE_CHARACTERS = 200, 60
+
+
+def selectors(size):
+    """Selectors of about so many bytes."""
+    values = [f"{at:0{VALUE_CHARACTERS}d}" for at in range(size // (VALUE_CHARACTERS + 1))]
+    parts = [values[at : at + VALUES_OF_ONE] for at in range(0, len(values), VALUES_OF_ONE)]
+    return [
+        {"matchExpressions": [{"key": "site", "operator": "In", "values": part}]} for part in parts
+    ]
+
+
+def policy(size):
+    spec = {"clusterSelectors": selectors(size), "downsync": []}
+    form = ours("BindingPolicy", "shop", spec)
+    return {**form, "apiVersion": "control.kubestellar.io/v1alpha1"}
+
+
+def one_selector(size):
+    """All of it in one."""
+    listed = [it for each in selectors(size) for it in each["matchExpressions"]]
+    return {"matchExpressions": listed}
+
+
+def rollout(size):
+    wave = {"name": "first", "selector": one_selector(size)}
+    spec = {"placement": {"name": "shop"}, "waves": [wave, {"name": "rest", "percent": 100}]}
+    form = ours("Rollout", "shop", spec)
+    return {**form, "apiVersion": "leafcast.io/v1alpha1"}
+
+
+def described(size):
+    """Labels of about so many bytes."""
+    each = len("label-00000") + VALUE_CHARACTERS + 2
+    return {f"label-{at:05}": "v" * VALUE_CHARACTERS for at in range(size // each)}
+
+
+SELECTING = {
+    "EdgePlacement": lambda size: placement(selectors=selectors(size)),
+    "BindingPolicy": policy,
+    "Location": lambda size: location("some", one_selector(size)),
+    "Rollout": rollout,
+}
+DESCRIBED = {
+    "SyncTarget": lambda size: target("some", "/some", **described(size)),
+    "Location": lambda size: location("some", **described(size)),
+}
+KINDS = [
+    *((kind, make, SELECTORS_MAX_BYTES) for kind, make in SELECTING.items()),
+    *((kind, make, DESCRIPTION_MAX_BYTES) for kind, make in DESCRIBED.items()),
+]
+
+
+@pytest.mark.parametrize(("kind", "make", "most"), KINDS)
+def test_what_is_too_long_to_be_sent_is_refused_with_the_bound(kind, make, most):
+    assert parse_wish(make(most - 1_000)).kind == kind
+    with pytest.raises(InvalidObject) as refused:
+        parse_wish(make(most + 1_000))
+    assert f"bytes, at most {most} are sent" in str(refused.value)
+
+
+def test_the_longest_that_is_taken_finds_room_in_one_message():
+    whole = selectors(SELECTORS_MAX_BYTES)
+    said = [[["site", "In", it["matchExpressions"][0]["values"]]] for it in whole]
+    assert (1 + DEPENDENCIES_MAX) * len(pack(said)) < MAIL_MAX_BYTES * 9 // 10
+    assert DESCRIPTION_MAX_BYTES + PROPERTIES_MAX_BYTES + SELECTORS_MAX_BYTES < MAIL_MAX_BYTES // 2
