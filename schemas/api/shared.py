@@ -30,8 +30,9 @@ LISTED_MAX = 256
 """Of the names in one list, or the values of one requirement."""
 SELECTORS_MAX = 32
 """Of one list; of them one must match."""
-SELECTORS_MAX_BYTES = 48 * 1024
-"""Of those that say who is meant: a record has them, and those of 16 more that it waits for."""
+SELECTORS_MAX_BYTES = 24 * 1024
+"""Of those that say who is meant. A record has them, those of 16 more that it waits for, and of a
+Rollout those of four revisions, each with windows."""
 DESCRIPTION_MAX_BYTES = 256 * 1024
 """Of labels and annotations together, which travel in one message with properties."""
 REQUIREMENTS_MAX = 32

@@ -2,12 +2,15 @@
 
 import pytest
 
+from controllers.core.rollout.layers import CONTENTS_MAX
 from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from schemas.api.parsing import InvalidObject, parse_wish
+from schemas.api.rollout_spec import WAVES_MAX
 from schemas.api.shared import DESCRIPTION_MAX_BYTES, SELECTORS_MAX_BYTES
 from schemas.codec import pack
 from schemas.properties import PROPERTIES_MAX_BYTES
-from schemas.records import DEPENDENCIES_MAX
+from schemas.records import DEPENDENCIES_MAX, WINDOWS_MAX
+from schemas.windows import CRON_MAX_CHARACTERS, WINDOW_MAX_SECONDS
 from tests.unit.centre_world import location, ours, placement, target
 
 VALUES_OF_ONE, VALUE_CHARACTERS = 200, 60
@@ -73,6 +76,11 @@ def test_what_is_too_long_to_be_sent_is_refused_with_the_bound(kind, make, most)
 
 def test_the_longest_that_is_taken_finds_room_in_one_message():
     whole = selectors(SELECTORS_MAX_BYTES)
-    said = [[["site", "In", it["matchExpressions"][0]["values"]]] for it in whole]
-    assert (1 + DEPENDENCIES_MAX) * len(pack(said)) < MAIL_MAX_BYTES * 9 // 10
-    assert DESCRIPTION_MAX_BYTES + PROPERTIES_MAX_BYTES + SELECTORS_MAX_BYTES < MAIL_MAX_BYTES // 2
+    said = len(pack([[["site", "In", it["matchExpressions"][0]["values"]]] for it in whole]))
+    window = len(pack(["*" * CRON_MAX_CHARACTERS, WINDOW_MAX_SECONDS, "z" * 40]))
+    windows = window * WINDOWS_MAX * WAVES_MAX * CONTENTS_MAX
+    # The placement's own, of those that it waits for, and of the revisions that are out.
+    delta = said * (1 + DEPENDENCIES_MAX + CONTENTS_MAX) + windows
+    assert delta < MAIL_MAX_BYTES * 9 // 10
+    place = DESCRIPTION_MAX_BYTES + PROPERTIES_MAX_BYTES + SELECTORS_MAX_BYTES
+    assert place < MAIL_MAX_BYTES // 2
