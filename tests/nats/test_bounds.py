@@ -86,7 +86,7 @@ class Edges:
         await self.honest.until(lambda core: at_least(core, self.key, newest))
         await self.liar.report(self.key, newest, WELL, revision=newest, parts=self.parts)
         for driver in (self.region, self.tree.centre):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(40):
                 while not driver.node.count(self.key).exact:
                     await self.liar.progress(await self.liar.greet())
                     await asyncio.sleep(0.05)

@@ -4,6 +4,7 @@ import pytest
 
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.status_summarizer import MANAGER
+from controllers.work_queue import ALL
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import ExceptionSample, ObjectResult, Summary
@@ -96,28 +97,35 @@ async def test_a_singleton_has_the_status_of_its_one_copy_and_loses_it_with_a_se
 
 
 async def test_a_report_has_the_centre_look_at_the_objects_of_its_placement_alone(centre):
-    names = [f"p{at}" for at in range(12)]
+    names, looks = [f"p{at}" for at in range(12)], []
     for name in names:
         clause = {"resources": ["deployments"], "objectNames": [name]}
         wish = placement(name, clause, wantSingletonReportedState=True)
         await centre.apply(deployment(name), wish)
     webs = {name: ObjectKey("apps", "deployments", "shop", name) for name in names}
-    async with centre.running():
+    async with centre.running() as controllers:
+        summarizer, results = controllers.workload_spaces[0].summarizer, centre.relay.results
+        reconcile = summarizer.reconcile
+
+        async def noting(listed):
+            looks.append((listed, set()))
+            return await reconcile(listed)
+
+        def noted(key):
+            looks[-1][1].add(key)
+            return results(key)
+
+        summarizer.reconcile, centre.relay.results = noting, noted
         for name in names:
             await centre.relay.until(holds(name, of=name))
             key = centre.relay.delta(name).source.key
             one = ObjectResult(webs[name], 1, "d1", codec.canonical({"readyReplicas": 1}))
             await centre.relay.report(key, Summary({"synced": 1}), (one,))
             await centre.until_status(webs[name], lambda obj: obj.get("status") and _count(obj))
-        asked, results = [], centre.relay.results
-        centre.relay.results = lambda key: (asked.append(key), results(key))[1]
-        key = centre.relay.delta("p3").source.key
-        two = ObjectResult(webs["p3"], 1, "d1", codec.canonical({"readyReplicas": 2}))
-        await centre.relay.report(key, Summary({"synced": 1}), (two,))
-        await centre.until_status(webs["p3"], lambda obj: obj["status"] == {"readyReplicas": 2})
-    # The one before it may be looked at again, as its status was just written.
-    assert key in asked
-    assert len(set(asked)) < len(names) / 2
+        key_of = {name: centre.relay.delta(name).source.key for name in names}
+    for listed, asked in looks:
+        assert asked <= {key_of[name] for name in names if {name, ALL} & listed}
+    assert set().union(*(asked for _, asked in looks)) == set(key_of.values())
 
 
 async def test_an_object_loses_the_count_of_the_one_placement_that_lets_go_of_it(centre):
