@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 ANSWER_SECONDS = 5.0
 REQUEST_BYTES_MAX = 8_192
+CONNECTIONS_MAX = 32
+"""Open at once. Each user of the machine may connect, and a file of the daemon's goes with each."""
 LOOPBACK = "127.0.0.1"
 
 Checks = Callable[[], Mapping[str, str]]
@@ -45,6 +47,8 @@ class HealthEndpoint:
         self._place = (host, port)
         self.port = port
         self.listening = asyncio.Event()
+        # The oldest first.
+        self._open: dict[asyncio.StreamWriter, None] = {}
 
     async def run(self) -> None:
         """Answer until cancelled; raises PortTaken."""
@@ -60,15 +64,24 @@ class HealthEndpoint:
             await server.serve_forever()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Who asks at once is answered at once: it is the silent ones that make room.
+        while len(self._open) >= CONNECTIONS_MAX:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
+        self._open[writer] = None
         # Who asks strangely, or goes away meanwhile, is not answered, and that is all.
-        with suppress(
-            OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
-        ):
-            async with asyncio.timeout(ANSWER_SECONDS):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._answer(head))
-                await writer.drain()
-        writer.close()
+        try:
+            with suppress(
+                OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
+            ):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    writer.write(self._answer(head))
+                    await writer.drain()
+        finally:
+            self._open.pop(writer, None)
+            writer.close()
 
     def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", maxsplit=1)[0].decode("latin-1").split(" ")

@@ -1,11 +1,12 @@
 """What a daemon says of itself over HTTP: live as long as it answers, ready if all checks hold."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from leafcast.local.health_endpoint import HealthEndpoint, PortTaken
+from leafcast.local.health_endpoint import CONNECTIONS_MAX, HealthEndpoint, PortTaken
 
 
 @asynccontextmanager
@@ -63,6 +64,30 @@ async def test_what_is_asked_strangely_is_refused_and_the_next_is_answered(reque
         except ConnectionResetError:
             assert code is None
         assert (await ask(endpoint, get("/livez")))[0] == 200
+
+
+async def test_connections_without_end_that_say_nothing_keep_no_file_from_the_daemon():
+    async with running({}) as endpoint:
+        before, most, silent = files_open(), 0, []
+        for number in range(10 * CONNECTIONS_MAX):
+            silent.append(await asyncio.open_connection("127.0.0.1", endpoint.port))
+            silent[-1][1].write(b"GET /livez HT")
+            # What is held at this end is counted, too.
+            if not number % CONNECTIONS_MAX:
+                assert await ask(endpoint, get("/livez")) == (200, "ok\n")
+                most = max(most, files_open() - before - len(silent))
+        # The first ones were cut off, the last ones may still ask.
+        with suppress(ConnectionResetError):
+            assert await silent[0][0].read() == b""
+        silent[-1][1].write(b"TP/1.1\r\n\r\n")
+        assert (await silent[-1][0].read()).endswith(b"ok\n")
+        for _, writer in silent:
+            writer.close()
+    assert most <= CONNECTIONS_MAX + 2
+
+
+def files_open():
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_a_port_that_is_taken_is_named():
