@@ -324,6 +324,20 @@ async def test_nobody_is_let_in_by_a_key_that_another_node_has(opened, place):
     assert list(place.nodes) == [NodePath.parse(STORE)]
 
 
+async def test_a_request_of_the_largest_size_is_kept_as_short_as_any_other(opened, tmp_path):
+    """All that came with a token is in one file, which each new request of it writes anew."""
+    admission, where = opened(), "/region-1/store-7"
+    token = await token_for(admission, "/region-1/store-*", uses=2)
+    asked = JoinRequest(NodePath.parse(where), nkey(1), "h" * 64, b"c" * 4096)
+    request = encode(sign_request(token, asked, b"\1" * 32))
+    assert len(await admission.decide(request)) < len(request)
+    (file,) = (tmp_path / "tokens").iterdir()
+    short = len(file.read_bytes())
+    assert [it["path"] for it in (await opened().requests())["requests"]] == [where]
+    await said(admission, token, "/region-1/store-8")
+    assert len(file.read_bytes()) - short < 400
+
+
 async def test_a_damaged_file_voids_its_token_and_no_other(opened, tmp_path):
     first, second = await token_for(opened()), await token_for(opened(), "/region-1/store-8")
     file = tmp_path / "tokens" / f"{first.token_id}.json"

@@ -158,6 +158,22 @@ def test_there_is_an_end_to_tokens(monkeypatch):
         admissions.issue(handed("/a/d", 3), NOW)
 
 
+def test_there_is_an_end_to_requests_that_wait_and_the_next_one_is_told(monkeypatch):
+    monkeypatch.setattr("controllers.core.access.admissions.WAITING_MAX", 3)
+    many, single = handed("/a/*", uses=500), handed("/b/c", 2)
+    admissions = with_tokens(many, single)
+    for number in range(3):
+        assert admissions.judge(many.token, asks(f"/a/n{number}"), NOW).changed
+    for one, path in ((many, "/a/n4"), (single, "/b/c")):
+        full = admissions.judge(one.token, asks(path), NOW)
+        assert (full.state, full.changed) == (PENDING, False)
+        assert full.reason.startswith("3 others wait")
+    assert not admissions.judge(many.token, asks("/a/n0"), NOW).reason, "who waits goes on waiting"
+    admissions.decide(many.token, NodePath.parse("/a/n0"), DENIED, NOW + 1)
+    assert admissions.judge(single.token, asks("/b/c"), NOW + 2).changed
+    admissions.check()
+
+
 def test_the_more_wait_the_seldomer_each_asks():
     one = handed("/a/*", uses=500)
     admissions = with_tokens(one)

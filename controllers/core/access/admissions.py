@@ -18,6 +18,8 @@ from schemas.tokens import token_id
 
 TOKENS_MAX = 20_000
 USES_MAX = 1_000
+WAITING_MAX = 20_000
+"""Requests that are not decided, of all tokens together: as many as one answer lists."""
 KEPT_MS = 30 * 86_400_000
 """So long it is told what became of a token: who comes with it afterwards holds an unknown one."""
 AGAIN_SECONDS_MIN = 2
@@ -35,7 +37,6 @@ class TokenRequest:
     asked_ms: int
     state: str = PENDING
     decided_ms: int = 0
-    certificate_request: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +209,14 @@ class Admissions:
         if len(one.requests) >= one.uses:
             used = ", ".join(str(it.path) for it in one.requests[:3])
             return _refused(f"the token is used up: {used} came with it", _another(path))
-        asked = TokenRequest(
-            path,
-            request.nkey,
-            request.host_name,
-            now_ms,
-            certificate_request=request.certificate_request,
-        )
+        if self._waiting_all >= WAITING_MAX:
+            return Verdict(
+                PENDING,
+                f"{self._waiting_all} others wait, and no more are noted until some of them are "
+                "approved or denied at the centre: `leafcast node requests` shows them",
+            )
+        # What else it says is for nobody yet, and long: it is not kept.
+        asked = TokenRequest(path, request.nkey, request.host_name, now_ms)
         self._put(one.with_request(asked))
         return Verdict(PENDING, changed=True)
 

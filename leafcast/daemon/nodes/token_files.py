@@ -88,7 +88,6 @@ def _requested(form: dict[str, Any]) -> TokenRequest:
         int(form["asked_ms"]),
         str(form["state"]),
         int(form["decided_ms"]),
-        _bytes(form["certificate_request"]),
     )
 
 
@@ -116,7 +115,8 @@ def token_file_text(one: IssuedToken) -> str:
                 "asked_ms": it.asked_ms,
                 "state": it.state,
                 "decided_ms": it.decided_ms,
-                "certificate_request": _text(it.certificate_request),
+                # Read by former versions, and never used.
+                "certificate_request": "",
             }
             for it in one.requests
         ],
