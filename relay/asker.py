@@ -26,7 +26,7 @@ from relay.core.node import Node
 from relay.note_log import NoteLog
 from relay.ports import Bus, Clock, SpaceError
 from schemas import codec
-from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault
+from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault, bounded
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.records import AskRecord
 from schemas.refusals import CodecError, RecordRefused
@@ -166,7 +166,7 @@ class Asker:
         if part.number == RECEIPT:
             return
         waiting.parts.append(part.data)
-        waiting.fault = part.fault
+        waiting.fault = part.fault and bounded(part.fault)
         if part.last:
             waiting.over.set()
 

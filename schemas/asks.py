@@ -24,6 +24,8 @@ PART_DATA_MAX_BYTES = PART_MAX_BYTES - 4096
 PARTS_MAX = 32
 ANSWER_MAX_BYTES = PARTS_MAX * PART_DATA_MAX_BYTES
 TEXT_MAX_CHARACTERS = 1000
+MOMENT_MAX_MS = 253_402_300_799_000
+"""The end of the year 9999, ms since 1970."""
 
 RECEIPT = 0
 
@@ -63,8 +65,17 @@ def receipt(ask: str) -> AnswerPart:
 
 def failure(ask: str, number: int, fault: AskFault) -> AnswerPart:
     """The end of an answer that cannot be given, or not to its end."""
-    said = AskFault(fault.reason, fault.message[:TEXT_MAX_CHARACTERS], fault.path, fault.since_ms)
-    return AnswerPart(ask, number, last=True, data=b"", fault=said)
+    return AnswerPart(ask, number, last=True, data=b"", fault=bounded(fault))
+
+
+def bounded(fault: AskFault) -> AskFault:
+    """The fault with texts that people can read, and a moment that there is: anyone may say one."""
+    return AskFault(
+        fault.reason[:TEXT_MAX_CHARACTERS],
+        fault.message[:TEXT_MAX_CHARACTERS],
+        fault.path[:TEXT_MAX_CHARACTERS],
+        min(fault.since_ms, MOMENT_MAX_MS),
+    )
 
 
 def answer_parts(ask: str, data: bytes) -> Iterator[AnswerPart]:

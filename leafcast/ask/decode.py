@@ -10,13 +10,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from schemas.asks import MOMENT_MAX_MS as TIME_MAX_MS
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
 OBJECTS_MAX = 100_000
 TEXT_MAX_CHARACTERS = 1000
-TIME_MAX_MS = 253_402_300_799_000
-"""The end of the year 9999, ms since 1970."""
 _TERM = re.compile(r"[0-9a-f]{16}\Z")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 

@@ -111,6 +111,35 @@ def test_no_more_asks_are_under_way_than_the_bound():
     assert end.fault.reason == "Busy"
 
 
+def test_a_child_that_says_receipts_and_nothing_else_is_given_up():
+    router, (ask, arrived), second = AskRouter(HERE, Believing()), asked(1), 0.0
+    effects = [*router.ask(arrived, Instant(second, 1000))]
+    while not ends(effects, ask):
+        second += 1.0
+        assert second <= ANSWER_SECONDS + 2 * HOP_SECONDS + 1
+        said = AnswerArrived("s1", encode(receipt(ask)))
+        effects += router.answer(said, Instant(second, 1000))
+        effects += router.tick(Instant(second, 1000))
+    assert ends(effects, ask)[0].fault.reason == "NoAnswer"
+
+
+def test_a_child_that_keeps_all_asks_waiting_leaves_half_of_the_room_to_another():
+    router, now = AskRouter(HERE, Believing()), Instant(0.0, 1000)
+    kept = [asked(number, "/emea/s1") for number in range(ASKS_MAX)]
+    for _, arrived in kept:
+        router.ask(arrived, now)
+    for number in range(ASKS_MAX):
+        ask, arrived = asked(ASKS_MAX + number, "/emea/s2")
+        effects = router.ask(arrived, now)
+        router.check()
+        passed = any(isinstance(effect, PassAsk) for effect in effects)
+        assert passed == (number < ASKS_MAX // 2)
+        # Of the other child the one that waits longest is told, and once.
+        ended = kept[number][0] if passed else ask
+        assert [end.fault.reason for end in ends(effects, ended)] == ["Busy"]
+    assert len(router._underway) == ASKS_MAX
+
+
 def test_a_captured_ask_is_answered_once_however_often_it_is_said():
     router = AskRouter(HERE, Believing())
     ask, arrived = asked(1, "/emea")

@@ -7,6 +7,7 @@ back the same way, part by part. A hop without receipt ends the ask: unreachable
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -183,8 +184,10 @@ class AskRouter:
             self._count_junk(event.child)
             return self._junk("StrayAnswer", event.child, said, now)
         if part.number == RECEIPT:
-            under.taken = True
-            under.due = now.seconds + self._patience(under.path)
+            # The first one counts: who says no more than that it has come would never be given up.
+            if not under.taken:
+                under.taken = True
+                under.due = now.seconds + self._patience(under.path)
             return ()
         if part.number < under.next_part:
             return ()
@@ -249,11 +252,30 @@ class AskRouter:
     def _begin(
         self, ask: str, event: AskArrived, record: AskRecord, now: Instant
     ) -> tuple[AskEffect, ...]:
-        if len(self._underway) >= ASKS_MAX:
-            message = f"{ASKS_MAX} questions are under way at {self._path}; ask again later"
-            return (self._fault(ask, "Busy", message),)
-        taken = SendAnswer(ask, encode(receipt(ask)))
         step = self._path.step_towards(record.path)
+        room = self._make_room(step or "")
+        if len(self._underway) >= ASKS_MAX:
+            return (self._fault(ask, "Busy", self._busy()),)
+        return (*room, *self._taken(ask, event, record, step, now))
+
+    def _make_room(self, child: str) -> tuple[AskEffect, ...]:
+        """Give up an ask that waits for another child if that has more than its share."""
+        if len(self._underway) < ASKS_MAX:
+            return ()
+        waiting = Counter(under.child for under in self._underway.values())
+        busiest, most = waiting.most_common(1)[0]
+        if most <= waiting[child] + 1:
+            return ()
+        oldest = next(ask for ask, under in self._underway.items() if under.child == busiest)
+        return (self._give_up(oldest, "Busy", self._busy()),)
+
+    def _busy(self) -> str:
+        return f"{ASKS_MAX} questions are under way at {self._path}; ask again later"
+
+    def _taken(
+        self, ask: str, event: AskArrived, record: AskRecord, step: str | None, now: Instant
+    ) -> tuple[AskEffect, ...]:
+        taken = SendAnswer(ask, encode(receipt(ask)))
         if step is None and not self._remember(ask, record, now):
             message = f"{REMEMBERED_MAX} questions to {self._path} are not old enough to forget"
             return (self._fault(ask, "Busy", f"{message}; ask again in a minute"),)
