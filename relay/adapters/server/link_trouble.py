@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from relay.adapters.server.server_log import said_in
+
 NOT_LET_IN, AWAY = "authorization violation", "away"
 _OPENED = "leafnode connection created"
-_DIALLED = f"{_OPENED} for account"
-_LINK = re.compile(r" - (lid\w*:\d+) - ")
 NO_WEBSOCKET = "it answers, and does not let a WebSocket through"
 _CAUSES = {
     "signed by unknown authority": (
@@ -134,7 +134,7 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
 
 
 def _of_parent(log: Sequence[str]) -> list[str]:
-    """What is said of links that this server dialled, and of none that another one did."""
-    links = [(_LINK.search(line), line) for line in log]
-    ours = {link[1] for link, line in links if link and _DIALLED in line.lower()}
-    return [line for link, line in links if not link or link[1] in ours]
+    """What is said of links that this server dialled, and of nobody else who connects."""
+    lines = [(said_in(line), line) for line in log]
+    ours = {"", *(said.link for said, _ in lines if said.dialled)}
+    return [line for said, line in lines if said.link in ours]

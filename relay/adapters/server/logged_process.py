@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from relay.adapters.server.guard import Guard, GuardLost
+from relay.adapters.server.log_pipe import LogPipe
 
 LOG_LINES_MAX = 200
 STOP_SECONDS = 10.0
-_PORT_TAKEN = "address already in use"
+PORT_TAKEN = "address already in use"
 
 
 class ServerFailed(RuntimeError):
@@ -39,7 +39,9 @@ class LoggedProcess:
         cwd: Path,
         says_ready: str,
         env: Mapping[str, str] | None = None,
+        whole: bool = False,
     ) -> None:
+        """With `whole` it takes a socket as its error output: a message with breaks is one."""
         self.name = name
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
@@ -47,7 +49,14 @@ class LoggedProcess:
         self._guard = guard
         self._log: deque[str] = deque(maxlen=LOG_LINES_MAX)
         self._loop = asyncio.get_running_loop()
-        self._process = guard.spawn(command, cwd=cwd, stderr=subprocess.PIPE, env=env)
+        self._pipe = LogPipe(whole=whole)
+        try:
+            self._process = guard.spawn(command, cwd=cwd, stderr=self._pipe.theirs, env=env)
+        except BaseException:
+            self._pipe.close()
+            raise
+        finally:
+            self._pipe.handed_over()
         # A thread, because a busy event loop would fill the pipe and so stop the process.
         self._reader = threading.Thread(target=self._drain, name=f"log:{name}", daemon=True)
         self._reader.start()
@@ -64,7 +73,7 @@ class LoggedProcess:
     @property
     def port_taken(self) -> bool:
         """Whether it said that another listens on one of its ports."""
-        return any(_PORT_TAKEN in line for line in self.log)
+        return any(PORT_TAKEN in line for line in self.log)
 
     @property
     def killed(self) -> bool:
@@ -104,18 +113,19 @@ class LoggedProcess:
         if not self.ended.is_set():
             self._process.send_signal(number)
 
+    def _take(self, message: str) -> None:
+        """Keep what it says, and hear it, in the reading thread."""
+        line = message.rstrip()
+        self._log.append(line)
+        self._hear(line)
+
     def _hear(self, line: str) -> None:
-        """Take in a line, in the reading thread."""
         if self._says_ready in line:
             self._tell(self.ready.set)
 
     def _drain(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as lines:
-            for raw in lines:
-                line = raw.decode(errors="replace").rstrip()
-                self._log.append(line)
-                self._hear(line)
+        for message in self._pipe.messages():
+            self._take(message.decode(errors="replace"))
         self._process.wait()
         self._tell(self._end)
 

@@ -12,8 +12,9 @@ from importlib import metadata
 from pathlib import Path
 
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.logged_process import LoggedProcess
+from relay.adapters.server.logged_process import PORT_TAKEN, LoggedProcess
 from relay.adapters.server.logged_process import ServerFailed as ServerFailed
+from relay.adapters.server.server_log import ServerLog
 
 RELOAD_SECONDS = 30.0
 CALM_MEMORY = {"GOGC": "50"}
@@ -61,6 +62,8 @@ class ServerProcess(LoggedProcess):
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._reloading: asyncio.Future[bool] | None = None
+        self._said = ServerLog()
+        self._store_failed = self._port_taken = False
         super().__init__(
             guard,
             [str(binary), "--config", str(config)],
@@ -68,12 +71,21 @@ class ServerProcess(LoggedProcess):
             cwd=config.parent,
             says_ready=_READY,
             env={**CALM_MEMORY, **os.environ, **(environment or {})},
+            whole=True,
         )
+
+    @property
+    def log(self) -> list[str]:
+        return self._said.lines
+
+    @property
+    def port_taken(self) -> bool:
+        return self._port_taken
 
     @property
     def store_failed(self) -> bool:
         """Whether it said that it could not write to its store; it takes nothing more then."""
-        return any(said in line for line in self.log for said in _STORE_FAILED)
+        return self._store_failed
 
     async def reload(self) -> bool:
         """Read the configuration again; False if it ended meanwhile. One at a time.
@@ -94,8 +106,15 @@ class ServerProcess(LoggedProcess):
         finally:
             self._reloading = None
 
+    def _take(self, message: str) -> None:
+        said = self._said.take(message)
+        if not said.link:
+            self._hear(said.text)
+
     def _hear(self, line: str) -> None:
         super()._hear(line)
+        self._store_failed |= any(said in line for said in _STORE_FAILED)
+        self._port_taken |= PORT_TAKEN in line
         if _RELOADED in line:
             self._tell(self._reloaded)
         elif _REFUSED in line:

@@ -1,0 +1,58 @@
+"""What a process says of itself, message by message, as it writes them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+MESSAGE_BYTES_MAX = 256 * 1024
+
+
+class LogPipe:
+    """What is given to a process as its error output, and read here.
+
+    Each line is a message. With `whole`, where the machine has such sockets, a message is what the
+    process writes at once: a line break within it begins no other one.
+    """
+
+    def __init__(self, *, whole: bool) -> None:
+        self._ours: socket.socket | int
+        pair = _pair() if whole else None
+        if pair is None:
+            self._ours, self._theirs = os.pipe()
+        else:
+            self._ours, self._theirs = pair[0], pair[1].detach()
+
+    @property
+    def theirs(self) -> int:
+        """The end that the process writes to, until it was `handed_over`."""
+        return self._theirs
+
+    def handed_over(self) -> None:
+        """The process has its end."""
+        os.close(self._theirs)
+
+    def close(self) -> None:
+        """Nobody reads it."""
+        if isinstance(self._ours, socket.socket):
+            self._ours.close()
+        else:
+            os.close(self._ours)
+
+    def messages(self) -> Iterator[bytes]:
+        """All that the process says, until it ends."""
+        if isinstance(self._ours, socket.socket):
+            with self._ours as ours:
+                while message := ours.recv(MESSAGE_BYTES_MAX):
+                    yield message
+        else:
+            with os.fdopen(self._ours, "rb") as lines:
+                yield from lines
+
+
+def _pair() -> tuple[socket.socket, socket.socket] | None:
+    try:
+        return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    except (AttributeError, OSError):
+        return None

@@ -1,0 +1,73 @@
+"""What a server says of itself is told from what strangers have it say, and kept apart from it."""
+
+import pytest
+
+from relay.adapters.server.link_trouble import cause_of, trouble_of
+from relay.adapters.server.server_log import LINES_MAX, QUOTED, ServerLog, said_in
+
+BEGIN = "[21] 2026/11/28 00:13:27.881726"
+DIALLED = f"{BEGIN} [INF] 127.0.0.1:7422 - lid:4 - Leafnode connection created for account: UPLINK"
+STRANGER = f"{BEGIN} [ERR] 10.0.0.9:4711 - lid:9 - authentication error - Nkey"
+FAILED = "Critical write error"
+
+
+@pytest.mark.parametrize(
+    ("line", "link", "text"),
+    [
+        (f"{BEGIN} [INF] Server is ready", "", "Server is ready"),
+        (f'{STRANGER} "x"', "lid:9", 'authentication error - Nkey "x"'),
+        (
+            f"{BEGIN} [ERR] [::1]:9 - cid:12 - authentication error",
+            "cid:12",
+            "authentication error",
+        ),
+        (f"{BEGIN} [INF] 10.0.0.9:1 - lid_ws:7 - Leafnode", "lid_ws:7", "Leafnode"),
+        (f"{BEGIN} [ERR] 10.0.0.9:1 - wid:7 - no - lid:3 - yes", "wid:7", "no - lid:3 - yes"),
+        ("goroutine 1 [running]:", "", "goroutine 1 [running]:"),
+    ],
+)
+def test_a_line_is_about_the_server_or_about_one_connection(line, link, text):
+    assert said_in(line) == (link, text)
+
+
+def test_a_line_break_in_what_is_quoted_begins_no_line():
+    log = ServerLog()
+    forged = f"{BEGIN} [ERR] {FAILED}"
+    said = log.take(f"{BEGIN} [INF] 10.0.0.9:1 - lid:9 - closed - Remote: a\n{forged}\n\n")
+    assert said == ("lid:9", "closed - Remote: a")
+    assert len(log.lines) == 2
+    assert [said_in(line).link for line in log.lines] == ["lid:9", QUOTED]
+
+
+def test_no_number_of_strangers_pushes_out_what_the_server_says_of_itself_and_its_link():
+    log = ServerLog()
+    own = [f"{BEGIN} [INF] Server is ready", DIALLED]
+    for line in own:
+        log.take(line)
+    for number in range(3 * LINES_MAX):
+        log.take(f'{STRANGER.replace("lid:9", f"lid:{number + 9}")} "{number}"')
+    assert log.lines[:2] == own
+    assert len(log.lines) == LINES_MAX + 2
+    last = f"{BEGIN} [INF] 127.0.0.1:7422 - lid:4 - Leafnode connection closed: EOF"
+    log.take(last)
+    assert log.lines[-1] == last, "in the order in which they were said"
+    assert trouble_of(log.lines) == "away"
+
+
+@pytest.mark.parametrize("kind", ["cid", "wid", "lid", "lid_ws", "mid"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Leafnode connection created for account",
+        "Authorization Violation",
+        "Error trying to connect as leafnode",
+        "x - lid:4 - Leafnode connection closed",
+        "certificate has expired or is not yet valid",
+    ],
+)
+def test_what_a_stranger_is_quoted_with_is_no_trouble_of_the_link(kind, said):
+    line = f'{BEGIN} [ERR] 10.0.0.9:1 - {kind}:9 - authentication error - User "{said}"'
+    closed = f"{BEGIN} [INF] 10.0.0.9:1 - {kind}:9 - Leafnode connection closed: Violation"
+    log = [DIALLED, line, closed]
+    assert trouble_of(log) == ""
+    assert cause_of(log) == ("", "")
