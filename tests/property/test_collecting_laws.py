@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -110,6 +111,29 @@ def test_the_rows_kept_are_the_least_and_whole(program, data):
     if kept.rest and program is GROUPED:
         at = TYPES.index("SUM")
         assert kept.rest.cells[at] == sum(row.cells[at] for row in beyond)
+
+
+@pytest.mark.parametrize("program", [GROUPED, SELECTED], ids=["grouped", "selected"])
+@pytest.mark.parametrize("truncated", [False, True])
+@given(data=st.data())
+def test_one_destination_that_cuts_its_rows_hides_none_of_others(program, truncated, data):
+    """Wherever it cuts; who has as many rows as there may be cuts at the last of them."""
+    tables = data.draw(leaves(program))
+    algebra = TableAlgebra(program)
+    honest = algebra.merge([EMPTY, *tables])
+    said = replace(algebra.merge([EMPTY, *data.draw(leaves(program))]), truncated=truncated)
+    cut = data.draw(st.sampled_from([b"", *said.rows]))
+    rows = {key: row for key, row in said.rows.items() if key <= cut}
+    rest = next(iter(said.rows.values()), None)
+    if len(rows) == program.limit and not truncated:
+        return
+    evil = algebra.of_one(replace(said, rows=rows, cut=cut, rest=rest))
+    merged = algebra.merge([honest, evil])
+    least = sorted({*honest.rows, *evil.rows})[: program.limit]
+    assert sorted(merged.rows) == [key for key in least if honest.cut is None or key <= honest.cut]
+    assert merged.truncated
+    assert algebra.read(algebra.write(merged)) == merged
+    assert algebra.of_one(honest) == honest
 
 
 @given(st.data(), st.integers(1, 50))

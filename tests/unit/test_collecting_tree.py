@@ -4,6 +4,7 @@ import asyncio
 
 import yaml
 
+from relay.core.collectors.tables import Row, Table, TableAlgebra
 from relay.ports import SpaceError
 from schemas.collectors import LABEL_PREFIX, PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
@@ -93,6 +94,26 @@ spec:
   clusterSelectors: [{matchLabels: {region: emea}}]
   downsync: [{namespaces: [shop], statusCollectors: [each]}]
 """
+
+
+async def test_an_edge_that_cuts_all_rows_hides_its_own_alone(tmp_path, monkeypatch):
+    write, lies = TableAlgebra._written, []
+
+    def evil(algebra, table, room):
+        if table.counted == 1 and any(b"s1" in key for key in table.rows):
+            lies.append(table)
+            table = Table(1, {}, cut=b"", rest=Row(1, ()), truncated=True)
+        return write(algebra, table, room)
+
+    monkeypatch.setattr(TableAlgebra, "_written", evil)
+    async with memory_tree(tmp_path, EDGES) as tree:
+        await tree.apply(*[yaml.safe_load(text) for text in (READY, EACH, WEB, PLACEMENT)])
+        others = [["apac-s3", True], ["emea-s2", True]]
+        obj = await combined(tree, lambda obj: rows(obj, "each") == others)
+        (each,) = [result for result in obj["results"] if result["name"] == "each"]
+        assert (each["truncated"], each["rest"]["count"]) == (True, "1")
+        await combined(tree, lambda obj: rows(obj, "ready") == [["v2", "3", "9"]])
+    assert lies
 
 
 async def test_a_policy_has_its_own_rows_beside_a_placement_of_its_name(tmp_path):

@@ -257,9 +257,14 @@ class Item:
         except RecordRefused:
             return None
         said_tables = [table for table in (rows, unreached) if isinstance(table, Table)]
-        if edge is not None and not all(self._is_of(edge.who, table) for table in said_tables):
+        if edge is None:
+            return SubtreeRows(members, rows, unreached)
+        if not all(self._is_of(edge.who, table) for table in said_tables):
             return None
-        return SubtreeRows(members, rows, unreached)
+        return SubtreeRows(members, self._of_one(rows), self._of_one(unreached))
+
+    def _of_one(self, said: Any) -> Any:
+        return self._tables.of_one(said) if isinstance(said, Table) else said
 
     def _untold(self, child: str) -> Any:
         if self.program.is_aggregate:

@@ -8,7 +8,7 @@ smaller keys, so the rows kept at the end are exact, and so is the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -239,6 +239,20 @@ class TableAlgebra:
             raise RecordRefused(f"rows: {error}") from error
         errors = {(item.column, item.of_row): item for item in said.errors}
         return Table(said.counted, rows, said.cut, rest, said.truncated, errors)
+
+    def of_one(self, table: Table) -> Table:
+        """What one destination says, so that it hides no row of others, whatever it says.
+
+        Where it has no room for its rows those of others would be cut with them. So of groups it
+        counts beyond these, and it is told that something found no room.
+        """
+        if table.cut is None or (not table.truncated and len(table.rows) == self._limit):
+            return table
+        if self._selects:
+            return replace(table, cut=None, truncated=True)
+        beyond = [*table.rows.values(), *([] if table.rest is None else [table.rest])]
+        rest = self._combined(beyond) if beyond else None
+        return Table(table.counted, {}, None, rest, truncated=True, errors=table.errors)
 
     def _combined(self, rows: Sequence[Row]) -> Row:
         count = min(sum(row.count for row in rows), COUNT_MAX)
