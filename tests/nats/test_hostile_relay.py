@@ -20,12 +20,12 @@ from schemas.asks import (
 )
 from schemas.identity import NodePath
 from schemas.records import decode_payload
-from schemas.reports import encode
+from schemas.reports import ExceptionSample, Summary, encode
 from schemas.signing import decode_envelope
 from schemas.wire import replace
 from tests.awaiting import eventually
 from tests.nats.driven_tree import driven_tree
-from tests.nats.test_hostile_child import Liar, liar_at
+from tests.nats.test_hostile_child import Liar, liar_at, refused
 
 pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
 
@@ -90,6 +90,27 @@ async def test_why_there_is_no_answer_is_bounded_whoever_says_it(tmp_path):
         for text in (fault.reason, fault.message, fault.path):
             assert 0 < len(text) <= TEXT_MAX_CHARACTERS
         assert "9999" in api_error(fault).message
+
+
+@pytest.mark.parametrize("elsewhere", ["/honest", "/honest/site", "/evilx", "/", "/evil/../honest"])
+async def test_a_relay_names_nobody_beside_those_below_it_as_one_that_is_wrong(tmp_path, elsewhere):
+    async with driven_tree(tmp_path) as tree, liar_at(tree, "/evil") as liar:
+        key = await tree.place()
+        await liar.greet()
+        generation = tree.centre.node.records[key].generation
+        for revision, path in enumerate((elsewhere, "/evil/site"), 1):
+            sample = ExceptionSample(1, "x", "it says so", 1, path)
+            said = Summary({"failing": 1}, {"degraded": 1}, {}, (sample,))
+            await liar.report(key, generation, said, revision=revision)
+            # The next one would take its place before it is read.
+            await eventually(lambda: refused(tree.centre, "evil") == 1)
+        async with asyncio.timeout(20):
+            while not tree.centre.node.count(key).summary.exceptions:
+                await liar.progress(await liar.greet())
+                await asyncio.sleep(0.1)
+        (told,) = tree.centre.node.count(key).summary.exceptions
+        assert told.path == "/evil/site"
+        assert refused(tree.centre, "evil") == 1
 
 
 async def refusal(asks: CentreAsks, path: NodePath) -> AskFault:
