@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from relay.adapters.server.admin import reload_config, system_connection
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.link_trouble import cause_of, trouble_of
 from relay.adapters.server.nats_config import ParentLink
@@ -160,6 +161,9 @@ async def withstands(grove, leaf_address, link, crowds) -> None:
             held += await crowd(leaf_address.port, count, said)
         most = memory(centre)
         await up.request("lc.ea._node.self", b"beat", timeout=30)
+        # Whoever runs a server himself has it read its configuration so.
+        async with system_connection(centre.server.url, centre.seeds.system) as system:
+            await reload_config(system)
         late = await grove.plant("/eb", centre, link)
         other = await grove.connect(late, late.seeds.uplink)
         await until_answered(other, "lc.eb._node.self")

@@ -14,6 +14,8 @@ from relay.adapters.jetstream.backpressure_client import close
 from relay.adapters.jetstream.server_url import connect_options
 
 REQUEST_SECONDS = 5.0
+RELOAD_SECONDS = 30.0
+"""A stranger who does not go on with TLS holds up a reload for the ten seconds that he has."""
 LINKS_MAX = 64
 """More than a child may have, by its account's limits."""
 
@@ -67,14 +69,16 @@ async def _links_of(system: Client, account: str, keys: Collection[str]) -> Coll
 async def reload_config(system: Client) -> None:
     """Have the server read its configuration file; raises ConfigRefused."""
     found = await _asked(system, "PING.IDZ")
-    answer = await _asked(system, f"{found['id']}.RELOAD")
+    answer = await _asked(system, f"{found['id']}.RELOAD", RELOAD_SECONDS)
     error = answer.get("error")
     if error:
         raise ConfigRefused(str(error.get("description", error)))
 
 
-async def _asked(system: Client, verb: str, **body: Any) -> dict[str, Any]:
+async def _asked(
+    system: Client, verb: str, seconds: float = REQUEST_SECONDS, **body: Any
+) -> dict[str, Any]:
     data = json.dumps(body).encode() if body else b""
-    answer = await system.request(f"$SYS.REQ.SERVER.{verb}", data, timeout=REQUEST_SECONDS)
+    answer = await system.request(f"$SYS.REQ.SERVER.{verb}", data, timeout=seconds)
     form: dict[str, Any] = json.loads(answer.data)
     return form

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+from relay.adapters.server.admin import RELOAD_SECONDS as RELOAD_SECONDS
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.logged_process import PORT_TAKEN, LoggedProcess
 from relay.adapters.server.logged_process import ServerFailed as ServerFailed
 from relay.adapters.server.server_log import ServerLog
 
-RELOAD_SECONDS = 30.0
 CALM_MEMORY = {"GOGC": "50"}
 """Let the server collect its garbage when it is half of what is in use, not when it is as much.
 
