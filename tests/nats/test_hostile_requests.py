@@ -32,7 +32,9 @@ from schemas.refusals import RecordRefused
 from schemas.tokens import Token, read_token
 from schemas.wire import encode, replace
 from tests.nats.conftest import until_answered
-from tests.nats.test_entrance import Hall, answered
+from tests.nats.raw_leaf import RawLeaf
+from tests.nats.test_entrance import SEED, Hall, answered
+from tests.nats.test_strangers import port_of
 from tests.unit.test_admission_verbs import Hands, Place
 
 pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
@@ -230,6 +232,28 @@ async def test_requests_with_odd_names_nested_or_long_are_refused_and_told_so(ha
     assert open_answer(token, SignedRequest(1, token.token_id, good, b""), said).state == PENDING
 
 
+async def test_who_comes_in_with_the_key_of_an_entrance_alone_may_listen_to_hardly_anything(hall):
+    """Each link is told of the subscriptions of all others, so many cost their square."""
+    centre = await hall.plant("/")
+    honest, token = await hall.stranger(centre, "x"), await hall.token(STORE)
+    links = [RawLeaf() for _ in range(LINKS)]
+    try:
+        for number, link in enumerate(links):
+            await link.open(port_of(centre.server.leaf_url), SEED, {"server_id": f"E{number}"})
+            for inbox in range(LISTENED):
+                link.listen(f"_INBOX.{number}.{inbox}")
+            await link.taken_in()
+            assert b"maximum subscriptions exceeded" in link.heard
+        told = {line for line in links[0].heard.split(b"\r\n") if line.startswith(b"LS+ _INBOX.")}
+        assert len(told) < 10 * LINKS
+        said = await put(honest, encode(asked(token)))
+        assert open_answer(token, asked(token), said).state == PENDING
+    finally:
+        for link in links:
+            link.close()
+
+
+LINKS, LISTENED = 20, 200
 ODD_NAMES = ("a\nnode /ra/evil approved", "\x1b[2Jx", "a\u202eb", "a\rb", "a" * 65, "\u2028")
 ODD_PATHS = (
     "/",
