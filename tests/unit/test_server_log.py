@@ -1,8 +1,11 @@
 """What a server says of itself is told from what strangers have it say, and kept apart from it."""
 
+import os
+
 import pytest
 
 from relay.adapters.server.link_trouble import cause_of, trouble_of
+from relay.adapters.server.log_pipe import LogPipe
 from relay.adapters.server.server_log import LINES_MAX, QUOTED, ServerLog, said_in
 
 BEGIN = "[21] 2026/11/28 00:13:27.881726"
@@ -52,6 +55,17 @@ def test_no_number_of_strangers_pushes_out_what_the_server_says_of_itself_and_it
     log.take(last)
     assert log.lines[-1] == last, "in the order in which they were said"
     assert trouble_of(log.lines) == "away"
+
+
+@pytest.mark.parametrize(
+    ("whole", "messages"), [(True, [b"a\nb\n", b"c\n"]), (False, [b"a\n", b"b\n", b"c\n"])]
+)
+def test_what_is_written_at_once_is_one_message_if_it_is_to_stay_whole(whole, messages):
+    pipe = LogPipe(whole=whole)
+    for said in (b"a\nb\n", b"c\n"):
+        os.write(pipe.theirs, said)
+    pipe.handed_over()
+    assert list(pipe.messages()) == messages
 
 
 @pytest.mark.parametrize("kind", ["cid", "wid", "lid", "lid_ws", "mid"])

@@ -13,7 +13,8 @@ class LogPipe:
     """What is given to a process as its error output, and read here.
 
     Each line is a message. With `whole`, where the machine has such sockets, a message is what the
-    process writes at once: a line break within it begins no other one.
+    process writes at once: a line break within it begins no other one. Linux has them; elsewhere
+    who is quoted could begin a line of his own.
     """
 
     def __init__(self, *, whole: bool) -> None:
