@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ PLACES_MAX = 10_000
 STEPS_MAX = 50_000
 """Of all paths that are followed in one object: about 0.3 s."""
 STEPS_OF_PATH = 10
+CHARACTERS_MAX = 16_384
+"""Of all paths of one text: to read so many takes at most 0.1 s."""
 # What stands in quotes or brackets is left as it is; a step `.7` becomes `[7,'7']`.
 _STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|(?<!\.)\.(\d+)(?![\w-])""")
 
@@ -134,6 +136,24 @@ def _places(
     return list(dict.fromkeys(inside))
 
 
+def with_length(text: str, steps: StepBudget) -> None:
+    """Take what it may take to read a path: a step for each character. Raises Faulty."""
+    try:
+        steps.take(len(text))
+    except TooManySteps as error:
+        said = "is too long, with the others that are followed in this object"
+        raise _fault(text, said, "write shorter paths, or fewer") from error
+
+
+def length_fault(field: str, texts: Iterable[str]) -> Fault | None:
+    """What is wrong with how long paths are together; None if nothing is."""
+    size = sum(map(len, texts))
+    if size <= CHARACTERS_MAX:
+        return None
+    said = f"{size} characters in all paths, at most {CHARACTERS_MAX} may be"
+    return Fault(field, said, "write shorter paths, or fewer")
+
+
 def _order(place: Place) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, step, "") if isinstance(step, int) else (0, 0, step) for step in place)
 
@@ -165,7 +185,8 @@ def _compile(text: str) -> CountedPath:
         raise _fault(text, "is not a JSONPath: it does not begin with $", _FORM)
     try:
         compiled = _environment().compile(_with_brackets(text))
-    except (JSONPathError, RecursionError, ValueError) as error:
+    except (JSONPathError, RecursionError, ValueError, ArithmeticError) as error:
+        # The library takes 1e400 for a number, and cannot make one of it.
         said = error.args[0] if error.args and isinstance(error.args[0], str) else "not readable"
         raise _fault(text, f"is not a JSONPath: {said.splitlines()[0]}", _FORM) from error
     if isinstance(compiled, CompoundJSONPath) or not compiled.segments:

@@ -18,7 +18,7 @@ from relay.objects.merge import Object, copied
 from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.faults import Fault
-from schemas.json_paths import JsonPath, StepBudget
+from schemas.json_paths import JsonPath, StepBudget, with_length
 from schemas.objects import ObjectKey, identity_of, object_faults, texts_of
 from schemas.refusals import CodecError
 
@@ -220,6 +220,7 @@ class _Work:
         try:
             # A value may be put in many places; each is to find room.
             most = self._room // max(len(value), 1)
+            with_length(path, self._steps)
             places = JsonPath(path).replace(self._made.object, _json(value), most, self._steps)
         except ValueError as error:
             raise self._failed(named, str(error)) from error

@@ -6,11 +6,20 @@ it may cost is bounded, as that of a collector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from relay.objects.expressions.bounds import TooCostly, extent_of, narrowed, weight_of
+from relay.objects.expressions.bounds import (
+    STEPS_MAX,
+    TooCostly,
+    check_all,
+    check_texts,
+    extent_of,
+    narrowed,
+    steps_of,
+    weight_of,
+)
 from relay.objects.expressions.cel import (
     VARIABLES,
     CompiledExpression,
@@ -75,14 +84,21 @@ def rule_faults(rule: HealthProgram) -> list[Fault]:
     fields = (("healthy", rule.healthy), ("degraded", rule.degraded))
     named = (*fields, ("message", rule.message), ("done", rule.done))
     found = (expression_fault(f"spec.{name}", text) for name, text in named if text)
-    return [fault for fault in found if fault is not None]
+    if faults := [fault for fault in found if fault is not None]:
+        return faults
+    try:
+        compiled = [_compiled(text) for _, text in named if text]
+        check_texts([each.shape for each in compiled if isinstance(each, CompiledExpression)])
+    except TooCostly as error:
+        return [Fault("spec", str(error), "say less by one rule")]
+    return []
 
 
 def assess_as_said(text: str, obj: Mapping[str, Any]) -> Assessment:
     """The health of an object that says itself how well it is."""
     if text == IGNORE:
         return _HEALTHY
-    value, failure = _value(text, obj)
+    value, failure = _Looked(obj, (text,)).value(text)
     if isinstance(value, str):
         word, _, reason = value.partition(":")
         if word.strip() in _WORDS:
@@ -102,48 +118,70 @@ def assess_by_rule(
     """The health of an object of a rule's kind; `otherwise` it is as that of any other."""
     if rule.ignore:
         return _HEALTHY
-    if rule.degraded and _value(rule.degraded, obj)[0] is True:
-        return "degraded", _message(rule, obj)
+    if not (rule.degraded or rule.healthy):
+        return otherwise()
+    looked = _Looked(obj, (rule.degraded, rule.healthy, rule.message))
+    if rule.degraded and looked.value(rule.degraded)[0] is True:
+        return "degraded", _message(rule, looked)
     if not rule.healthy:
         return otherwise()
-    value, failure = _value(rule.healthy, obj)
+    value, failure = looked.value(rule.healthy)
     if value is True:
         return _HEALTHY
-    reason = _message(rule, obj)
-    return "progressing", f"{reason}: {failure}" if failure and not rule.message else reason
+    reason = _message(rule, looked)
+    is_told = reason != _by(rule)
+    return "progressing", f"{reason}: {failure}" if failure and not is_told else reason
 
 
 def is_done(rule: HealthProgram, obj: Mapping[str, Any]) -> bool:
     """Whether a rule says that an object has done what it is for."""
-    return _value(rule.done, obj)[0] is True
+    return _Looked(obj, (rule.done,)).value(rule.done)[0] is True
 
 
-def _message(rule: HealthProgram, obj: Mapping[str, Any]) -> str:
-    value = _value(rule.message, obj)[0] if rule.message else None
+def _message(rule: HealthProgram, looked: _Looked) -> str:
+    value = looked.value(rule.message)[0] if rule.message else None
     said = value.strip()[:REASON_MAX_CHARACTERS] if isinstance(value, str) else ""
-    return said or f"by the HealthRule {rule.name}"
+    return said or _by(rule)
 
 
-def _value(text: str, obj: Mapping[str, Any]) -> tuple[Any, str]:
-    """What an expression gives of an object, or why it gives nothing."""
-    expression = _compiled(text)
-    if not isinstance(expression, CompiledExpression):
-        return None, expression
-    metadata = {name: it for name, it in obj["metadata"].items() if name != "managedFields"}
-    # What it says becomes a reason, which all see who see the placement.
-    plain = without_secret_values({**obj, "metadata": metadata})
-    returned = {"status": plain["status"]} if "status" in plain else {}
-    values = ExpressionValues()
-    shape = expression.shape
-    try:
-        largest, count = extent_of([plain])
-        shape.check(largest, weight_of(len(codec.pack(plain)), count))
+def _by(rule: HealthProgram) -> str:
+    return f"by the HealthRule {rule.name}"
+
+
+class _Looked:
+    """An object that expressions look at: all of them together may cost as much as a collector."""
+
+    def __init__(self, obj: Mapping[str, Any], texts: Iterable[str]) -> None:
+        metadata = {name: it for name, it in obj["metadata"].items() if name != "managedFields"}
+        # What it says becomes a reason, which all see who see the placement.
+        plain = without_secret_values({**obj, "metadata": metadata})
+        returned = {"status": plain["status"]} if "status" in plain else {}
+        self._values = ExpressionValues()
+        self._failure = ""
+        compiled = [it for it in map(_compiled, filter(None, texts)) if not isinstance(it, str)]
+        shapes = [each.shape for each in compiled]
+        try:
+            largest, count = extent_of([plain])
+            size = weight_of(len(codec.pack(plain)), count)
+            check_all(shapes, largest, size)
+        except (CodecError, TooCostly) as error:
+            self._failure = str(error)
+            return
+        self._values.begin(steps_of(shapes, largest, size) / STEPS_MAX)
         for name, value in (("obj", plain), ("returned", returned)):
-            if name in expression.variables:
-                values.put(name, narrowed(value, shape.paths.get(name, ())))
-        return expression.value(values), ""
-    except (CodecError, EvaluationFailed, TooCostly) as error:
-        return None, str(error)
+            if any(name in each.variables for each in compiled):
+                paths = {path for each in compiled for path in each.shape.paths.get(name, ())}
+                self._values.put(name, narrowed(value, paths))
+
+    def value(self, text: str) -> tuple[Any, str]:
+        """What an expression gives of the object, or why it gives nothing."""
+        expression = _compiled(text)
+        if isinstance(expression, str) or self._failure:
+            return None, self._failure or str(expression)
+        try:
+            return expression.value(self._values), ""
+        except EvaluationFailed as error:
+            return None, str(error)
 
 
 @lru_cache(maxsize=COMPILED_MAX)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from schemas.api.shared import ApiObject, Condition, Count, ListOf, Value
 from schemas.faults import Fault, Faulty
+from schemas.json_paths import length_fault
 
 PATH_MAX = 1024
 VALUE_MAX = 64 * 1024
@@ -38,6 +39,8 @@ class Customizer(ApiObject):
 
     @model_validator(mode="after")
     def _each_path_once(self) -> Customizer:
+        if fault := length_fault("replacements", (item.path for item in self.replacements)):
+            raise Faulty(fault)
         seen: set[str] = set()
         for at, item in enumerate(self.replacements):
             if item.path in seen:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.api.placement import Int32, OneApiGroup
 from schemas.api.shared import Condition, ControlObject, ListOf, Value, checked, resource_fault
 from schemas.faults import Fault, Faulty
-from schemas.json_paths import JsonPath
+from schemas.json_paths import JsonPath, length_fault
 from schemas.objects import identity_of
 
 REMOVE_MAX = 256
@@ -22,6 +22,14 @@ def check_identity(text: str, before: Mapping[str, Any], obj: Mapping[str, Any])
     if lost:
         message = f'"{text}" takes off {lost[0]}, without which it is no object'
         raise Faulty(Fault("", message, "name a field elsewhere"))
+
+
+def _check_length(form: object) -> object:
+    """Before any is read: each takes time."""
+    texts = [it for it in form if isinstance(it, str)] if isinstance(form, (list, tuple)) else ()
+    if fault := length_fault("", texts):
+        raise Faulty(fault)
+    return form
 
 
 def _json_path(text: str) -> str:
@@ -47,7 +55,9 @@ class CustomTransformSpec(Value):
     api_group: OneApiGroup
     resource: _Resource
     remove: Annotated[
-        ListOf[Annotated[str, AfterValidator(_json_path)]], Field(max_length=REMOVE_MAX)
+        ListOf[Annotated[str, AfterValidator(_json_path)]],
+        Field(max_length=REMOVE_MAX),
+        BeforeValidator(_check_length),
     ] = ()
 
 

@@ -5,8 +5,8 @@ One that is invalid counts as one that is not there; creating or correcting it f
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from relay.objects.expressions.programs import program_faults
@@ -14,13 +14,81 @@ from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, p
 from schemas.collectors import WHOLE, Program
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
+from schemas.wire import encode
 
 COLLECTED_VALUES_MAX = 100_000
 """Of one placement: expressions of its collectors, filters included, times their objects."""
+COLLECTED_TEXT_MAX_BYTES = 256 * 1024
+"""Of all collectors of one placement: each node compiles them, into a hundred times as much."""
+COLLECTED_NAMES_MAX_BYTES = 5 * 1024 * 1024
+"""Of the objects over which they are: all of that travels in one blob."""
+MERGED_NAMES_MAX_BYTES = 9 * 1024 * 1024
+"""Of the objects of a placement of which statuses of copies are merged: in the same blob."""
+_FEW = 2_500
+"""So many objects find room in any case."""
+_OF_NAME_BYTES = 32
 COLLECTORS = ("control.kubestellar.io", "statuscollectors")
 COMBINED = ("control.kubestellar.io", "combinedstatuses")
 
 Object = Mapping[str, Any]
+
+
+def names_too_much(merged: Collection[ObjectKey]) -> str:
+    """Why no status of all copies is merged of these objects; "" if it is."""
+    if len(merged) <= _FEW or (size := bytes_of_names(merged)) <= MERGED_NAMES_MAX_BYTES:
+        return ""
+    return (
+        f"no status is merged: the names of {len(merged)} objects have {size} bytes, at most "
+        f"{MERGED_NAMES_MAX_BYTES} are allowed; use several placements"
+    )
+
+
+class _Budget:
+    """What the collectors of one placement may still say, over objects and in text."""
+
+    def __init__(self) -> None:
+        self._values = COLLECTED_VALUES_MAX
+        self._text = COLLECTED_TEXT_MAX_BYTES
+        self._named = set[ObjectKey]()
+        self._names = 0
+
+    def take(self, program: Program, keys: Collection[ObjectKey]) -> str:
+        """Take what a collector needs; "" if it finds room, else why it does not."""
+        columns = len(program.group_by) + len(program.combined) + len(program.select) + 1
+        values, text = columns * len(keys), len(encode(program))
+        if values > self._values:
+            return (
+                f"{columns} expressions over {len(keys)} objects, and of {COLLECTED_VALUES_MAX} "
+                f"for a placement {self._values} are left; select fewer objects with it, collect "
+                "fewer columns, or use several placements"
+            )
+        if text > self._text:
+            return (
+                f"it has {text} bytes, and of {COLLECTED_TEXT_MAX_BYTES} for a placement "
+                f"{self._text} are left; write less, or use several placements"
+            )
+        news = {key for key in keys if key not in self._named}
+        names = self._names_with(news)
+        if names > COLLECTED_NAMES_MAX_BYTES:
+            return (
+                f"with its {len(keys)} objects the names of all have {names} bytes, at most "
+                f"{COLLECTED_NAMES_MAX_BYTES} are allowed for a placement; select fewer objects "
+                "with it, or use several placements"
+            )
+        self._values, self._text, self._names = self._values - values, self._text - text, names
+        self._named |= news
+        return ""
+
+    def _names_with(self, news: Collection[ObjectKey]) -> int:
+        """How many bytes all names have with these; 0 while there are few, which find room."""
+        if len(self._named) + len(news) <= _FEW:
+            return 0
+        return (self._names or bytes_of_names(self._named)) + bytes_of_names(news)
+
+
+def bytes_of_names(keys: Iterable[ObjectKey]) -> int:
+    """How many bytes it takes to name these where it is said what is collected of each."""
+    return sum(len(str(key).encode(errors="replace")) + _OF_NAME_BYTES for key in keys)
 
 
 class Collectors:
@@ -118,18 +186,14 @@ class Collectors:
 
         And of each collector that finds no room why, and what to do.
         """
-        objects = Counter(program for programs in found.values() for program in programs)
-        room, over = COLLECTED_VALUES_MAX, dict[Program, str]()
-        for program, count in sorted(objects.items(), key=lambda item: item[0].name):
-            columns = len(program.group_by) + len(program.combined) + len(program.select) + 1
-            if columns * count <= room:
-                room -= columns * count
-                continue
-            over[program] = (
-                f"StatusCollector {program.name} is left out: {columns} expressions over {count} "
-                f"objects, and of {COLLECTED_VALUES_MAX} for a placement {room} are left; select "
-                "fewer objects with it, collect fewer columns, or use several placements"
-            )
+        objects: dict[Program, list[ObjectKey]] = defaultdict(list)
+        for key, programs in found.items():
+            for program in programs:
+                objects[program].append(key)
+        budget, over = _Budget(), dict[Program, str]()
+        for program, keys in sorted(objects.items(), key=lambda item: item[0].name):
+            if why := budget.take(program, keys):
+                over[program] = f"StatusCollector {program.name} is left out: {why}"
         if not over:
             return dict(found), ()
         kept = {key: tuple(it for it in each if it not in over) for key, each in found.items()}

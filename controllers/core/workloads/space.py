@@ -11,7 +11,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
-from controllers.core.workloads.collectors import COLLECTORS, COMBINED, Collectors
+from controllers.core.workloads.collectors import (
+    COLLECTORS,
+    COMBINED,
+    Collectors,
+    names_too_much,
+)
 from controllers.core.workloads.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.workloads.dependencies import Dependencies
 from controllers.core.workloads.health_rules import HEALTH_RULES, HealthRules
@@ -450,19 +455,28 @@ class Workloads:
 
     def left_out_collectors(self, name: str) -> tuple[str, ...]:
         """The collectors that a placement has no room for, why, and what to do."""
-        return self.collectors.within_budget(self._collectors_of(name))[1]
+        left_out = self.collectors.within_budget(self._collectors_of(name))[1]
+        return (*left_out, *filter(None, [names_too_much(self._merged(name))]))
 
     def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
         """What is collected of each object that a placement selects."""
         named, _ = self.collectors.within_budget(self._collectors_of(name))
         found = {key: tuple(map(self.secrets.allowed, each)) for key, each in named.items()}
+        merged = self._merged(name)
+        for key in () if names_too_much(merged) else merged:
+            found[key] = (*found.get(key, ()), AGGREGATE)
+        return found
+
+    def _merged(self, name: str) -> list[ObjectKey]:
+        """The objects of a placement of which the status of all copies is to be merged."""
+        found = list[ObjectKey]()
         for key, flags in self.resolver.selection(name).items():
             # Where anyone wants all copies merged, those of who wants one status are, too.
-            merged = flags & WANT_MULTI or (
+            wanted = flags & WANT_MULTI or (
                 flags & WANT_SINGLETON and self.resolver.selecting_with(key, WANT_MULTI)
             )
-            if merged and takes_status(key):
-                found[key] = (*found.get(key, ()), AGGREGATE)
+            if wanted and takes_status(key):
+                found.append(key)
         return found
 
     def _related_to(self, name: str) -> set[str]:

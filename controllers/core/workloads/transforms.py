@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
@@ -30,6 +30,11 @@ class Transform:
     name: str
     remove: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    # The same, read once: a kind may have many objects.
+    paths: tuple[JsonPath, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paths", tuple(map(JsonPath, self.remove)))
 
 
 class TransformFailed(ValueError):
@@ -128,10 +133,10 @@ def take_off(
             remedy = f"correct {about}; the object stays as it went out last"
             raise TransformFailed(f"{about}: {one.errors[0]}", remedy)
         before = identity_of(obj)
-        for text in one.remove:
+        for path in one.paths:
             try:
-                places = JsonPath(text).remove(obj, steps)
-                check_identity(text, before, obj)
+                places = path.remove(obj, steps)
+                check_identity(path.text, before, obj)
             except Faulty as error:
                 fault = error.faults[0]
                 said = f"{about}: spec.remove: {fault.message}"

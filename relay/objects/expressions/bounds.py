@@ -20,6 +20,12 @@ STEPS_MAX = 100_000
 """About 40 ms; of all expressions of a collector together, as what follows."""
 MATCHES = "matches"
 MATCHES_MAX = 4
+TOKENS_MAX = 1000
+"""Of one expression: its words, numbers and marks. So many take about 15 ms to compile."""
+TOKENS_IN_ALL_MAX = 2000
+"""Of all expressions of one collector, or of one HealthRule; each node compiles them at once."""
+COMPILED_STEPS = 50
+"""So many steps take as long as to compile one token."""
 VALUES_MAX = 5_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
 READ_BYTES_MAX = 20 * 1024 * 1024
@@ -143,6 +149,17 @@ def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
         raise TooCostly(f"too costly: {said}; {remedy}{together}")
 
 
+def check_texts(shapes: Sequence[Shape]) -> None:
+    """Refuse what takes too long to compile together, whatever it is evaluated over.
+
+    Raises TooCostly.
+    """
+    tokens = sum(shape.tokens for shape in shapes)
+    if tokens > TOKENS_IN_ALL_MAX:
+        said = f"{tokens} words, numbers and marks in {len(shapes)} expressions"
+        raise TooCostly(f"{said}, at most {TOKENS_IN_ALL_MAX} are allowed; write them shorter")
+
+
 def steps_of(shapes: Sequence[Shape], largest: int, size: int) -> int:
     """The most steps that all of them take over such values; all that they do counts."""
     costs = [shape.cost(largest, size) for shape in shapes]
@@ -156,6 +173,9 @@ def shape_of(text: str) -> Shape:
     if len(text.encode()) > EXPRESSION_MAX_BYTES:
         raise TooCostly(f"{len(text.encode())} bytes, at most {EXPRESSION_MAX_BYTES} are allowed")
     tokens = list(_tokens(text))
+    if len(tokens) > TOKENS_MAX:
+        message = f"{len(tokens)} words, numbers and marks, at most {TOKENS_MAX} are allowed"
+        raise TooCostly(f"{message}; write it shorter")
     said = [token.text for token in tokens]
     deepest = 0
     bound: set[str] = set()

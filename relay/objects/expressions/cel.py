@@ -62,6 +62,8 @@ _MESSAGE = re.compile("Found struct (.*?), feature")
 _SHOWN_CHARACTERS = 60
 TEXT_MAX_CHARACTERS = 200
 _EXTENSION = "cel.cel"
+TRIED_CHARACTERS_MAX = 2048
+"""Of all calls of an expression that are tried: each holds those in its brackets once more."""
 
 
 class ExpressionRefused(ValueError):
@@ -171,7 +173,12 @@ def _check_calls(calls: Iterable[str], variables: Mapping[str, object]) -> None:
     values = ExpressionValues()
     for name, value in variables.items():
         values.put(name, value)
-    for call in calls:
+    room = TRIED_CHARACTERS_MAX
+    for call in sorted(calls, key=len):
+        room -= len(call)
+        if room < 0:
+            # What is wrong with larger ones is told where they are evaluated.
+            return
         try:
             values.begin()
             own = _with_own_matches(call, shape_of(call))

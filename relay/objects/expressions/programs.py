@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.objects.expressions.bounds import TooCostly, check_all
+from relay.objects.expressions.bounds import TooCostly, check_all, check_texts
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from schemas.collectors import Program
 from schemas.faults import Fault
@@ -31,6 +31,7 @@ class Expressions:
             for at, item in enumerate(program.select)
         ]
         try:
+            check_texts([each.shape for each in self.all])
             check_all([each.shape for each in self.all], 0, 0)
         except TooCostly as error:
             self.faults.append((FILTER, Fault("spec", str(error), "collect less by one collector")))
