@@ -52,7 +52,7 @@ from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
-from relay.syncer.waking import until_due
+from relay.syncer.waking import in_turns, until_due
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
@@ -474,11 +474,12 @@ class Syncer:
         self._others -= {key for key in self._others if self._watched.scope(key) == scope}
         for key in objects.keys() - self._wanted.keys() - self._done.keys():
             await self._saw(key, objects[key])
-        for key in self._within({scope}):
-            if key in objects:
+        before = {key: self._observed.sight(key) for key in self._within({scope})}
+        async for key, sight in in_turns(before.items(), self._clock):
+            if key in objects and self._observed.sight(key) is sight:
                 await self._saw(key, objects[key])
-            elif self._is_there(key):
-                self._doubt(key)
+            elif key in objects or self._is_there(key):
+                self._doubt(key)  # What was seen otherwise meanwhile is newer than the list.
             else:
                 await self._tell(key)
             if back:
@@ -490,9 +491,8 @@ class Syncer:
 
     def _within(self, scopes: set[Scope]) -> list[ObjectKey]:
         """The objects that are looked after, and told of by one of these."""
-        if not scopes:
-            return []
-        return [key for key in self._looked_after() if self._watched.scope(key) in scopes]
+        looked_after = self._looked_after() if scopes else ()
+        return [key for key in looked_after if self._watched.scope(key) in scopes]
 
     def _is_there(self, key: ObjectKey) -> bool:
         """Whether it is, as far as known."""
