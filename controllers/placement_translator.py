@@ -33,6 +33,7 @@ from controllers.following import CONTROL, EVERYTHING, interests_of, kinds_of, l
 from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.preparation import Preparation
 from controllers.rollout_notes import RolloutNotes
 from controllers.space_marks import SpaceContinuity
 from controllers.unread_kinds import KindReading
@@ -100,6 +101,7 @@ class PlacementTranslator:
         self._deferred: set[str] = set()
         self._definitions = Definitions(space)
         self._vanishing = Vanishing(self._definitions)
+        self._preparation = Preparation(clock)
         self._reading = KindReading(space, clock, lambda: self.workloads, self._tell_all)
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
@@ -446,6 +448,8 @@ class PlacementTranslator:
         """Bring what the ledger says of these up to date; those to be looked at again."""
         names, undecided = await self._vanishing.judge(self._placements, names)
         again = undecided if await self._complete(names) else names | undecided
+        waiting = await self._preparation.prepare(self._placements, names, self._is_sealed)
+        names, again = names - waiting, again | waiting
         generations = self.workloads.generations(names)
         await self._read_targets(names)
         todo, issued = names, False
@@ -481,6 +485,9 @@ class PlacementTranslator:
         for name in names:
             if (at := due.get(self.source(name).key)) is not None:
                 self._queue.add_later(name, max(at - now_ms, 0) / 1000)
+
+    def _is_sealed(self, name: str) -> bool:
+        return self.keys_of(self.source(name).key).newest is not None
 
     async def _read_targets(self, names: Iterable[str]) -> None:
         """Read what steered placements wanted last: the ledger may not lead there."""

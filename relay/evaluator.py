@@ -16,6 +16,7 @@ from relay.core.collectors.cells import Sample, in_units
 from relay.core.collectors.ports import CopyView, Sent
 from relay.core.collectors.tables import FILTER, Outcome
 from relay.objects.expressions.bounds import (
+    COMPILED_STEPS,
     STEPS_MAX,
     TooCostly,
     check_all,
@@ -29,7 +30,7 @@ from relay.objects.expressions.cel import (
     EvaluationFailed,
     ExpressionValues,
 )
-from relay.objects.expressions.patterns import MATCH_STEPS_OF_STEP
+from relay.objects.expressions.patterns import MATCH_STEPS_MAX, MATCH_STEPS_OF_STEP
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
 from relay.objects.status_merging import counts_without_status, merging_of_copy
@@ -87,6 +88,7 @@ class BoundProgram:
         self._used = used
         self._shapes = [each.shape for each in compiled]
         self._loops = any(shape.deep or shape.joins for shape in self._shapes)
+        self._matches = any(shape.matches_at for shape in self._shapes)
         self._values = ExpressionValues()
         self._largest = self._size = 0
         # Items and bytes that were not too much, and the steps that they take at most.
@@ -131,9 +133,12 @@ class BoundProgram:
 
         Of one that the filter leaves out it is the filter's alone.
         """
+        self.spent = EVALUATION_STEPS
         try:
             seen = CopyView("", reachable=reachable)
             self._put(seen, self._returned(seen))
+            # At most, and the same whatever its matches take.
+            self.spent += self._steps + MATCH_STEPS_MAX // MATCH_STEPS_OF_STEP * self._matches
         except (TooCostly, CodecError) as error:
             yield BlankValue(_FILTER, reachable, failed=True, value=str(error).encode())
             return
@@ -316,21 +321,37 @@ class CelEvaluator:
 
     def bind(self, program: Program, sent: Sent) -> BoundProgram:
         """A program for an object; what is wrong becomes its outcome."""
-        known = self._known.get(program)
+        known, compiled = self._known.get(program), 0
         if known is None:
             if len(self._known) >= PROGRAMS_MAX:
                 self._known.clear()
             known = self._known[program] = Compiled(Expressions(program), {})
-        return BoundProgram(program, known, sent)
+            compiled = COMPILED_STEPS * sum(each.shape.tokens for each in known.expressions.all)
+        bound = BoundProgram(program, known, sent)
+        bound.spent += compiled
+        return bound
 
     def blanks(self, program: Program, plain: bytes) -> Blanks:
         """What those need for blank rows who cannot open the object."""
+        return self.blanks_and_steps(program, plain)[0]
+
+    def blanks_and_steps(self, program: Program, plain: bytes) -> tuple[Blanks, int]:
+        """The same, and how many steps it takes at most to say it: the same whenever it is said."""
         closed = self.bind(program, ())
         cases = (True, False) if closed.uses_reachable else (True,)
-        if not any(closed.lacks_object(CopyView("", reachable=case)) for case in cases):
-            return ()
+        steps, lacks = EVALUATION_STEPS, False
+        for case in cases:
+            lacks |= closed.lacks_object(CopyView("", reachable=case))
+            steps += closed.spent
+        if not lacks:
+            return (), steps
         bound = self.bind(program, plain)
-        return tuple(blank for case in cases for blank in bound.blank_values(reachable=case))
+        steps += bound.spent
+        said = list[BlankValue]()
+        for case in cases:
+            said += bound.blank_values(reachable=case)
+            steps += bound.spent
+        return tuple(said), steps
 
     def merging(
         self, key: ObjectKey, status: bytes | None, content: bytes = b"", generation: int = 0

@@ -41,6 +41,7 @@ HEALTH_VARIABLES: Mapping[str, object] = {
 }
 """The object as it is at its edge, with its status, which is also `returned.status`."""
 COMPILED_MAX = 256
+REFUSALS_MAX = 8192
 REASON_MAX_CHARACTERS = 160
 _SHOWN_CHARACTERS = 40
 _REMEDY = f"write {IGNORE}, or an expression such as: obj.status.phase == 'Ready'"
@@ -73,10 +74,8 @@ def annotation_fault(obj: Mapping[str, Any]) -> Fault | None:
 
 def expression_fault(path: str, text: str) -> Fault | None:
     """What is wrong with an expression of a field; None if nothing is."""
-    refused = _compiled(text)
-    if isinstance(refused, CompiledExpression):
-        return None
-    return Fault(path, refused, "correct the expression")
+    refused = _refusal(text)
+    return Fault(path, refused, "correct the expression") if refused else None
 
 
 def rule_faults(rule: HealthProgram) -> list[Fault]:
@@ -182,6 +181,13 @@ class _Looked:
             return expression.value(self._values), ""
         except EvaluationFailed as error:
             return None, str(error)
+
+
+@lru_cache(maxsize=REFUSALS_MAX)
+def _refusal(text: str) -> str:
+    """Why an expression is refused; "" if it is not. Each object may have another one."""
+    compiled = _compiled(text)
+    return "" if isinstance(compiled, CompiledExpression) else compiled
 
 
 @lru_cache(maxsize=COMPILED_MAX)

@@ -52,16 +52,16 @@ from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
-from relay.syncer.waking import in_turns, until_due
+from relay.syncer.waking import until_due
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
+from relay.turns import in_turns
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from schemas.wire import replace
 
-SPACE_RETRY_SECONDS = 1.0
-LEFT_LOOK_SECONDS = 300.0
+SPACE_RETRY_SECONDS, LEFT_LOOK_SECONDS = 1.0, 300.0
 
 Observer = Callable[[ObjectObserved], Awaitable[None] | None]
 

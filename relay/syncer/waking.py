@@ -1,26 +1,10 @@
-"""Waiting for whatever comes first, and giving way to others."""
+"""Waiting for whatever comes first: that something happens, or that it is time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from typing import TypeVar
 
 from relay.ports import Clock
-
-T = TypeVar("T")
-
-TURN_SECONDS = 0.01
-
-
-async def in_turns(items: Iterable[T], clock: Clock) -> AsyncIterator[T]:
-    """Each of these; whenever a turn is over all else goes first."""
-    ends = clock.now().seconds + TURN_SECONDS
-    for item in items:
-        if clock.now().seconds >= ends:
-            await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
-            ends = clock.now().seconds + TURN_SECONDS
-        yield item
 
 
 async def until_due(wake: asyncio.Event, clock: Clock, due: float | None) -> None:

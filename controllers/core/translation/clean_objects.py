@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from controllers.core.translation.blank_rows import BlankRows
 from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.space import Workloads
@@ -13,7 +14,6 @@ from controllers.core.workloads.tracking_marks import TrackingMarks, take_off_ma
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
-from relay.evaluator import PROGRAMS_MAX, CelEvaluator
 from relay.objects.field_owners import tells_of_managers
 from relay.objects.health_rules import annotation_fault
 from relay.objects.unsaid_fields import numbers_of
@@ -33,7 +33,7 @@ from schemas.objects import ObjectKey
 from schemas.order import wave_fault
 from schemas.refusals import CodecError
 
-PLAIN_BYTES_MAX = 4 * 1024 * 1024
+PLAIN_BYTES_MAX = 16 * 1024 * 1024
 
 _Rules = tuple[tuple[Transform, ...], tuple[str, ...], str]
 
@@ -69,9 +69,7 @@ class CleanObjects:
     )
     # What was cleaned in this translation, so that it is not cleaned again for its blob.
     _plain: RecentBlobs = field(default_factory=lambda: RecentBlobs(PLAIN_BYTES_MAX))
-    _evaluator: CelEvaluator = field(default_factory=CelEvaluator)
-    # What blank rows of programs are made of.
-    _blanks: dict[ObjectKey, tuple[Reference, dict[Program, Blanks]]] = field(default_factory=dict)
+    _blanks: BlankRows = field(default_factory=BlankRows)
     # By their numbers, the fields that nobody said.
     _unsaid: dict[ObjectKey, tuple[int, ...]] = field(default_factory=dict)
 
@@ -145,18 +143,34 @@ class CleanObjects:
         return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
 
     def blanks(
-        self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
-    ) -> dict[Program, Blanks]:
-        """What blank rows of the object that was cleaned so are made of; raises ObjectRefused."""
+        self, key: ObjectKey, obj: Mapping[str, Any], program: Program
+    ) -> tuple[Blanks, int]:
+        """What blank rows of the object that was cleaned so are made of, and in how many steps.
+
+        Raises ObjectRefused.
+        """
         reference = self.reference(key, obj, self._known[key][2].kind)
-        known, said = self._blanks.get(key, (None, {}))
-        if known != reference or len(said) > PROGRAMS_MAX:
-            said = {}
-        if news := [program for program in programs if program not in said]:
-            plain = self._bytes(key, obj)
-            said |= {program: self._evaluator.blanks(program, plain) for program in news}
-            self._blanks[key] = (reference, said)
-        return {program: said[program] for program in programs}
+        return self._blanks.of(key, reference, lambda: self._bytes(key, obj), program)
+
+    def prepare(
+        self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
+    ) -> Iterator[int]:
+        """Do beforehand what is remembered of the object as it is now, one thing after another.
+
+        Tells how many steps each program takes for its blank rows; 0 of all else.
+        """
+        self._blanks.keep_only(key, programs)
+        self.casting(key, obj)
+        yield 0
+        try:
+            check_asks(key, obj)
+            yield 0
+            self.present(key, obj)
+            for program in programs:
+                yield self.blanks(key, obj, program)[1]
+        except ObjectRefused:
+            # It is said where it is translated.
+            return
 
     def translated(self) -> None:
         """Nobody asks soon for what was cleaned."""
@@ -164,7 +178,7 @@ class CleanObjects:
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
-        self._blanks.pop(key, None)
+        self._blanks.forget(key)
         self._unsaid.pop(key, None)
 
     def keep_only(self, keys: Container[ObjectKey]) -> None:
@@ -222,6 +236,11 @@ class CleanedByRule:
 
     def __getitem__(self, cleaning: Cleaning) -> CleanObjects:
         return self._by_rule[cleaning]
+
+    def translated(self) -> None:
+        """Nobody asks soon for what was cleaned."""
+        for cleaned in self._by_rule.values():
+            cleaned.translated()
 
     def forget(self, key: ObjectKey) -> None:
         for cleaned in self._by_rule.values():

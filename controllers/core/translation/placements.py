@@ -249,6 +249,7 @@ class Placements:
                 works.append(work)
                 busy.add(name)
         self.deferred = frozenset(deferred)
+        self.cleaned.translated()
         return works
 
     def issued(self, works: Sequence[Work], records: Iterable[Record]) -> None:
@@ -409,7 +410,7 @@ class Placements:
             lost = frozenset(before.entries.keys() - selected.keys())
         unseen = self._hold(name, lost, before)
         held, kept = self._weigh(name, placement, meant, lost - unseen, before)
-        translation = translate(
+        return translate(
             bare_head(self.source(name), meant + kept),
             selected,
             resolver.objects,
@@ -427,8 +428,6 @@ class Placements:
                 self.workloads.health_rules.of(selected),
             ),
         )
-        self.cleaned[placement.spec.cleaning].translated()
-        return translation
 
     def _is_stranded(self, name: str, placement: Placement, before: Issued | None) -> bool:
         """Whether the placement stays as it is: the Rollout is gone that steered it."""

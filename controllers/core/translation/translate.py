@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
 from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.rollout.rejection import differences, still_rejected
+from controllers.core.translation.blank_rows import blanks_within
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
 from controllers.core.translation.entries import entry_of, removal_said, settled
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
@@ -355,9 +357,9 @@ class _Shown:
                 elif by := self.cleaned.casting(name, self.objects[name]).customizer:
                     yield by
 
-    def blanks(self, name: ObjectKey, programs: tuple[Program, ...]) -> dict[Program, Blanks]:
-        """What blank rows of an object are made of."""
-        return self.cleaned.blanks(name, self.objects[name], programs)
+    def blanks(self, name: ObjectKey, program: Program) -> tuple[Blanks, int]:
+        """What blank rows of an object are made of, and in how many steps that is said."""
+        return self.cleaned.blanks(name, self.objects[name], program)
 
     def _entry(
         self, name: ObjectKey, key: SealingKey | None, known: ManifestEntry | None
@@ -404,7 +406,10 @@ def _drafted(
     found = rules.collectors.items()
     asked = {key: programs for key, programs in found if key in entries or key == WHOLE}
     sealed = asked if target.sealed_under is not None else {}
-    blanks = {key: shown.blanks(key, sealed[key]) for key in shown.keys & sealed.keys()}
+    blanks: dict[ObjectKey, dict[Program, Blanks]] = defaultdict(dict)
+    shown_and_sealed = {key: sealed[key] for key in shown.keys & sealed.keys()}
+    for key, program, said in blanks_within(shown_and_sealed, shown.blanks):
+        blanks[key][program] = said
     named = frozenset((each.name, each.id) for listed in asked.values() for each in listed)
     named |= {(f"HealthRule {each.name}", each.id) for each in rules.health}
     programs = [program_set(asked, blanks, rules.health)] if asked or rules.health else []

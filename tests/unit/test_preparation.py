@@ -1,0 +1,177 @@
+"""What takes long of a translation is done before it, in turns: who is dear waits alone."""
+
+import asyncio
+
+import pytest
+
+from controllers.core.access.keyring import Keyring
+from controllers.core.translation import blank_rows
+from controllers.core.translation.placements import Placements
+from controllers.core.translation.preparing import prepare, waiting
+from controllers.preparation import PREPARED_SECONDS_MAX, SHARE_SECONDS, Preparation
+from relay.core.instant import Instant
+from relay.evaluator import CelEvaluator
+from schemas.annotations import DEPENDS_ON, HEALTH
+from schemas.content.blobs import PROGRAM
+from schemas.identity import TreeId, random_id
+from schemas.objects import BUILT_IN_KINDS
+from tests.unit.centre_world import config, config_key, placement
+
+RING = Keyring(TreeId(random_id(b"a tree of tests ")), (b"m" * 32,))
+STEP_SECONDS = 0.01
+
+
+def collector(name, *columns):
+    select = [{"name": f"c{at}", "def": text} for at, text in enumerate(columns)]
+    form = {"apiVersion": "control.kubestellar.io/v1alpha1", "kind": "StatusCollector"}
+    return {**form, "metadata": {"name": name}, "spec": {"select": select}}
+
+
+def placements(*objects):
+    seen = Placements("space", {}, keys_of=RING.keys)
+    seen.listed({BUILT_IN_KINDS.key_of(obj): obj for obj in objects})
+    return seen
+
+
+def collecting(name, namespace, count, *collectors):
+    clause = {"namespaces": [namespace], "statusCollectors": list(collectors)}
+    objects = [config(f"c{at:03}", namespace) for at in range(count)]
+    return placement(name, clause), *objects
+
+
+class Evaluations:
+    """How often blank rows were evaluated."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        evaluate = CelEvaluator.blanks_and_steps
+
+        def counted(evaluator, program, plain):
+            self.count += 1
+            return evaluate(evaluator, program, plain)
+
+        monkeypatch.setattr(CelEvaluator, "blanks_and_steps", counted)
+
+
+class SlowClock:
+    """Time goes on by what is evaluated, and by nothing else."""
+
+    def __init__(self, evaluations):
+        self._evaluations = evaluations
+
+    def now(self):
+        return Instant(self._evaluations.count * STEP_SECONDS, 0)
+
+
+@pytest.fixture
+def evaluations(monkeypatch):
+    return Evaluations(monkeypatch)
+
+
+def test_what_was_prepared_is_not_done_again_in_the_translation(evaluations):
+    seen = placements(collector("a", "obj.kind"), *collecting("shop", "shop", 20, "a"))
+    steps = sum(1 for _ in prepare(seen, "shop", lambda _name: True))
+    assert steps >= evaluations.count == 20
+    [work] = seen.next(["shop"])
+    assert len(work.translation.entries) == 20
+    assert evaluations.count == 20
+
+
+def test_nothing_is_evaluated_for_what_is_not_sealed(evaluations):
+    seen = placements(collector("a", "obj.kind"), *collecting("shop", "shop", 5, "a"))
+    assert any(True for _ in prepare(seen, "shop", lambda _name: False))
+    assert evaluations.count == 0
+
+
+def test_blank_rows_of_a_placement_take_so_many_steps_and_the_rest_are_only_counted(
+    evaluations, monkeypatch
+):
+    monkeypatch.setattr(blank_rows, "BLANK_STEPS_MAX", 2_000)
+    seen = placements(collector("a", "obj.kind"), *collecting("shop", "shop", 50, "a"))
+    [work] = seen.next(["shop"])
+    assert len(work.translation.entries) == 50
+    evaluated = evaluations.count
+    assert 0 < evaluated < 20
+    [reference] = work.translation.collectors
+    assert reference.kind == PROGRAM
+    # The same of the same: nothing is issued anew.
+    seen.issued([work], [work.draft.stamped(5)])
+    assert seen.next(["shop"]) == []
+    assert evaluations.count == evaluated
+    fresh = placements(collector("a", "obj.kind"), *collecting("shop", "shop", 50, "a"))
+    [again] = fresh.next(["shop"])
+    assert again.translation.programs == work.translation.programs
+    assert evaluations.count == 2 * evaluated
+
+
+async def test_a_dear_placement_delays_itself_and_not_the_others(evaluations):
+    seen = placements(
+        collector("a", "obj.kind"),
+        *collecting("dear", "dear", 250, "a"),
+        *collecting("shop", "shop", 2),
+    )
+    preparation, names = Preparation(SlowClock(evaluations)), frozenset({"dear", "shop"})
+    assert await preparation.prepare(seen, names, lambda _name: True) == {"dear"}
+    assert evaluations.count == 100
+    # It goes on where it was, and comes to an end.
+    rounds = 0
+    while await preparation.prepare(seen, frozenset({"dear"}), lambda _name: True):
+        rounds += 1
+        assert evaluations.count <= 250
+    assert (rounds, evaluations.count) == (1, 250)
+    assert not preparation._spent
+    assert PREPARED_SECONDS_MAX > SHARE_SECONDS > STEP_SECONDS
+
+
+async def test_all_else_goes_on_between_the_steps(evaluations):
+    seen = placements(collector("a", "obj.kind"), *collecting("shop", "shop", 50, "a"))
+    turns = 0
+
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    await Preparation(SlowClock(evaluations)).prepare(seen, frozenset({"shop"}), lambda _name: True)
+    counting.cancel()
+    assert turns >= 25
+
+
+def test_what_goes_from_one_placement_to_another_waits_for_both():
+    def clause(*names, **annotations):
+        return {"namespaces": ["shop"], "objectNames": list(names)}
+
+    later = placement("later", clause("d"))
+    later["metadata"]["annotations"] = {DEPENDS_ON: "takes"}
+    seen = placements(
+        config("a"), config("b"), config("c"), config("d"),
+        placement("gives", clause("a", "b")),
+        placement("takes", clause("c")),
+        placement("other", clause("c", "d")),
+        later,
+    )  # fmt: skip
+    works = seen.next(["gives"])
+    seen.issued(works, [work.draft.stamped(5) for work in works])
+    seen.put(config_key("x"), config("x"))
+    key = BUILT_IN_KINDS.key_of(placement())
+    for name, said in (("gives", clause("a")), ("takes", clause("b", "c"))):
+        seen.put(key.__class__(key.group, key.resource, "", name), placement(name, said))
+    names = frozenset({"gives", "takes", "other", "later"})
+    assert waiting(seen, ["takes"], names) == names
+    assert waiting(seen, ["gives"], frozenset({"gives", "other"})) == {"gives"}
+
+
+def test_health_expressions_of_very_many_objects_are_read_once_each(monkeypatch):
+    objects = [config(f"c{at}") for at in range(600)]
+    for at, obj in enumerate(objects):
+        obj["metadata"]["annotations"] = {HEALTH: f"obj.data.key == '{at}'"}
+    seen = placements(placement(), *objects)
+    [work] = seen.next(["shop"])
+    seen.issued([work], [work.draft.stamped(5)])
+    monkeypatch.setattr(
+        "relay.objects.health_rules.CompiledExpression",
+        lambda *_: pytest.fail("it was compiled again"),
+    )
+    assert seen.next(["shop"]) == []
