@@ -30,7 +30,7 @@ from relay.objects.expressions.cel import (
     EvaluationFailed,
     ExpressionValues,
 )
-from relay.objects.expressions.patterns import MATCH_STEPS_MAX, MATCH_STEPS_OF_STEP
+from relay.objects.expressions.patterns import MATCH_STEPS_OF_STEP
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
 from relay.objects.status_merging import counts_without_status, merging_of_copy
@@ -88,7 +88,6 @@ class BoundProgram:
         self._used = used
         self._shapes = [each.shape for each in compiled]
         self._loops = any(shape.deep or shape.joins for shape in self._shapes)
-        self._matches = any(shape.matches_at for shape in self._shapes)
         self._values = ExpressionValues()
         self._largest = self._size = 0
         # Items and bytes that were not too much, and the steps that they take at most.
@@ -137,18 +136,20 @@ class BoundProgram:
         try:
             seen = CopyView("", reachable=reachable)
             self._put(seen, self._returned(seen))
-            # At most, and the same whatever its matches take.
-            self.spent += self._steps + MATCH_STEPS_MAX // MATCH_STEPS_OF_STEP * self._matches
+            self.spent += self._steps
         except (TooCostly, CodecError) as error:
             yield BlankValue(_FILTER, reachable, failed=True, value=str(error).encode())
             return
+        matcher = self._values.matcher
         for place, each in enumerate(self._expressions.listed):
             if each is None or "inventory" in each.variables:
                 continue
+            taken = matcher.taken
             try:
                 failed, value = False, self._packed(place, each)
             except (EvaluationFailed, CodecError) as error:
                 failed, value = True, str(error).encode(errors="replace")
+            self.spent += (matcher.taken - taken) // MATCH_STEPS_OF_STEP
             if "obj" in each.variables:
                 yield BlankValue(place, reachable, failed, value)
             if place == _FILTER and value != _KEPT:
