@@ -49,7 +49,12 @@ class StepBudget:
     """How many steps paths may still take in one object."""
 
     def __init__(self, most: int = STEPS_MAX) -> None:
-        self._left = most
+        self._most = self._left = most
+
+    @property
+    def taken(self) -> int:
+        """How many were taken."""
+        return min(self._most - self._left, self._most)
 
     def take(self, steps: int) -> None:
         """Raises TooManySteps."""

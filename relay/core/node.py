@@ -394,7 +394,7 @@ class Node(NodeView):
         if self._destination is None:
             return
         stated = self._destination.upsync.observed.stated
-        for key in self._destination.observe_upsync(event):
+        for key in self._destination.upsync.observe(event):
             self._reports.touch(key)
         if event.stated != stated and self._upstream is not None:
             self._upstream.hurry()

@@ -12,16 +12,20 @@ from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 
+BYTES_OF_STEP = 8
+"""To open so many bytes and to write them takes a step."""
+
 
 def customized_address(
     key: ObjectKey, plain: bytes, by: bytes | None, values: Mapping[str, str], destination: str
-) -> tuple[ContentHash, Values]:
-    """The address of what an object becomes, and the properties it asked for.
+) -> tuple[ContentHash, Values, int]:
+    """The address of what an object becomes, the properties it asked for, and its steps.
 
     As relay.core.destination.customized_forms.Customize.
     """
     try:
-        return address_of(customized(key, plain, by, values, destination))
+        made = customized(key, plain, by, values, destination)
+        return (*address_of(made), made.steps + len(plain) // BYTES_OF_STEP)
     except CustomizationFailed as error:
         raise NotCustomized(str(error.fault)) from error
     except CodecError as error:

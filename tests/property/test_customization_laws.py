@@ -117,7 +117,7 @@ def test_the_address_is_of_what_it_became(obj, by, said):
     if used is None:
         return
     plain, encoded = codec.canonical(obj), by.encode() if by else None
-    address, asked = customized_address(KEY, plain, encoded, said, "s-001")
+    address, asked, _ = customized_address(KEY, plain, encoded, said, "s-001")
     assert address == codec.address(blobs.OBJECT, codec.canonical(made))
     assert dict(asked) == used
     if by is not None:

@@ -13,6 +13,8 @@ from schemas.objects import ObjectKey
 from tests.simulation.sealing import marked
 
 TIER, WITHOUT = "tier", "without"
+STEPS = 25_000
+"""Of each object: a turn has room for one."""
 NEEDS = "needs"
 """What is called so cannot become anything where there is no tier."""
 
@@ -34,10 +36,10 @@ def form_of(reference: Reference, tier: str | None) -> ContentHash:
 
 def customize(
     key: ObjectKey, plain: bytes, _by: bytes | None, values: Mapping[str, str], _where: str
-) -> tuple[ContentHash, Values]:
+) -> tuple[ContentHash, Values, int]:
     """As relay.core.destination.customized_forms.Customize."""
     tier = values.get(TIER)
     if key.name.startswith(NEEDS) and tier is None:
         raise NotCustomized(f"spec: no property {TIER}")
     address = codec.address(blobs.TEMPLATE, plain)
-    return form_of(Reference(blobs.TEMPLATE, address, len(plain)), tier), ((TIER, tier),)
+    return form_of(Reference(blobs.TEMPLATE, address, len(plain)), tier), ((TIER, tier),), STEPS

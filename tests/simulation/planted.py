@@ -379,8 +379,8 @@ class CustomizeOnce(Ports):
 
     def customize(self, host: Host, honest: Customize) -> Customize:
         def once(key, plain, by, values, where):
-            address, used = honest(key, plain, by, values, where)
-            return self._first.setdefault((host.path, plain), address), used
+            address, *used = honest(key, plain, by, values, where)
+            return self._first.setdefault((host.path, plain), address), *used
 
         return once
 
@@ -421,7 +421,7 @@ class FreezeNothing(Ports):
             try:
                 return honest(key, plain, by, values, where)
             except NotCustomized:
-                return address(blobs.TEMPLATE, plain), ()
+                return address(blobs.TEMPLATE, plain), (), 0
 
         return lenient
 

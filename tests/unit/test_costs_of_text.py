@@ -1,6 +1,7 @@
 """What a text costs to be read follows from its length, whatever it says."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -211,6 +212,23 @@ def test_paths_that_properties_make_long_are_followed_no_further_than_short_ones
     with pytest.raises(CustomizationFailed, match="write shorter paths, or fewer"):
         customize(KEY, OBJECT, by, {"long": "a" * 3000}, "edge")
     assert sum(read.values()) <= json_paths.STEPS_MAX
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("$.data.items[*].x", f"[{','.join(['{}'] * 50)}]"), ("$.data.x", f"[{'1,' * 100_000}1]")],
+)
+def test_replacements_put_so_many_values_into_one_object(path, value):
+    items = [{"a": at} for at in range(9_000)]
+    obj = {**OBJECT, "data": {"items": items}}
+    by = Customizer(
+        "shop/c", Syntax(parameters=False, templates=False), (Replacement(path, value),)
+    )
+    with pytest.raises(CustomizationFailed) as refused:
+        customize(KEY, obj, by, {}, "edge")
+    assert "put less there" in str(refused.value)
+    small = replace(by, replacements=(Replacement(path, '"x"'),))
+    assert customize(KEY, obj, small, {}, "edge").steps > 0
 
 
 def test_a_dear_path_within_its_bounds_is_taken():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from relay.core.destination.customized_forms import Forms
 from relay.core.destination.removals import DROPPED
@@ -38,6 +39,15 @@ class Assignment:
     @property
     def in_force(self) -> tuple[ManifestEntry, ...]:
         return self.former if self.entries is None else self.entries
+
+
+class Resolution(NamedTuple):
+    """What choosing again came to."""
+
+    # Placements whose report may be another.
+    touched: dict[MailKey, None]
+    # Whether the syncer is to be told.
+    wants_changed: bool
 
 
 def owner_of(key: MailKey) -> str:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
 from relay.core.destination.admissions import Admissions
-from relay.core.destination.assignment import Assignment, following, hints, owner_of
+from relay.core.destination.assignment import Assignment, Resolution, following, hints, owner_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
 from relay.core.destination.customized_forms import (
@@ -41,7 +40,7 @@ from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, 
 from relay.core.destination.traces import Traces
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
-from relay.core.events import Instant, ObjectObserved, UpsyncObserved
+from relay.core.events import Instant, ObjectObserved
 from relay.core.gates import Candidate, arm_name
 from schemas.content.blobs import Reference
 from schemas.content.returned_states import sealed_state
@@ -63,15 +62,6 @@ from schemas.reports import (
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"
-
-
-class Resolution(NamedTuple):
-    """What choosing again came to."""
-
-    # Placements whose report may be another.
-    touched: dict[MailKey, None]
-    # Whether the syncer is to be told.
-    wants_changed: bool
 
 
 class Destination:
@@ -106,8 +96,7 @@ class Destination:
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld = Withheld()
-        # Placements of which some object cannot be customized, or nothing can be opened: they stay
-        # as they were; which state that is, and why.
+        # Placements that stay as they were, as something cannot be customized or opened; and why.
         self._frozen: dict[MailKey, tuple[State, tuple[ExceptionSample, ...]]] = {}
         self._customized_forms = CustomizedForms(customize)
         self._ownership = ObjectOwnership()
@@ -145,11 +134,9 @@ class Destination:
 
     def read_properties(self) -> None:
         """Take what the inventory in force says of the destination; `evaluate` follows it."""
-        profile = self.profile
-        if profile is None:
-            self._customized_forms.put(NOBODY)
-        else:
-            self._customized_forms.put(properties_of(profile, self._inventory.locations(profile)))
+        who = self.profile
+        said = properties_of(who, self._inventory.locations(who)) if who is not None else NOBODY
+        self._customized_forms.put(said)
 
     def evaluate(
         self, key: MailKey, head: DeltaHead, body: DeltaBody | None, *, cause: int, now: Instant
@@ -174,6 +161,7 @@ class Destination:
         self._order.put(key, head, body.after)
         self._order.held.pop(key, None)
         arm = self._admit(key, body, now)
+        self._customized_forms.end_other(key, arm)
         assignment = following(former, arm, cause, gated=head.is_gated)
         if arm is None:
             self.upsync.put(key, ())
@@ -198,6 +186,7 @@ class Destination:
     def _let_go(self, key: MailKey, cause: int) -> None:
         """The placement is not meant for this destination any more, or not yet."""
         self._content.end(owner_of(key))
+        self._customized_forms.end_other(key)
         self.upsync.put(key, ())
         self.health.forget(key)
         self._withheld.end(key)
@@ -226,19 +215,31 @@ class Destination:
         try:
             keys = self._destination_keys.keys(key, self._wrapped.get(key, b""))
             manifest = manifest_of(plains, assignment.arm, keys)
-            forms, failed = self._customized_forms.forms(manifest.entries, plains, manifest.key)
+            self._customized_forms.begin(key, assignment.arm, manifest, plains)
+        except WireRefused as refused:
+            self._keep_as_is(key, "pending", [self._sample(AT_WORK, "", f"{SEALED}: {refused}")])
+        else:
+            self._customize(key)
+        finally:
+            plains.clear()
+
+    def _customize(self, key: MailKey) -> None:
+        """Go on with the objects of an arm; once all are customized, take its entries."""
+        try:
+            forms = self._customized_forms.go_on(key)
         except WireRefused as refused:
             self._keep_as_is(key, "pending", [self._sample(AT_WORK, "", f"{SEALED}: {refused}")])
             return
-        finally:
-            plains.clear()
-        if failed:
-            said = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed.items()]
+        if forms is None:
+            return
+        if failed := forms.failed.items():
+            said = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed]
             self._keep_as_is(key, "frozen", said)
             return
         self._frozen.pop(key, None)
+        manifest, before = forms.manifest, self._assigned[key]
         ready = replace(
-            assignment, entries=manifest.entries, former=(), forms=forms, key=manifest.key
+            before, entries=manifest.entries, former=(), forms=forms.made, key=manifest.key
         )
         if self._waits_for(key, ready) is None:
             self._take(key, CompleteContent(ready, manifest.upsync))
@@ -394,10 +395,6 @@ class Destination:
             self._tallies[placement].stale((key,))
         return claimers
 
-    def observe_upsync(self, event: UpsyncObserved) -> Iterable[MailKey]:
-        """Take a word on what comes up; the placements whose report changes."""
-        return self.upsync.observe(event)
-
     # What is reported.
 
     def is_clean(self, key: MailKey) -> bool:
@@ -410,11 +407,14 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        due = (self.admissions.deadline(), self.maintenance.deadline(), *self._withheld.deadlines())
+        parts = (self.admissions, self.maintenance, self._customized_forms)
+        due = (*(part.deadline() for part in parts), *self._withheld.deadlines())
         return min((at for at in due if at is not None), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
-        """The placements whose content is withheld for long enough now to be told of."""
+        """Customize more; the placements whose content is withheld for so long as to be told of."""
+        for key in self._customized_forms.begin_turn():
+            self._customize(key)
         return self._withheld.tick(now)
 
     def is_pending(self, key: MailKey) -> bool:
