@@ -17,8 +17,8 @@ from cronsim import CronSim, CronSimError
 from schemas.wire import Natural, WireRecord
 
 CRON_MAX_CHARACTERS = 200
-FIRSTS_KNOWN = 8192
-"""As many openings are remembered: those of twenty windows in all zones, for all who ask."""
+FIRSTS_KNOWN = 32_768
+"""As many openings are remembered: those of all windows of a Rollout in all zones, for who asks."""
 WINDOW_MAX_SECONDS = 31 * 24 * 3600
 ZONE_LABEL = "zone"
 """The destination's label that names its zone. A `.` there is a `/`, which no label may hold."""

@@ -22,6 +22,8 @@ from schemas.windows import Window, window_fault
 
 WAVES_MAX = 20
 STEPS_MAX = 20
+DIFFERENT_WINDOWS_MAX = 64
+"""Of one Rollout: for each, and each zone, it is looked up when it opens next."""
 HISTORY_DEFAULT, HISTORY_MAX = 10, 50
 SPAN_MAX_SECONDS = 30 * 24 * 3600
 OF_DESTINATION = "destination"
@@ -186,6 +188,12 @@ class RolloutSpec(Value):
     @model_validator(mode="after")
     def _waves_go_on(self) -> RolloutSpec:
         faults = list(_wave_faults(self.waves))
+        lists = (self.windows, *(wave.windows for wave in self.waves))
+        windows = {item.window for listed in lists for item in listed}
+        if len(windows) > DIFFERENT_WINDOWS_MAX:
+            said = f"{len(windows)} different windows in all waves"
+            remedy = f"write at most {DIFFERENT_WINDOWS_MAX}, such as the same ones in each wave"
+            faults.append(Fault("waves", said, remedy))
         if faults:
             raise Faulty(*faults)
         check_sent(

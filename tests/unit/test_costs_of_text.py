@@ -235,3 +235,25 @@ def test_a_dear_path_within_its_bounds_is_taken():
     paths = [f"{DEAR_PATH}.{at}" for at in range(CHARACTERS_MAX // (len(DEAR_PATH) + 3))]
     assert parse_wish(custom_transform(*paths)).spec.remove == tuple(paths)
     assert JsonPath(DEAR_PATH).places(OBJECT) == []
+
+
+def rollout(*lists):
+    waves = [
+        {"name": f"w{at}", "percent": 100 if at == len(lists) - 1 else at + 1, "windows": listed}
+        for at, listed in enumerate(lists)
+    ]
+    spec = {"placement": {"name": "shop"}, "waves": waves}
+    form = {"apiVersion": "leafcast.io/v1alpha1", "kind": "Rollout"}
+    return {**form, "metadata": {"name": "shop"}, "spec": spec}
+
+
+def test_a_rollout_has_so_many_different_windows_and_each_as_often_as_it_likes():
+    def windows(first):
+        return [
+            {"cron": f"{first} {hour} 29 2 *", "duration": "1h", "zone": "destination"}
+            for hour in range(20)
+        ]
+
+    parse_wish(rollout(*[windows(0)] * 20))
+    with pytest.raises(InvalidObject, match="80 different windows in all waves; write at most 64"):
+        parse_wish(rollout(*map(windows, range(4))))
