@@ -54,7 +54,9 @@ class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=Tru
 
     def _lists(self, value: str | None) -> bool:
         values = self.values
-        if len(values) < FEW_VALUES or value is None:
+        if value is None:
+            return False
+        if len(values) < FEW_VALUES:
             return value in values
         at = bisect_left(values, value)
         return at < len(values) and values[at] == value

@@ -28,6 +28,8 @@ from schemas.faults import InvalidObject
 from schemas.health_rules import HealthProgram
 from schemas.json_paths import CHARACTERS_MAX, JsonPath
 from schemas.objects import ObjectKey
+from schemas.selectors import Requirement
+from schemas.wire import force_setattr
 
 KEY = ObjectKey("", "configmaps", "shop", "web")
 OBJECT = {
@@ -257,3 +259,20 @@ def test_a_rollout_has_so_many_different_windows_and_each_as_often_as_it_likes()
     parse_wish(rollout(*[windows(0)] * 20))
     with pytest.raises(InvalidObject, match="80 different windows in all waves; write at most 64"):
         parse_wish(rollout(*map(windows, range(4))))
+
+
+def test_a_label_that_is_not_there_is_compared_with_no_value():
+    class Counted(str):
+        compared = 0
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Counted.compared += 1
+            return str.__eq__(self, other)
+
+    requirement = Requirement("k", "NotIn", tuple(f"v{at}" for at in range(256)))
+    force_setattr(requirement, "values", tuple(map(Counted, requirement.values)))
+    assert requirement.matches({"other": "v1"})
+    assert Counted.compared == 0
+    assert not requirement.matches({"k": "v1"})
