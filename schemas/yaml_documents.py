@@ -20,6 +20,8 @@ from schemas.yaml_streams import parts_of
 
 # Characters that aliases may add to one document: more than any object that Kubernetes would take.
 ALIASED_CHARACTERS_MAX = 4 * 1024 * 1024
+# Of a mapping or list, in characters: it takes as much memory, however little is in it.
+EMPTY_WEIGHT = 16
 
 _TAG = "tag:yaml.org,2002:"
 _STRING_TAGS = frozenset((f"{_TAG}str", "!"))
@@ -187,7 +189,7 @@ class _Frame:
 
     value: dict[str, Any] | list[Any]
     anchor: str | None
-    weight: int = 1
+    weight: int = EMPTY_WEIGHT
     key: str | None = None
     merging: bool = False
     merged: list[dict[str, Any]] = field(default_factory=list)

@@ -191,6 +191,13 @@ def test_an_alias_bomb_is_refused_before_it_goes_off():
     assert "aliases add more than 4194304 characters" in refusal("\n".join(lines))
 
 
+def test_a_bomb_of_nothing_is_one_as_well():
+    # 9 ** 6 empty lists are half a million: 60 MB of nothing.
+    lines = ["a0: &a0 [[], [], [], [], [], [], [], [], []]"]
+    lines += [f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in range(5)]
+    assert "aliases add more than" in refusal("\n".join(lines))
+
+
 def test_many_aliases_to_one_long_text_are_a_bomb_too():
     aliases = "\n".join("- *x" for _ in range(1000))
     assert "aliases add more than" in refusal(f"a: &x {'y' * 10_000}\nb:\n{aliases}\n")
