@@ -54,7 +54,7 @@ class SpaceHandler(Protocol):
         """Take it that nothing can be told of a kind now."""
         ...
 
-    def ready(self, first: Mapping[ObjectKey, Object], /) -> bool:
+    async def ready(self, first: Mapping[ObjectKey, Object], /) -> bool:
         """Whether these are all that is of interest: they may tell of more, to be listed first."""
         ...
 
@@ -183,7 +183,7 @@ class Informer:
 
     async def _sync(self) -> None:
         if self._first is not None:
-            if not self._handler.ready(self._first):
+            if not await self._handler.ready(self._first):
                 return
             # Of all that was listed so far one answer tells, as it is given after that.
             await self._believe_at_last()

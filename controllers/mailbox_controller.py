@@ -140,7 +140,7 @@ class MailboxController:
             self._registry.properties_unread()
         self._registry.errors[f"{event.interest.resource}/Unserved"] = event.message
 
-    def ready(self, _first: Mapping[ObjectKey, Object]) -> bool:
+    async def ready(self, _first: Mapping[ObjectKey, Object]) -> bool:
         """Its kinds are all that is of interest."""
         return True
 

@@ -50,6 +50,7 @@ from relay.ports import (
     SpaceError,
     Unserved,
 )
+from relay.turns import in_turns
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import KINDS, placement_of, title
@@ -326,11 +327,12 @@ class PlacementTranslator:
             self._vanishing.lacks(event.interest.group_resource)
         self._look(self.workloads.objects, frozenset())
 
-    def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
+    async def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
         """Whether all that placements among these may select was listed, too."""
-        for key, obj in first.items():
-            if key.group_resource in CONTROL_KINDS:
-                self.workloads.put(key, obj)
+        ours = [(key, obj) for key, obj in first.items() if key.group_resource in CONTROL_KINDS]
+        # To read expressions and paths takes long, and all are read at a start.
+        async for key, obj in in_turns(ours, self._clock):
+            self.workloads.put(key, obj)
         before = self._interests.wanted
         self._widen()
         return before == self._interests.wanted

@@ -42,7 +42,7 @@ class Taken:
     def believes(self, identity):
         return identity == "one"
 
-    def ready(self, first):
+    async def ready(self, first):
         return True
 
     def listed(self, objects, kind):

@@ -1,6 +1,8 @@
 """What takes long of a translation is done before it, in turns: who is dear waits alone."""
 
 import asyncio
+import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +10,12 @@ from controllers.core.access.keyring import Keyring
 from controllers.core.translation import blank_rows
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.preparing import prepare, waiting
+from controllers.core.workloads import collectors as collectors_room
+from controllers.core.workloads import health_rules as health_room
+from controllers.core.workloads import transforms as transforms_room
+from controllers.placement_translator import PlacementTranslator
 from controllers.preparation import PREPARED_SECONDS_MAX, SHARE_SECONDS, Preparation
+from controllers.work_queue import PlacementQueues
 from relay.core.instant import Instant
 from relay.evaluator import CelEvaluator
 from schemas.annotations import DEPENDS_ON, HEALTH
@@ -175,3 +182,70 @@ def test_health_expressions_of_very_many_objects_are_read_once_each(monkeypatch)
         lambda *_: pytest.fail("it was compiled again"),
     )
     assert seen.next(["shop"]) == []
+
+
+class LateClock:
+    """Each look at it comes a turn later."""
+
+    def __init__(self):
+        self._looks = 0
+
+    def now(self):
+        self._looks += 1
+        return Instant(self._looks * 1.0, 0)
+
+
+async def test_what_is_read_at_a_start_is_read_in_turns_and_once(monkeypatch):
+    read = list[str]()
+    parse = collectors_room.parse_wish
+
+    def counted(obj):
+        read.append(obj["metadata"]["name"])
+        return parse(obj)
+
+    for room in (collectors_room, transforms_room, health_room):
+        monkeypatch.setattr(room, "parse_wish", counted)
+    spec = {"apiGroup": "", "resource": "configmaps"}
+    objects = [collector(f"s{at}", "obj.kind") for at in range(10)]
+    objects += [
+        {
+            "apiVersion": "control.kubestellar.io/v1alpha1",
+            "kind": "CustomTransform",
+            "metadata": {"name": f"t{at}"},
+            "spec": {**spec, "remove": [f"$.data.x{at}"]},
+        }
+        for at in range(10)
+    ]
+    objects += [
+        {
+            "apiVersion": "leafcast.io/v1alpha1",
+            "kind": "HealthRule",
+            "metadata": {"name": f"h{at}"},
+            "spec": {**spec, "healthy": f"obj.data.x == '{at}'"},
+        }
+        for at in range(10)
+    ]
+    first = {BUILT_IN_KINDS.key_of(obj): obj for obj in objects}
+    clock = LateClock()
+    translator = PlacementTranslator(
+        SimpleNamespace(listen=lambda _listener: None, records={}, keys=None),
+        SimpleNamespace(),
+        SimpleNamespace(),
+        clock,
+        PlacementQueues(clock, finalizing=False),
+        lambda *_: None,
+    )
+    between = list[int]()
+
+    async def look():
+        while True:
+            between.append(len(read))
+            await asyncio.sleep(0)
+
+    looking = asyncio.create_task(look())
+    await translator.ready(first)
+    looking.cancel()
+    assert len(read) == 30
+    assert max(b - a for a, b in itertools.pairwise(between)) == 1
+    translator.workloads.listed({**first}, {})
+    assert len(read) == 30

@@ -33,7 +33,10 @@ class HealthRules:
         """Take the present state of one."""
         if obj["metadata"].get("deletionTimestamp"):
             return self.remove(name)
+        was_there = self.objects.get(name)
         self.objects[name] = obj
+        if was_there is not None and was_there.get("spec") == obj.get("spec"):
+            return frozenset()
         self.invalid.pop(name, None)
         before = self._programs.get(name)
         try:

@@ -64,6 +64,11 @@ class Transforms:
         """Take the present state of one."""
         if obj["metadata"].get("deletionTimestamp"):
             return self.remove(name)
+        was_there = self.objects.get(name)
+        if was_there is not None and was_there.get("spec") == obj.get("spec"):
+            # A list shows it again, or its status is new: to read its paths takes a while.
+            self.objects[name] = obj
+            return frozenset()
         kind, read = _read(name, obj)
         same = self._all.get(name) == read and self._kinds.get(name) == kind
         touched = frozenset[Kind]() if same else self.remove(name)
