@@ -55,6 +55,8 @@ _FILTER = 0
 _KEPT = pack_values([True])
 _ALONE = {"returned"}
 EVALUATION_STEPS, EXPRESSION_STEPS = 100, 15
+BOUND_BYTES, BYTES_HELD = 8192, 4
+"""What a program that is ready for an object holds: by itself, and for each byte of that."""
 READ_BYTES_OF_STEP = 16
 """What it takes beside the expressions' own steps: for each outcome, column and value opened."""
 SMALL_BYTES, SMALL_VALUE_BYTES = 1024, 8
@@ -104,9 +106,15 @@ class BoundProgram:
         elif "obj" in used and program.source is None:
             obj = codec.unpack(sent, OBJECT_MAX_BYTES)
             obj = obj if program.reads_secrets else without_secret_values(obj)
-            self._values.put("obj", obj)
+            # To hold all of it takes much, and expressions mostly name little.
+            self._values.put("obj", narrowed(obj, self._paths.get("obj", ())))
             self._largest, self._size = self._extent(obj, len(sent))
             self.spent += len(sent) // READ_BYTES_OF_STEP
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it holds, if expressions look at all of the object."""
+        return BOUND_BYTES + BYTES_HELD * self._size
 
     def lacks_object(self, seen: CopyView) -> bool:
         """Whether that can be said of no destination that is seen so, for want of the object."""

@@ -1,9 +1,12 @@
 """What collectors ask for is evaluated in turns, and everything else goes between them."""
 
+import functools
 import math
 
+import pytest
 import yaml
 
+from relay.core.collectors import bound_programs, collected_results
 from relay.core.collectors.turns import STEPS_PER_SECOND, TURN_STEPS, Turns, Unfinished
 from relay.evaluator import BoundProgram
 from tests.memory_tree import config_map, memory_tree, placement
@@ -61,10 +64,16 @@ def test_time_that_goes_back_gives_and_takes_nothing():
     assert math.isclose(turns.next(), 10.0 + TURN_STEPS / 2 / STEPS_PER_SECOND)
 
 
+@pytest.mark.parametrize("room", [1, bound_programs.BOUND_BYTES_MAX])
 async def test_what_is_dear_over_many_objects_delays_no_sibling_and_is_whole_in_the_end(
-    tmp_path, monkeypatch
+    room, tmp_path, monkeypatch
 ):
-    """Each node evaluates every object; no batch of events makes it evaluate more than its turn."""
+    """Each node evaluates every object; no batch of events makes it evaluate more than its turn.
+
+    Also where there is room for one program that is ready: it is used before it is gone.
+    """
+    small = functools.partial(bound_programs.BoundPrograms, room)
+    monkeypatch.setattr(collected_results, "BoundPrograms", small)
     of_turn, most = [0], [0]
     evaluate, begin = BoundProgram.outcome, Turns.begin
 

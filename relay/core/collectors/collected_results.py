@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from relay.core.collectors.bound_programs import BoundPrograms
 from relay.core.collectors.items import Item
 from relay.core.collectors.ports import (
     HERE,
@@ -214,6 +215,7 @@ class CollectedResults:
             members=self._standing_cache.members,
             upsynced=self._upsynced.over,
             turns=self._turns,
+            bounds=BoundPrograms(),
         )
         self._own_status = context.own
 

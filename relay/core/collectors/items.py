@@ -58,6 +58,14 @@ class SubtreeRows(NamedTuple):
     unreached: Any = None
 
 
+class ProgramTraits(NamedTuple):
+    """What a program is like, whatever object it is over."""
+
+    uses_inventory: bool
+    uses_reachable: bool
+    uses_report_time: bool
+
+
 class Item:
     """The merge of all children's shares; evaluates what only this node knows."""
 
@@ -82,7 +90,8 @@ class Item:
         self._algebra: Algebra = AggregateAlgebra() if program.is_aggregate else self._tables
         self._tree: MergeTree[SubtreeRows] = MergeTree(self._merge)
         self._stale: dict[str, None] = {}
-        self._bound: dict[ObjectKey, Bound] = {}
+        self._bounds = context.bounds
+        self._known_traits: ProgramTraits | None = None
         self._blanks: dict[tuple[ObjectKey, bool], Outcome] = {}
         self._lacking: dict[tuple[ObjectKey, bool], bool] = {}
         # What was evaluated of a share that is not whole yet; of many objects, what is still so.
@@ -126,6 +135,8 @@ class Item:
     def succeed(self, former: Item) -> None:
         """Show what another one showed, until this one is evaluated."""
         self._shown = former._shown
+        for key in (*former._sent, WHOLE):
+            self._bounds.forget((former, key))
 
     def collected(self, said_by: dict[str, Collected]) -> Collected | None:
         """What the subtree says; None if it has no destination that the placement is meant for.
@@ -177,16 +188,16 @@ class Item:
     @property
     def _keeps_evaluated(self) -> bool:
         """Whether of many objects those that changed are evaluated alone."""
-        bound = next(iter(self._bound.values()), None)
-        return self.key == WHOLE and bound is not None and not bound.uses_report_time
+        traits = self._known_traits
+        return self.key == WHOLE and traits is not None and not traits.uses_report_time
 
-    def _outcome(self, key: ObjectKey, bound: Bound, seen: CopyView) -> Outcome:
+    def _outcome(self, key: ObjectKey, seen: CopyView) -> Outcome:
         """What the program says, evaluated once for a share; raises Unfinished."""
         place, view = (key, seen.reachable, seen.name), seen._replace(reported_ms=0)
         known = self._evaluated.get(place)
         if known is not None and known[0] == view:
             return known[1]
-        self._turns.check()
+        bound = self._ready(key)
         outcome = bound.outcome(seen)
         self._turns.spend(bound.spent)
         self._evaluated[place] = (view, outcome)
@@ -304,12 +315,11 @@ class Item:
             if self.program.is_aggregate:
                 aggregate = self._aggregate(key, seen)
                 return SubtreeRows(member_hash(member.destination), aggregate)
-            bound, place = self._bind(key), self._place(key)
             named = seen if seen.name == member.name else seen._replace(name=member.name)
-            here, away = self._outcome(key, bound, named), None
-            if bound.uses_reachable:
-                away = self._outcome(key, bound, named._replace(reachable=False))
-            found.append((place, here, away))
+            here, away = self._outcome(key, named), None
+            if self._traits.uses_reachable:
+                away = self._outcome(key, named._replace(reachable=False))
+            found.append((self._place(key), here, away))
         who, leaf = member.who, self._tables.leaf
         tables = [leaf(here, who, place) for place, here, _ in found]
         others = [leaf(away, who, place) for place, _, away in found if away is not None]
@@ -334,12 +344,12 @@ class Item:
     def _leaf_of(
         self, key: ObjectKey, upsynced: UpsyncedObject, member: Member
     ) -> tuple[Table, Table | None]:
-        bound, place = self._bind(WHOLE), self._place(key)
+        place = self._place(key)
         seen = CopyView(member.name, upsynced.plain, upsynced.since_ms, self._context.wall_ms())
-        here = self._tables.leaf(self._outcome(key, bound, seen), member.who, place)
-        if not bound.uses_reachable:
+        here = self._tables.leaf(self._outcome(key, seen), member.who, place)
+        if not self._traits.uses_reachable:
             return here, None
-        outcome = self._outcome(key, bound, seen._replace(reachable=False))
+        outcome = self._outcome(key, seen._replace(reachable=False))
         return here, self._tables.leaf(outcome, member.who, place)
 
     def _aggregate(self, key: ObjectKey, seen: CopyView) -> Aggregate:
@@ -356,7 +366,7 @@ class Item:
         if self.program.is_aggregate:
             return SubtreeRows(total, Aggregate())
         rows = self._blank_rows(members, reachable=there)
-        if not there or not any(self._bind(key).uses_reachable for key in self._sent):
+        if not there or not self._sent or not self._traits.uses_reachable:
             return SubtreeRows(total, rows)
         return SubtreeRows(total, rows, self._blank_rows(members, reachable=False))
 
@@ -364,15 +374,15 @@ class Item:
         self._evaluate_blanks(members[:BLANKS_MAX], reachable=reachable)
         tables = []
         for key in self._sent:
-            bound, place = self._bind(key), self._place(key)
+            place = self._place(key)
             if self._lacking[key, reachable]:
                 # Their rows cannot be said here: that many are known, and no more of them.
                 tables.append(Table(len(members), truncated=True))
                 continue
-            if bound.uses_inventory:
+            if self._traits.uses_inventory:
                 for member in members[:BLANKS_MAX]:
                     seen = CopyView(member.name, reachable=reachable)
-                    outcome = self._outcome(key, bound, seen)
+                    outcome = self._outcome(key, seen)
                     tables.append(self._tables.leaf(outcome, member.who, place))
                 if len(members) > BLANKS_MAX:
                     tables.append(Table(len(members) - BLANKS_MAX, truncated=True))
@@ -384,29 +394,44 @@ class Item:
     def _evaluate_blanks(self, members: Sequence[Member], *, reachable: bool) -> None:
         """What blank rows are made of; raises Unfinished, and goes on from there."""
         for key in self._sent:
-            bound, case = self._bind(key), (key, reachable)
+            case = (key, reachable)
             if case not in self._lacking:
-                self._turns.check()
+                bound = self._ready(key)
                 self._lacking[case] = bound.lacks_object(CopyView("", reachable=reachable))
                 self._turns.spend(bound.spent)
             if self._lacking[case]:
                 continue
-            if bound.uses_inventory:
+            if self._traits.uses_inventory:
                 for member in members:
-                    self._outcome(key, bound, CopyView(member.name, reachable=reachable))
+                    self._outcome(key, CopyView(member.name, reachable=reachable))
             elif case not in self._blanks:
-                self._turns.check()
+                bound = self._ready(key)
                 self._blanks[case] = bound.outcome(CopyView("", reachable=reachable))
                 self._turns.spend(bound.spent)
 
-    def _bind(self, key: ObjectKey) -> Bound:
-        bound = self._bound.get(key)
+    def _ready(self, key: ObjectKey) -> Bound:
+        """The program, ready to be evaluated at once; raises Unfinished.
+
+        What was made ready only now is used in this turn: in the next one it may be gone again.
+        """
+        self._turns.check()
+        # An item is itself alone: another one of its place is over other objects.
+        bound: Bound | None = self._bounds.get((self, key))
         if bound is None:
-            self._turns.check()
-            sent = self._sent.get(key, b"")
-            bound = self._bound[key] = self._evaluator.bind(self.program, sent)
+            bound = self._evaluator.bind(self.program, self._sent.get(key, b""))
+            self._bounds.put((self, key), bound, bound.weight)
+            self._known_traits = self._known_traits or ProgramTraits(
+                bound.uses_inventory, bound.uses_reachable, bound.uses_report_time
+            )
             self._turns.spend(bound.spent)
         return bound
+
+    @property
+    def _traits(self) -> ProgramTraits:
+        if self._known_traits is None:
+            self._ready(next(iter(self._sent), WHOLE))
+        assert self._known_traits is not None
+        return self._known_traits
 
     def _place(self, key: ObjectKey) -> bytes:
         if self.key != WHOLE:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from relay.core.collectors.bound_programs import BoundPrograms
 from relay.core.collectors.tables import Outcome
 from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import UpsyncedObject
@@ -76,6 +77,10 @@ class Bound(Protocol):
     def uses_reachable(self) -> bool:
         """Whether it makes a difference that a destination cannot be reached."""
 
+    @property
+    def weight(self) -> int:
+        """About how many bytes it holds."""
+
     def lacks_object(self, seen: CopyView) -> bool:
         """Whether that cannot be said, as it depends on the object and this is closed here.
 
@@ -135,3 +140,5 @@ class CollectorContext(NamedTuple):
     wall_ms: Callable[[], int]
     # How much may be evaluated now.
     turns: Turns = Turns()
+    # What is ready for that.
+    bounds: BoundPrograms = BoundPrograms()
