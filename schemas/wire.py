@@ -65,7 +65,8 @@ def convert(kind: type[_R], value: object, name: str) -> _R:
     """What a value of plain arrays says; raises RecordRefused, which calls it by the name."""
     try:
         return msgspec.convert(value, kind, dec_hook=_read)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
+        # The last of a text that has no bytes: JSON can say half of a character.
         raise RecordRefused(_with_fields(str(error), name, kind)) from error
 
 

@@ -173,3 +173,8 @@ def test_all_faults_of_a_selector_are_named_at_once():
 def test_wire_values_that_are_no_selector_are_refused(wire):
     with pytest.raises(RecordRefused):
         LabelSelector.from_wire(wire)
+
+
+def test_a_text_without_bytes_is_no_selector():
+    with pytest.raises(RecordRefused, match="selector"):
+        LabelSelector.from_wire("\ud800")
