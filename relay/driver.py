@@ -167,7 +167,9 @@ class Driver:
     async def _loop(self, node: Node, group: asyncio.TaskGroup) -> None:
         while True:
             batch = await self._next_batch(node)
-            if effects := node.handle(batch, self._clock.now()):
+            effects = node.handle(batch, self._clock.now())
+            self._bus.inbox.handled()
+            if effects:
                 await self._perform(still_meant(effects), group)
             if self._publisher is not None:
                 for event in batch:

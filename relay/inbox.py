@@ -1,17 +1,21 @@
 """Events on their way to a node: the one queue between the sockets and the core, bounded.
 
 Each child has a lane of its own. A batch takes the same share of each lane, so what one child says
-waits for no other. Of a slot that waits only the last value counts, as in the stream behind it.
+waits for no other. Who costs much has batches of its own, as `fair_shares` says. Of a slot that
+waits only the last value counts, as in the stream behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Iterator
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 
 from relay.core.events import Event, HelloArrived, MailArrived, ReportArrived
+from relay.fair_shares import FairShares
 from relay.ports import BusBroken
+from relay.spare_time import is_idle, round_of_others
 
 INBOX_MAX = 1024
 LANE_MAX, LANE_BYTES_MAX = 1024, 1024 * 1024
@@ -67,7 +71,12 @@ class Lane:
 class Inbox:
     """One reader; many writers, each of which waits while there is no room for what it puts."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        used: Callable[[], float] = time.thread_time,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`used` is the time of the processor that all took so far."""
         self.reading = 0
         """How often the mailbox was read anew; mail of an earlier reading is dropped."""
         self._events: deque[Event] = deque()
@@ -77,6 +86,14 @@ class Inbox:
         self._taken = asyncio.Event()
         self._failure: BaseException | None = None
         self._failed = False
+        self._used, self._now = used, now
+        self._shares = FairShares()
+        # Whose words the last batch has, whether they are a heavy child's, and whether it has
+        # nothing else.
+        self._given: Counter[str] = Counter()
+        self._given_heavy = self._given_alone = False
+        # The time of the processor when the last batch was given, or dealt with.
+        self._mark = used()
 
     async def put(self, event: Event) -> None:
         """Put what comes from no child, in order."""
@@ -101,6 +118,15 @@ class Inbox:
         while not self.offer(event):
             await self._until_taken()
 
+    async def put_after_former(self, event: FromChild) -> None:
+        """The same, and wait also until what waits in its slot is taken.
+
+        So who says the same thing over and over is read as fast as it is dealt with.
+        """
+        while (lane := self._lanes.get(event.child)) is not None and lane.holds(event):
+            await self._until_taken()
+        await self.put_from_child(event)
+
     def hogged_by(self, child: str) -> bool:
         """Whether no room is left for this child because so much of what waits is its own."""
         lane = self._lanes.get(child)
@@ -113,7 +139,17 @@ class Inbox:
 
         Raises BusBroken when nothing more will come.
         """
+        self._account()
         batch = self._take(most)
+        while not batch and self._lanes:
+            # Heavy ones only: who else has something to do goes first.
+            took = await round_of_others(self._used)
+            if is_idle(took):
+                self._shares.idle()
+            self._account()
+            batch = self._take(most)
+            if seconds == 0:
+                return batch
         if batch:
             return batch
         if self._failed:
@@ -124,6 +160,17 @@ class Inbox:
         else:
             await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
         return self._take(most)
+
+    def handled(self) -> None:
+        """The last batch was dealt with, and nothing else meanwhile: its children pay for it."""
+        used = self._used()
+        took, self._mark = used - self._mark, used
+        self._shares.took(self._given, took, self._now(), alone=self._given_alone)
+        if self._given_heavy:
+            self._shares.took_heavy(took)
+        else:
+            self._shares.others_took(took)
+        self._given, self._given_heavy = Counter(), False
 
     def wake(self) -> None:
         """Have a reader that waits look: something may have come to it another way."""
@@ -150,25 +197,48 @@ class Inbox:
             lane.check()
         assert self._lanes_bytes == sum(lane.bytes for lane in self._lanes.values())
 
+    def _account(self) -> None:
+        """All that was used since the last batch was dealt with, others used."""
+        used = self._used()
+        self._shares.others_took(used - self._mark)
+        self._mark = used
+
     def _take(self, most: int) -> deque[Event]:
+        heavy = [child for child in self._shares.heavy(self._now()) if child in self._lanes]
+        self._given_heavy = bool(heavy) and self._shares.admits_heavy
+        if self._given_heavy:
+            batch = deque[Event](self._take_from(heavy[0], self._shares.slice_of(heavy[0])))
+        else:
+            batch = self._take_light(most, frozenset(heavy))
+        self._given = Counter(e.child for e in batch if isinstance(e, FromChild))
+        self._given_alone = self._given.total() == len(batch)
+        self._taken.set()
+        self._mark = self._used()
+        return batch
+
+    def _take_light(self, most: int, heavy: frozenset[str]) -> deque[Event]:
         events = self._events
         batch: deque[Event] = deque()
         while events and len(batch) < most:
             event = events.popleft()
             if self._is_current(event):
                 batch.append(event)
-        for child, lane in list(self._lanes.items()):
+        for child in list(self._lanes):
             if len(batch) >= most:
                 break
-            before = lane.bytes
-            batch.extend(lane.take(min(LANE_SHARE, most - len(batch))))
-            self._lanes_bytes += lane.bytes - before
-            # It is the last one's turn next, so that no child is passed over for ever.
-            del self._lanes[child]
-            if lane:
-                self._lanes[child] = lane
-        self._taken.set()
+            if child not in heavy:
+                batch.extend(self._take_from(child, min(LANE_SHARE, most - len(batch))))
         return batch
+
+    def _take_from(self, child: str, most: int) -> list[FromChild]:
+        """So many words of a child; it is the last one's turn next, so nobody is passed over."""
+        lane = self._lanes.pop(child)
+        before = lane.bytes
+        taken = list(lane.take(most))
+        self._lanes_bytes += lane.bytes - before
+        if lane:
+            self._lanes[child] = lane
+        return taken
 
     async def _until_taken(self) -> None:
         self._taken.clear()

@@ -179,6 +179,10 @@ class EventQueue(Protocol):
         """
         ...
 
+    def handled(self) -> None:
+        """To be called once a batch is dealt with: what that cost, its children have cost."""
+        ...
+
     def wake(self) -> None:
         """Have a reader that waits look: something may have come to it another way."""
         ...

@@ -10,8 +10,11 @@ from itertools import islice
 
 from relay.core.effects import DropReport
 from relay.ports import Bus
+from relay.spare_time import spare_time
 
 AT_ONCE = 16
+ROUNDS = 20
+"""Of all others, between those: erasing is in no hurry, and a flood makes much of it."""
 WAITING_MAX = 64 * 1024
 """Of more the oldest are forgotten; they come again at the next start."""
 
@@ -40,3 +43,4 @@ class ReportCleanup:
             while self._waiting:
                 slots = list(islice(self._waiting, AT_ONCE))
                 await self._bus.drop_reports([self._waiting.pop(slot) for slot in slots])
+                await spare_time(ROUNDS)

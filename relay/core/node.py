@@ -231,7 +231,7 @@ class Node(NodeView):
             case BlobArrived():
                 self._blob(event)
             case ReportArrived():
-                self._throttle.heard()
+                self._throttle.heard(event.child, event.key)
                 if self._downstream.report(event):
                     self._progressed()
             case HelloArrived():

@@ -290,6 +290,8 @@ async def test_a_child_that_says_much_delays_no_other_and_loses_nothing(tmp_path
         await tree.close("/")
         centre = tree.new_bus("/")
         await centre.start()
+        await tree.readmit("/loud", centre)
+        await tree.readmit("/quiet", centre)
         try:
             assert await loud.send_report({f"slot-{n}": b"1" * 100 for n in range(count)})
             assert await quiet.send_report({"only": b"1"})

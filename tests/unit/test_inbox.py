@@ -63,6 +63,59 @@ async def test_no_child_is_passed_over_for_ever_when_batches_are_small():
     assert heard == set(children)
 
 
+class Costs:
+    """A processor: what is dealt with costs what its child's words cost."""
+
+    def __init__(self, **each) -> None:
+        self.used, self.each = 0.0, each
+        self.inbox = Inbox(lambda: self.used, lambda: 0.0)
+
+    async def turn(self):
+        """Deal with the next batch; whose words it has."""
+        batch = await self.inbox.next_batch(512)
+        self.used += sum(self.each[event.child] for event in batch)
+        self.inbox.handled()
+        return [event.child for event in batch]
+
+
+async def test_of_thousands_that_wait_a_siblings_word_is_taken_within_two_turns():
+    world = Costs(loud=0.005, louder=0.02, quiet=0.0001)
+    for child in ("loud", "louder"):
+        for slot in range(LANE_MAX):
+            world.inbox.offer(report(child, slot))
+    for _ in range(5):
+        await world.turn()
+    for number in range(50):
+        world.inbox.offer(report("quiet", number))
+        turns = [await world.turn(), await world.turn()]
+        assert ["quiet"] in turns
+        # A word costs more than a turn is to: so each takes one.
+        assert max(map(len, turns)) == 1
+
+
+async def test_all_that_heavy_children_said_is_taken_in_order_and_by_turns():
+    world = Costs(loud=0.005, louder=0.005)
+    for slot in range(300):
+        for child in ("loud", "louder"):
+            world.inbox.offer(report(child, slot))
+    taken = []
+    while len(taken) < 600:
+        taken += await world.turn()
+        world.inbox.check()
+    assert taken[-100:] in (["loud", "louder"] * 50, ["louder", "loud"] * 50)
+
+
+async def test_who_says_the_same_over_and_over_waits_until_it_was_heard():
+    inbox = Inbox()
+    await inbox.put_after_former(HelloArrived("loud", b"1"))
+    waiting = asyncio.create_task(inbox.put_after_former(HelloArrived("loud", b"2")))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert list(await inbox.next_batch(10)) == [HelloArrived("loud", b"1")]
+    await waiting
+    assert list(await inbox.next_batch(10)) == [HelloArrived("loud", b"2")]
+
+
 async def test_a_full_lane_makes_only_its_own_writer_wait():
     inbox = Inbox()
     inbox.offer(report("loud", 0, bytes(LANE_BYTES_MAX)))

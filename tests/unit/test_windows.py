@@ -44,8 +44,8 @@ def test_what_is_told_alone_waits_for_nothing_and_windows_do_not_come_closer():
     throttle.close(1.0)
     throttle.tell(1.02)
     assert throttle.ends == pytest.approx(1.0 + GATHER_SECONDS)
-    for _ in range(BUSY_REPORTS + 1):
-        throttle.heard()
+    for number in range(BUSY_REPORTS + 1):
+        throttle.heard(f"c{number}", KEY)
     throttle.close(1.0 + GATHER_SECONDS)
     throttle.tell(1.0 + GATHER_SECONDS)
     assert throttle.ends == pytest.approx(1.0 + 3 * GATHER_SECONDS)
@@ -54,21 +54,32 @@ def test_what_is_told_alone_waits_for_nothing_and_windows_do_not_come_closer():
 def test_windows_grow_under_load_and_shrink_again():
     throttle, now, lengths = ReportThrottle(), 0.0, []
     for reports in [BUSY_REPORTS + 1] * 8 + [0]:
-        for _ in range(reports):
-            throttle.heard()
+        for number in range(reports):
+            throttle.heard(f"c{number}", KEY)
         throttle.gather(now)
         throttle.close(now)
         throttle.gather(now)
         lengths.append(throttle.ends - now)
         throttle.close(now)
-        for _ in range(reports):
-            throttle.heard()
+        for number in range(reports):
+            throttle.heard(f"c{number}", KEY)
         throttle.gather(now)
         now += throttle.ends - now
         throttle.close(now)
     assert lengths[0] == pytest.approx(2 * GATHER_SECONDS)
     assert max(lengths) <= GATHER_MAX_SECONDS
     assert lengths[-1] == pytest.approx(GATHER_SECONDS)
+
+
+def test_one_child_alone_makes_no_window_longer_whatever_it_says():
+    throttle = ReportThrottle()
+    for number in range(10 * BUSY_REPORTS):
+        throttle.heard("loud", f"s{number}")
+        throttle.heard("louder", KEY)
+    throttle.gather(1.0)
+    throttle.close(1.0)
+    throttle.gather(1.0)
+    assert throttle.ends == pytest.approx(1.0 + GATHER_SECONDS)
 
 
 def test_a_destination_at_work_is_reported_when_it_is_done():

@@ -144,7 +144,7 @@ class JetStreamBus:
         await self._publisher.start()
         await make_streams(self._relay, self.path)
         heard = await children_heard(self._relay, self.path)
-        self._reports.former = heard.last
+        self._reports.heard_before(heard.names, heard.last)
         remembered = Remembered(
             own=tuple(await self._read_own()),
             mail=tuple(await self._read_mail()),
@@ -269,6 +269,8 @@ class JetStreamBus:
         return await read_copies(self._relay, self.path, child, first)
 
     async def add_child(self, name: str, nkey: str) -> None:
+        # Known before it can say anything.
+        self._reports.joined(name)
         await self._server.add_child(name, nkey)
         self._mailboxes[name] = None
         await self._make_mailbox(name)
@@ -276,6 +278,7 @@ class JetStreamBus:
     async def remove_child(self, name: str) -> None:
         await self._server.remove_child(name)
         self._mailboxes.pop(name, None)
+        self._reports.left(name)
         await erase_child(self._relay, self.path, name)
 
     async def _keep_mailboxes(self) -> None:

@@ -1,34 +1,34 @@
 """What the children say, out of STAT into the lane of each: one that floods waits for itself only.
 
-All are read by one consumer. A child that fills its lane much faster than the others is passed over
-there, and read by a consumer of its own from that message on, as fast as the node takes what it
-says; nothing of it is lost. When that one has caught up, the child is read with the others again.
+All are read by one consumer. A child that says much more than the others, or fills its lane, is
+read by a consumer of its own from that message on, as fast as the node takes what it says. The
+server leaves it out for the common one, so reading its flood takes no time from reading others.
+Nothing is lost. When it has been calm for a while, it is read with the others again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.loudness import LOUD_WORDS, Loudness
 from relay.adapters.jetstream.periodic_yield import PeriodicYield
+from relay.adapters.jetstream.read_places import ReadPlaces
 from relay.adapters.jetstream.records import reported
-from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader, Take
 from relay.inbox import FromChild, Inbox
 from relay.ports import Clock
 from schemas import subjects
 from schemas.identity import NodePath
 
+CALM_SECONDS = 5.0
+"""Who said little for so long is read with the others again."""
+GROUP_MAX = 500
+"""So many children share a consumer that knows their names: of thousands a server takes seconds."""
+
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Apart:
-    """A child that is read by itself; `passed_over` is the last message of it that others saw."""
-
-    passed_over: int
-    caught_up: asyncio.Event
 
 
 class ChildReports:
@@ -41,8 +41,31 @@ class ChildReports:
         self._inbox = inbox
         # Up to where STAT was filled when the bus was started.
         self.former = 0
-        self._apart: dict[str, _Apart] = {}
+        # Who may say something: the common consumer leaves out all others while one is apart.
+        self._children: set[str] = set()
+        self._loudness = Loudness()
+        # Who is read by itself, with the number of its words that were read so.
+        self._apart: dict[str, int] = {}
+        self._places = ReadPlaces()
+        self._regroup = asyncio.Event()
         self._yield = PeriodicYield()
+
+    def heard_before(self, names: Iterable[str], last: int) -> None:
+        """What STAT tells at the start: of whom there is a hello, and where it ends."""
+        self.former = last
+        self._children |= {*names}
+
+    def joined(self, name: str) -> None:
+        """Somebody is a child now."""
+        if name not in self._children:
+            self._children.add(name)
+            if self._apart:
+                # What it said meanwhile nobody has read.
+                self._regroup.set()
+
+    def left(self, name: str) -> None:
+        """Somebody is a child no more."""
+        self._children.discard(name)
 
     async def run(self) -> None:
         """Read without end."""
@@ -51,54 +74,87 @@ class ChildReports:
             async def take(stored: Stored) -> None:
                 await self._take(stored, group)
 
-            await StreamReader(self._connection, self._clock, "STAT").follow(take)
+            while True:
+                self._regroup.clear()
+                await self._read_together(take)
+
+    async def _read_together(self, take: Take) -> None:
+        """Read all who are not apart, until they are others."""
+        readers = [(names, self._reader(names)) for names in self._groups()]
+        async with asyncio.TaskGroup() as group:
+            following = [group.create_task(reader.follow(take)) for _, reader in readers]
+            await self._regroup.wait()
+            for task in following:
+                task.cancel()
+        for names, reader in readers:
+            self._places.read(reader.next_sequence, names)
+
+    def _groups(self) -> list[list[str] | None]:
+        """Who shares a consumer: all, by one that knows no names, or all but who is apart."""
+        if not self._apart:
+            return [None]
+        names = sorted(self._children - self._apart.keys())
+        return [names[at : at + GROUP_MAX] for at in range(0, len(names), GROUP_MAX)]
+
+    def _reader(self, names: Sequence[str] | None) -> StreamReader:
+        filters = [subject for name in names or () for subject in self._said_by(name)]
+        first = self._places.first(names)
+        return StreamReader(self._connection, self._clock, "STAT", filters=filters, first=first)
+
+    def _said_by(self, name: str) -> tuple[str, str]:
+        path = self._path.child(name)
+        return subjects.stat(path, "*"), subjects.node_self(path)
 
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
         await self._yield.next()
-        apart = self._apart.get(self._child_of(stored.subject)) if self._apart else None
-        if apart is not None:
-            # Unread: what others say waits behind it, and there may be thousands in a second.
-            apart.passed_over = stored.sequence
+        child = self._child_of(stored.subject)
+        if child in self._apart or stored.sequence < self._places.of(child):
+            return
+        if self._loudness.heard(child, len(stored.data), self._clock.now().seconds):
+            self._part(child, stored.sequence, group)
             return
         for event in reported(stored, self.former):
-            await self._take_event(event, stored, group)
+            if not await self._put(event):
+                self._part(child, stored.sequence, group)
+                return
+
+    async def _put(self, event: FromChild) -> bool:
+        """Put a word into its lane; False if there is no room, and the child itself took it."""
+        if self._inbox.offer(event):
+            return True
+        if self._inbox.hogged_by(event.child):
+            return False
+        await self._inbox.put_from_child(event)
+        return True
 
     def _child_of(self, subject: str) -> str:
         return subject[len(self._path.prefix) + 1 :].partition(".")[0]
 
-    async def _take_event(self, event: FromChild, stored: Stored, group: asyncio.TaskGroup) -> None:
-        apart = self._apart.get(event.child)
-        if apart is not None:
-            apart.passed_over = stored.sequence
-        elif not self._inbox.offer(event):
-            if not self._inbox.hogged_by(event.child):
-                await self._inbox.put_from_child(event)
-                return
-            logger.info("%s: %s says more than is taken", self._path, event.child)
-            self._apart[event.child] = _Apart(stored.sequence, asyncio.Event())
-            name = f"reports:{self._path.child(event.child)}"
-            group.create_task(self._read_apart(event.child, stored.sequence), name=name)
+    def _part(self, child: str, first: int, group: asyncio.TaskGroup) -> None:
+        logger.info("%s: %s says more than is taken", self._path, child)
+        self._apart[child] = 0
+        self._places.goes_on(child, first)
+        name = f"reports:{self._path.child(child)}"
+        group.create_task(self._read_apart(child), name=name)
+        self._regroup.set()
 
-    async def _read_apart(self, child: str, first: int) -> None:
-        apart = self._apart[child]
-        path = self._path.child(child)
-        filters = [subjects.stat(path, "*"), subjects.node_self(path)]
+    async def _read_apart(self, child: str) -> None:
+        reader = self._reader([child])
 
         async def take(stored: Stored) -> None:
             await self._yield.next()
-            if self._apart.get(child) is not apart:
-                return
+            self._apart[child] += 1
             for event in reported(stored, self.former):
-                await self._inbox.put_from_child(event)
-            # Whatever follows the last one passed over is still to come to the common reader.
-            if stored.sequence >= apart.passed_over:
-                del self._apart[child]
-                apart.caught_up.set()
+                await self._inbox.put_after_former(event)
 
-        reader = StreamReader(self._connection, self._clock, "STAT", filters=filters, first=first)
-        following = asyncio.get_running_loop().create_task(reader.follow(take))
-        try:
-            await apart.caught_up.wait()
-        finally:
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(reader.follow(take))
+            calm = False
+            while not calm:
+                before = self._apart[child]
+                await self._clock.sleep(CALM_SECONDS)
+                calm = not reader.taking and self._apart[child] - before < LOUD_WORDS
             following.cancel()
-            await asyncio.wait([following])
+        del self._apart[child]
+        self._places.goes_on(child, reader.next_sequence)
+        self._regroup.set()

@@ -79,6 +79,16 @@ class StreamReader:
         self._torn = asyncio.Event()
         self._at_end = self._stops_at_end = False
 
+    @property
+    def next_sequence(self) -> int:
+        """Up to this one, and without it, all was taken."""
+        return self._next_sequence
+
+    @property
+    def taking(self) -> bool:
+        """Whether what came last is not taken yet."""
+        return self._taking
+
     async def follow(self, take: Take) -> None:
         """Read without end."""
         when_back = self._connection.when_back

@@ -153,11 +153,12 @@ class Children:
         if former_ms is not None and child.session.since_ms is not None:
             return False
         if identity is Identity.SUPERSEDES:
+            counted = child.session.presence is not Presence.CATCHING_UP
             child.session.begin(hello, now, former_ms)
             self._note_away(name, None)
             child.mailbox.renew()
             self._look_by(now + SILENT_AFTER_SECONDS)
-            self._fall_behind(name, child)
+            self._fall_behind(name, child, changes=counted)
             child.repeat_at = None
         elif child.session.presence is Presence.LEFT:
             return False
@@ -579,12 +580,13 @@ class Children:
             self._noted_away[name] = away
             self._out.append(StoreOwn(key, encode(away)))
 
-    def _fall_behind(self, name: str, child: Child) -> None:
+    def _fall_behind(self, name: str, child: Child, *, changes: bool = True) -> None:
         """Count nothing that the child says until it has answered where its mailbox ends now."""
         child.session.happened(PresenceEvent.FELL_BEHIND)
         child.catch_up_to = child.mailbox.last_sequence
         child.overdue = None
-        self._changed(name)
+        if changes:
+            self._changed(name)
 
     def _is_behind(self, child: Child, now: float) -> bool:
         """Whether something written is not reached; if it got further, from now on the rest."""

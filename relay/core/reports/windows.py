@@ -2,6 +2,7 @@
 
 A window gathers what changes; under load the windows grow. A destination that is at work is not
 reported before it is done, or has taken as long as the longest window: one report then says all.
+However much one child reports, it alone makes no window longer.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from schemas.identity import MailKey
 GATHER_SECONDS = 0.1
 GATHER_MAX_SECONDS = 5.0
 BUSY_REPORTS = 500
+OF_ONE_MAX = BUSY_REPORTS // 2
+"""So many slots of one child count in a window."""
 BUSY_MAIL = 100
 
 
@@ -21,7 +24,8 @@ class ReportThrottle:
         self.ends: float | None = None
         self._gather = GATHER_SECONDS
         self._began = 0.0
-        self._heard = 0
+        # The slots that children reported in since the last window ended.
+        self._heard: dict[str, set[str]] = {}
         self._hurried = False
         self._hurried_last = float("-inf")
         self._ended_last = float("-inf")
@@ -30,9 +34,11 @@ class ReportThrottle:
         # Since when some report or other waits, and no progress was said.
         self._waits_since: float | None = None
 
-    def heard(self) -> None:
-        """A child has reported."""
-        self._heard += 1
+    def heard(self, child: str, slot: str) -> None:
+        """A child has reported in a slot."""
+        slots = self._heard.setdefault(child, set())
+        if len(slots) < OF_ONE_MAX:
+            slots.add(slot)
 
     def gather(self, now: float) -> None:
         """Something changed: a window begins, unless one has."""
@@ -67,12 +73,12 @@ class ReportThrottle:
 
     def close(self, now: float) -> dict[MailKey, None]:
         """End the window, with the reports that waited; after many reports the next is longer."""
-        busy = self._heard > BUSY_REPORTS
+        busy = sum(map(len, self._heard.values())) > BUSY_REPORTS
         self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS
         self._ended_last = now
         if self._hurried:
             self._hurried_last = now
-        self._heard, self._hurried, self.ends = 0, False, None
+        self._heard, self._hurried, self.ends = {}, False, None
         waiting, self._waiting = self._waiting, {}
         if not waiting:
             self._waits_since = None
