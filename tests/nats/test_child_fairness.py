@@ -17,6 +17,7 @@ from tests.nats.driven_tree import driven_tree
 pytestmark = [pytest.mark.nats, pytest.mark.timeout(180)]
 
 FLOOD, BURST = 15_000, 500
+GREETING = encode(Hello("greeting", "", "", 0, b"", 0))
 LOUD, OTHER, QUIET = map(NodePath.parse, ("/loud", "/other", "/quiet"))
 
 
@@ -29,7 +30,15 @@ class Heard:
         node.handle = self._take
 
     def of(self, path):
-        return [word for child, word in self.words if child == path.name]
+        """What a child said since it was linked."""
+        return [word for child, word in self.words if child == path.name and word != GREETING]
+
+    async def link(self, client, path):
+        """Speak as a child until it is heard: what is said before its server is linked is lost."""
+        while (path.name, GREETING) not in self.words:
+            await client.publish(subjects.node_self(path), GREETING)
+            await client.flush()
+            await asyncio.sleep(0.05)
 
     def _take(self, events, now):
         for event in events:
@@ -81,6 +90,8 @@ async def test_a_word_of_a_sibling_is_taken_before_most_of_a_flood_and_nothing_o
             brief_connection(loud.url, loud_seeds.uplink, "loud") as flooding,
             brief_connection(quiet.url, quiet_seeds.uplink, "quiet") as client,
         ):
+            await heard.link(flooding, LOUD)
+            await heard.link(client, QUIET)
             before = await last_said(bus)
             await say(flooding, (report(LOUD, number) for number in range(FLOOD)))
             async with asyncio.timeout(60):
@@ -101,7 +112,7 @@ async def test_a_word_of_a_sibling_is_taken_before_most_of_a_flood_and_nothing_o
 
 
 async def test_of_hellos_without_end_only_the_newest_are_taken_and_a_sibling_is_heard(tmp_path):
-    count = 4 * LOUD_WORDS
+    count = LOUD_WORDS
     async with driven_tree(tmp_path) as tree:
         floods = {path: await tree.lend(str(path)) for path in (LOUD, OTHER)}
         quiet, quiet_seeds = await tree.lend(str(QUIET))
@@ -110,12 +121,14 @@ async def test_of_hellos_without_end_only_the_newest_are_taken_and_a_sibling_is_
         async def flood(path):
             server, seeds = floods[path]
             async with brief_connection(server.url, seeds.uplink, path.name) as client:
+                await heard.link(client, path)
                 await say(client, (hello(path, number) for number in range(count)))
 
         async with (
             brief_connection(quiet.url, quiet_seeds.uplink, "quiet") as client,
             asyncio.TaskGroup() as group,
         ):
+            await heard.link(client, QUIET)
             flooding = [group.create_task(flood(path)) for path in floods]
             words = 0
             while not all(task.done() for task in flooding):
@@ -128,3 +141,28 @@ async def test_of_hellos_without_end_only_the_newest_are_taken_and_a_sibling_is_
             await eventually(lambda path=path, last=last: last in heard.of(path), seconds=60)
             assert len(heard.of(path)) < count / 2, "each hello was taken, however old it was"
         assert words > 1
+
+
+async def test_who_joins_during_a_flood_is_heard_and_who_was_loud_is_read_as_all_others_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("relay.adapters.jetstream.child_reports.CALM_SECONDS", 1.0)
+    async with driven_tree(tmp_path) as tree:
+        loud, loud_seeds = await tree.lend(str(LOUD))
+        heard, apart = Heard(tree.centre.node), tree.nodes["/"].bus._reports._apart
+        async with brief_connection(loud.url, loud_seeds.uplink, "loud") as flooding:
+            count = 3 * LOUD_WORDS
+            await heard.link(flooding, LOUD)
+            await say(flooding, (report(LOUD, number) for number in range(count)))
+            await eventually(lambda: LOUD.name in apart, "it is read with the others")
+            quiet, quiet_seeds = await tree.lend(str(QUIET))
+            async with brief_connection(quiet.url, quiet_seeds.uplink, "quiet") as client:
+                await heard.link(client, QUIET)
+                await say(client, [report(QUIET, number) for number in range(3)])
+            await eventually(lambda: len(heard.of(QUIET)) == 3, "who joined is not heard")
+            await eventually(lambda: not apart, "it is read by itself still")
+            await say(flooding, [report(LOUD, count)])
+            await eventually(lambda: slot(count) in heard.of(LOUD), "it is not heard any more")
+        # Each word once, whoever read it.
+        assert heard.of(LOUD) == [slot(number) for number in range(count + 1)]
+        assert heard.of(QUIET) == [slot(number) for number in range(3)]

@@ -76,6 +76,17 @@ def test_reports_on_placements_that_a_child_was_never_sent_take_no_room(monkeypa
     assert memory_of(meeting.centre) - before < 1_000, "of a million there would be more"
 
 
+def test_runs_without_end_of_who_counts_for_nothing_yet_have_no_report_looked_at_again():
+    meeting, looked_at = Meeting(), []
+    reports = meeting.centre._reports
+    refresh = reports.refresh_child
+    reports.refresh_child = lambda name: (looked_at.append(name), refresh(name))
+    for number in range(20):
+        hello = Hello(f"run{number}", "here", "", 0, b"", 0)
+        meeting.tell(meeting.centre, HelloArrived("emea", encode(hello)))
+    assert len(looked_at) <= 1
+
+
 def told_of(meeting, node, sequence, path):
     """What a relay does about a signed record of a child at this path."""
     nkey = new_user_nkey(os.urandom(32))[1]
