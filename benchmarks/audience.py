@@ -9,8 +9,8 @@ from collections.abc import Callable
 from benchmarks.reduction import live_mb
 from benchmarks.report import Report, middle, percentile, resident_mb
 from relay.core.audience import Audience
-from schemas.identity import DestinationId, MailKey, NodePath
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import (
     API_LOCATION,
     API_SYNC_TARGET,
     OVER_LOCATION,
@@ -20,7 +20,7 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.selectors import LabelSelector, Requirement
+from schemas.values.identity import DestinationId, MailKey, NodePath
 
 DESTINATIONS, CHILDREN, PLACEMENTS, MANY_PLACEMENTS = 1_000_000, 500, 1000, 10_000
 REGIONS, MODELS, LOCATIONS, ROUNDS = 50, 400, 200, 200

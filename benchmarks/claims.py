@@ -33,10 +33,10 @@ from relay.claims.centre_lease import CentreLease
 from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace, LeasedSpace
 from relay.core.node import Node
-from relay.driver import Driver
-from schemas.identity import MailKey, NodePath, mail_key
-from schemas.records import API_PLACEMENT
-from schemas.reports import Count
+from relay.shell.driver import Driver
+from schemas.records.records import API_PLACEMENT
+from schemas.reports.reports import Count
+from schemas.values.identity import MailKey, NodePath, mail_key
 from tests.memory_tree import config_map, placement
 
 SHAPE = TreeShape(regions=1, sites=1)

@@ -15,18 +15,18 @@ from benchmarks.report import Report, middle
 from relay.core.collectors.items import member_hash
 from relay.core.collectors.ports import CopyView, Member
 from relay.core.collectors.tables import TableAlgebra
-from relay.evaluator import CelEvaluator
-from schemas import codec
-from schemas.collectors import Collected, CombinedField, Expression, Program, program_set
+from relay.shell.evaluator import CelEvaluator
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.identity import DestinationId, NodePath
-from schemas.objects import ObjectKey
-from schemas.records import Gate
-from schemas.reports import Report as WireReport
-from schemas.reports import decode_report, encode
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Gate
+from schemas.reports.collectors import Collected, CombinedField, Expression, Program, program_set
+from schemas.reports.reports import Report as WireReport
+from schemas.reports.reports import decode_report, encode
+from schemas.values import codec
+from schemas.values.identity import DestinationId, NodePath
+from schemas.values.wire import replace
 
 REGIONS, EDGES, SINGLES = 50, 2000, 60
 SHARES = (100, 10)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from benchmarks.report import Report
 from leafcast.ask.session import open_session
-from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
+from leafcast.local.kube_servers.binaries import KUBECTL, find_binaries
 
 ROUNDS = 15
 CLICK = (sys.executable, "-c", "import click")

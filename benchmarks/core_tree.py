@@ -28,20 +28,8 @@ from relay.core.reports.digest import digest_bytes, report_term, run_number
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import build_manifest
-from schemas.identity import (
-    KEYS_KEY,
-    SNAPSHOT_KEY,
-    ContentHash,
-    DestinationId,
-    Generation,
-    KeyId,
-    MailKey,
-    NodePath,
-    TreeId,
-    random_id,
-)
-from schemas.link import Cursor, Hello, Progress, Welcome
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_NODE,
     API_PLACEMENT,
     API_SYNC_TARGET,
@@ -55,11 +43,23 @@ from schemas.records import (
     Source,
     encode_payload,
 )
-from schemas.reports import Count, Report, Summary, decode, encode
-from schemas.roots import Roots
-from schemas.selectors import LabelSelector
-from schemas.signing import Envelope, Signer
-from schemas.subjects import CURSOR_KEY, PROGRESS_KEY
+from schemas.records.roots import Roots
+from schemas.records.signing import Envelope, Signer
+from schemas.reports.link import Cursor, Hello, Progress, Welcome
+from schemas.reports.reports import Count, Report, Summary, decode, encode
+from schemas.values.identity import (
+    KEYS_KEY,
+    SNAPSHOT_KEY,
+    ContentHash,
+    DestinationId,
+    Generation,
+    KeyId,
+    MailKey,
+    NodePath,
+    TreeId,
+    random_id,
+)
+from schemas.values.subjects import CURSOR_KEY, PROGRESS_KEY
 
 TREE = TreeId(random_id(b"benchmark tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)

@@ -18,14 +18,14 @@ from typing import Any
 
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import BlobArrived, MailWritten
-from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.identity import SNAPSHOT_KEY, ContentHash, NodePath
-from schemas.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
+from schemas.records.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
+from schemas.values import codec
+from schemas.values.identity import SNAPSHOT_KEY, ContentHash, NodePath
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.memory_tree import config_map, memory_tree, placement
 
 REGIONS = 4

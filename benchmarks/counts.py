@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.reports import Count
+from schemas.reports.reports import Count
 
 
 def is_synced(count: Count, destinations: int, former: Count | None = None) -> bool:

@@ -29,10 +29,17 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.adapters.server.process import ServerProcess
 from relay.adapters.spaces.connection import Client, space_connection
-from schemas.enrolment import GRANTED, PENDING, JoinRequest, NoAnswer, open_answer, sign_request
-from schemas.identity import NodePath
-from schemas.tokens import Token, read_token
-from schemas.wire import encode
+from schemas.enrolment.enrolment import (
+    GRANTED,
+    PENDING,
+    JoinRequest,
+    NoAnswer,
+    open_answer,
+    sign_request,
+)
+from schemas.enrolment.tokens import Token, read_token
+from schemas.values.identity import NodePath
+from schemas.values.wire import encode
 
 SITES = 1_000
 REGION = NodePath(("region-1",))

@@ -32,10 +32,10 @@ from benchmarks.fanout import Usage
 from benchmarks.raw_fanout import connect, consume
 from benchmarks.report import Report, middle
 from benchmarks.wide_tree import JOIN_SECONDS, WideTree, wide_tree
-from leafcast.local.node_runtime import SEEDS_FILE
+from leafcast.node.runtime import SEEDS_FILE
 from relay.core.node import Node
-from schemas.identity import NodePath
-from schemas.ordered_values import pack_values
+from schemas.values.identity import NodePath
+from schemas.values.ordered_values import pack_values
 from tests.memory_tree import placement
 
 REGIONS, EDGES, OBJECTS, ROUNDS = 4, 1000, 150, 3

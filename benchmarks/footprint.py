@@ -19,14 +19,14 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.nodes import add_node
-from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.runtime import NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.simulated_cluster import Settings
-from schemas.identity import KeyId, NodePath, TreeId
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, NodePath, TreeId
 from tests.memory_tree import config_map, inventory, placement
 
 EDGE = NodePath(("edge",))

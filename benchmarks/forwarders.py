@@ -20,10 +20,10 @@ from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.core.config import NodeConfig
 from relay.core.effects import AckMail, StoreOwn, WriteMail
 from relay.core.events import Event, MailArrived, MailWritten
-from relay.driver import Driver
-from schemas.identity import ContentHash, KeyId, NodePath, TreeId, random_id
-from schemas.roots import Roots
-from schemas.signing import decode_envelope
+from relay.shell.driver import Driver
+from schemas.records.roots import Roots
+from schemas.records.signing import decode_envelope
+from schemas.values.identity import ContentHash, KeyId, NodePath, TreeId, random_id
 
 WINDOW = 512
 ACKS = "_INBOX.here.acks"

@@ -30,19 +30,18 @@ from controllers.core.ledger.drafts import Draft, values_of
 from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node
-from leafcast.local.node_runtime import SEEDS_FILE, NodeEnvironment, NodeRuntime
+from leafcast.node.runtime import SEEDS_FILE, NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.driver import Driver
-from schemas import codec
+from relay.shell.driver import Driver
 from schemas.content import blobs
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.identity import ContentHash, DestinationId, NodePath
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_SYNC_TARGET,
@@ -53,7 +52,8 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.selectors import LabelSelector
+from schemas.values import codec
+from schemas.values.identity import ContentHash, DestinationId, NodePath
 
 DELTAS, ROUNDS = 5000, 3
 GOAL = 0.65

@@ -17,16 +17,16 @@ from typing import Any
 
 from benchmarks.report import cpu_seconds, resident_mb
 from leafcast.data_dir import DataDir
-from leafcast.space_settings import CentreSpaces, SpaceSetting
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kube_servers.api_server import ApiServer
-from relay.adapters.kube_servers.binaries import (
+from leafcast.local.kube_servers.api_server import ApiServer
+from leafcast.local.kube_servers.binaries import (
     API_SERVER,
     ETCD,
     BinariesMissing,
     find_binaries,
 )
-from relay.adapters.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.local_kube import LocalKube
+from leafcast.space_settings import CentreSpaces, SpaceSetting
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.adapters.server.guard import Guard

@@ -20,18 +20,18 @@ from benchmarks.kube_bed import KubeBed, kube_bed
 from benchmarks.report import children_of, cpu_seconds, resident_mb
 from controllers.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
+from leafcast.centre.inventory import edge_objects
 from leafcast.join.bundle import Bundle, write_bundle
-from leafcast.local.inventory import edge_objects
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.node import Node
-from relay.driver import Driver
 from relay.ports import Space
+from relay.shell.driver import Driver
 from relay.syncer.pending import REQUESTS_MAX
-from schemas.identity import MailKey, NodePath, mail_key
-from schemas.records import API_PLACEMENT
+from schemas.records.records import API_PLACEMENT
+from schemas.values.identity import MailKey, NodePath, mail_key
 from tests.memory_tree import config_map, placement
 
 EDGE = NodePath(("edge",))

@@ -21,7 +21,7 @@ from benchmarks.latency import REST_SECONDS, Tree, running_tree
 from benchmarks.report import Report, cpu_seconds, percentile
 from leafcast.local.views import TreeShape
 from relay.ports import Change, Interest, Interests, SpaceEvent
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.memory_tree import config_map
 
 SHAPE = TreeShape(regions=1, sites=1)

@@ -22,9 +22,9 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, percentile
 from benchmarks.wide_tree import GROUP, MANAGER, VERSION, WideTree, say, wide_tree
 from relay.ports import Change, Interest, Interests, Listed, SpaceEvent
-from schemas.annotations import ROLLOUT_REQUEST
 from schemas.api.rollout_request import RolloutRequest
-from schemas.reports import Count
+from schemas.objects.annotations import ROLLOUT_REQUEST
+from schemas.reports.reports import Count
 from tests.memory_tree import config_map, placement
 
 REGIONS, EDGES = 4, 100

@@ -32,13 +32,13 @@ from benchmarks.raw_chain import RawNode
 from benchmarks.report import Report, children_of, cpu_seconds, percentile
 from controllers.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
-from leafcast.local.freed_memory import search_rarely
-from leafcast.local.inventory import edge_objects
+from leafcast.centre.inventory import edge_objects
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
+from leafcast.node.freed_memory import search_rarely
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.driver import Driver
-from schemas.identity import NodePath
+from relay.shell.driver import Driver
+from schemas.values.identity import NodePath
 from tests.memory_tree import config_map, placement
 from tests.namespaces import namespace_object
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.counts import is_synced
 from benchmarks.raw_chain import RawNode
-from leafcast.local.freed_memory import search_rarely
-from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.freed_memory import search_rarely
+from leafcast.node.runtime import NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
@@ -27,10 +27,10 @@ from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
-from relay.driver import Driver
 from relay.ports import Space
-from schemas.identity import KeyId, MailKey, NodePath, TreeId
-from schemas.roots import Roots
+from relay.shell.driver import Driver
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, MailKey, NodePath, TreeId
 from tests.memory_tree import config_map
 
 

@@ -10,9 +10,9 @@ from multiprocessing.connection import Connection
 from benchmarks.core_tree import FIRST, SESSION_SECONDS, CoreTree, Host
 from relay.core import effects as fx
 from relay.core import events as ev
-from schemas.identity import ContentHash, MailKey, NodePath
-from schemas.link import Welcome
-from schemas.reports import decode
+from schemas.reports.link import Welcome
+from schemas.reports.reports import decode
+from schemas.values.identity import ContentHash, MailKey, NodePath
 
 WINDOW_SECONDS = 0.15
 Mail = tuple[int, MailKey, bytes]

@@ -17,12 +17,11 @@ from typing import Any, TypeVar
 from benchmarks.report import Report
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.planning.states import Delivery, State
-from schemas.codec import address, canonical
 from schemas.content import blobs
 from schemas.content.chunks import TEMPLATE, ManifestEntry
-from schemas.identity import DestinationId, MailKey, NodePath
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_LOCATION,
     API_PLACEMENT,
     API_SYNC_TARGET,
@@ -33,7 +32,8 @@ from schemas.records import (
     Record,
     Source,
 )
-from schemas.selectors import LabelSelector
+from schemas.values.codec import address, canonical
+from schemas.values.identity import DestinationId, MailKey, NodePath
 
 DESTINATIONS, PER_LOCATION, OBJECTS = 100_000, 100, 10
 PASSES_MAX = 3

@@ -22,8 +22,8 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from leafcast.local.node_runtime import SEEDS_FILE
-from schemas.identity import NodePath
+from leafcast.node.runtime import SEEDS_FILE
+from schemas.values.identity import NodePath
 
 STREAM = "RAW"
 CONSUMERS_MAX = 5000

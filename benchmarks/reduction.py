@@ -14,9 +14,9 @@ from benchmarks.core_tree import FIRST, PATH, SECOND, CoreTree
 from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, resident_mb
 from relay.core.reports.reduce import merge_all
-from schemas.identity import NodePath
-from schemas.reports import Report as WireReport
-from schemas.reports import Summary, decode_report, encode
+from schemas.reports.reports import Report as WireReport
+from schemas.reports.reports import Summary, decode_report, encode
+from schemas.values.identity import NodePath
 
 REGIONS, EDGES = 50, 2000
 SINGLES = 60

@@ -20,11 +20,11 @@ from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.inventory.registry import Registry
 from controllers.core.ledger.weighing import Confirmations
 from controllers.core.translation.placements import Placements, Work
-from schemas import wire
-from schemas.groups import GROUP, VERSION
-from schemas.identity import MailKey, TreeId
-from schemas.objects import ObjectKey
-from schemas.records import Record
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Record
+from schemas.values import wire
+from schemas.values.groups import GROUP, VERSION
+from schemas.values.identity import MailKey, TreeId
 
 DESTINATIONS, OBJECTS, TIMES = 1_000, 10, 30
 MORE_AT_MOST = 1.03

@@ -19,12 +19,12 @@ from relay.core import events as ev
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, NodePath
-from schemas.link import Hello, Progress
-from schemas.records import BUCKETS, DeltaBody, Gate
-from schemas.reports import Report as WireReport
-from schemas.reports import Summary, encode
-from schemas.subjects import PROGRESS_KEY
+from schemas.records.records import BUCKETS, DeltaBody, Gate
+from schemas.reports.link import Hello, Progress
+from schemas.reports.reports import Report as WireReport
+from schemas.reports.reports import Summary, encode
+from schemas.values.identity import ContentHash, NodePath
+from schemas.values.subjects import PROGRESS_KEY
 
 REGIONS = 50
 SIZES = (1_000, 1_000_000)

@@ -21,16 +21,16 @@ from typing import Any
 
 from benchmarks.footprint import edge_process
 from benchmarks.report import Report, middle, resident_mb
-from leafcast.local.freed_memory import search_rarely
+from leafcast.node.freed_memory import search_rarely
 from relay.core.collectors.ports import CopyView
 from relay.core.effects import Effect
 from relay.core.events import Event, Instant
 from relay.core.node import Node
-from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
-from schemas import codec
-from schemas.collectors import CombinedField, Expression, Program
-from schemas.identity import MailKey, NodePath
+from relay.shell.evaluator import CelEvaluator
+from schemas.reports.collectors import CombinedField, Expression, Program
+from schemas.values import codec
+from schemas.values.identity import MailKey, NodePath
 from tests.memory_tree import memory_tree, placement
 
 ROWS, ROUNDS = 2_000, 9

@@ -24,7 +24,7 @@ from benchmarks.cost import Meter, silent
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
 from controllers.keyrings import KEYRING_FILE
-from schemas.reports import Count
+from schemas.reports.reports import Count
 from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 
 REGIONS, EDGES = 2, 10

@@ -19,30 +19,30 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leafcast.local.freed_memory import search_rarely
+from leafcast.node.freed_memory import search_rarely
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
 from relay.adapters.jetstream.records import outgoing_reports
 from relay.adapters.jetstream.uplink import Unheard, Uplink
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.server.nkey_pairs import private_key
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
 from relay.core.effects import AckMail
 from relay.core.events import BlobArrived, Remembered
 from relay.core.node import Node
-from relay.driver import Driver
 from relay.ports import BusBroken
+from relay.shell.driver import Driver
 from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
-from schemas import subjects
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.objects import BUILT_IN_KINDS
-from schemas.roots import Roots
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.records.roots import Roots
+from schemas.values import subjects
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
+from tests.doubles.memory_space import MemorySpace
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32

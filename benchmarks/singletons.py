@@ -18,8 +18,8 @@ from benchmarks.footprint import edge_process
 from benchmarks.report import Report, children_of, cpu_seconds, middle, own_cpu_seconds, resident_mb
 from benchmarks.wide_tree import WideTree
 from relay.core.node import Node
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import MailKey
 from tests.memory_tree import placement
 
 PLACEMENTS, CHANGES = (500, 5_000), 9

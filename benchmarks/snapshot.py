@@ -21,9 +21,8 @@ from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.tree import SnapshotTree
 from schemas.content.blobs import StoredBlob, open_value
-from schemas.identity import ContentHash, NodePath, mail_key
-from schemas.records import LocationRecord, NodeRecord, Source
-from schemas.snapshots import (
+from schemas.records.records import LocationRecord, NodeRecord, Source
+from schemas.records.snapshots import (
     BlobPointer,
     EntryKey,
     SnapshotRecord,
@@ -33,6 +32,7 @@ from schemas.snapshots import (
     mail_key_of,
     path_entry_key,
 )
+from schemas.values.identity import ContentHash, NodePath, mail_key
 
 RECORDS, REGIONS, PLACEMENTS, AT_AN_EDGE = 1_000_000, 4, 10_000, 203
 CHANGES = 200

@@ -27,8 +27,8 @@ from statistics import linear_regression, median
 
 from benchmarks.report import Report
 from leafcast.ask.session import Session
-from schemas import subjects
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values import subjects
 from tests.nats.chaos_member import Member
 from tests.nats.chaos_tree import PRODUCTION, ChaosTree
 

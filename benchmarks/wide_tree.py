@@ -15,22 +15,22 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, enrol_nodes
-from leafcast.local.freed_memory import search_rarely
-from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.freed_memory import search_rarely
+from leafcast.node.runtime import NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server import nats_config
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.node import Node
-from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError, first_of
-from schemas.identity import MailKey, NodePath, mail_key
-from schemas.records import API_PLACEMENT
-from schemas.reports import Count
+from relay.shell.driver import Driver
+from schemas.records.records import API_PLACEMENT
+from schemas.reports.reports import Count
+from schemas.values.identity import MailKey, NodePath, mail_key
+from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 
 JOIN_SECONDS = 900.0

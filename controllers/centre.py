@@ -21,11 +21,11 @@ from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space, SpaceError
 from schemas.api import Condition
-from schemas.faults import Fault
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.placements import placement_of
-from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_of
+from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
+from schemas.values.faults import Fault
+from schemas.values.identity import MailKey
 
 MASTERS_LOST = (
     "it is gone, and new keys are made: placements that nobody can read any more stay as they are "

@@ -19,9 +19,9 @@ from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.core.collectors.collected_results import Result
 from relay.ports import UNAVAILABLE, Clock, Space, SpaceError
-from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
-from schemas.objects import ObjectKey
-from schemas.placements import placement_key, title
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_key, title
+from schemas.reports.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
 
 MANAGER = "leafcast-collectors"
 GAP_SECONDS, MOVING_GAP_SECONDS = 0.5, 5.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from relay.objects.serving import DEFINITIONS
 from relay.ports import NOT_FOUND, Space, SpaceError
-from schemas.objects import ObjectKey
-from schemas.placements import KINDS
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import KINDS
 
 KindName = tuple[str, str]
 _OURS = frozenset((kind.group, kind.resource) for kind in KINDS)

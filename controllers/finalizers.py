@@ -13,7 +13,7 @@ from controllers.placement_translator import PlacementTranslator
 from controllers.ports import FinalizingSpace
 from controllers.work_queue import WorkQueue
 from relay.ports import NOT_FOUND, Conflict, SpaceError
-from schemas.placements import placement_key
+from schemas.records.placements import placement_key
 
 FINALIZER = "leafcast.io/placement"
 MANAGER = "leafcast-finalizer"

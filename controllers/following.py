@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS
 from relay.ports import Interest, Kind, Object, Space
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 """What is followed whatever placements say."""

@@ -28,7 +28,7 @@ from relay.ports import (
     Unserved,
     number_of,
 )
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 log = logging.getLogger("leafcast.controllers")
 

@@ -32,10 +32,10 @@ from controllers.ports import CentreRelay
 from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust
 from relay.ports import Clock, Dice
-from schemas.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
-from schemas.records import KeysRecord, Record
-from schemas.signing import Envelope
-from schemas.snapshots import TERM_BYTES
+from schemas.records.records import KeysRecord, Record
+from schemas.records.signing import Envelope
+from schemas.records.snapshots import TERM_BYTES
+from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
 
 READS_AT_ONCE = 64
 REISSUED_AT_ONCE = 500

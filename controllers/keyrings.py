@@ -8,9 +8,9 @@ from pathlib import Path
 from controllers.core.access.keyring import Keyring
 from relay.atomic_file import atomic_write
 from relay.ports import Dice
-from schemas.codec import from_json
 from schemas.content.sealing import KEY_BYTES
-from schemas.identity import MailKey, TreeId, check_mail_key
+from schemas.values.codec import from_json
+from schemas.values.identity import MailKey, TreeId, check_mail_key
 
 KEYRING_FILE = "sealing.json"
 

@@ -10,11 +10,11 @@ from controllers.core.access.keys import KeyRing
 from controllers.keyrings import KEYRING_FILE, CentreKeyring, KeyringUnusable, load_keyring
 from relay.atomic_file import atomic_write
 from relay.ports import Dice
-from schemas.codec import from_json
-from schemas.identity import KeyId, TreeId, check_id, random_id
-from schemas.refusals import RecordRefused
-from schemas.roots import Roots, keys_record
-from schemas.signing import Signer, decode_envelope
+from schemas.records.roots import Roots, keys_record
+from schemas.records.signing import Signer, decode_envelope
+from schemas.values.codec import from_json
+from schemas.values.identity import KeyId, TreeId, check_id, random_id
+from schemas.values.refusals import RecordRefused
 
 KEYS_FILE = "keys.json"
 _SEED_BYTES = 32

@@ -17,11 +17,11 @@ from controllers.status_writing import write_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
 from schemas.api import GROUP, Condition, Destination, Location, SyncTarget
-from schemas.identity import MailKey, NodePath
-from schemas.objects import ObjectKey
-from schemas.properties import PROPERTIES_NAMESPACE
-from schemas.records import DeltaHead, Record
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.properties import PROPERTIES_NAMESPACE
+from schemas.records.records import DeltaHead, Record
+from schemas.values.identity import MailKey, NodePath
 
 _INTERESTS = (
     Interest(GROUP, "synctargets"),

@@ -9,8 +9,8 @@ from controllers.mailbox_controller import MailboxController
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.ports import Clock
-from schemas.identity import MailKey
-from schemas.records import DeltaHead, Record
+from schemas.records.records import DeltaHead, Record
+from schemas.values.identity import MailKey
 
 
 class Moves:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.node_moves import move_fault, node_in, nodes_below
 from controllers.issuer import Issuer
-from schemas.identity import MailKey, NodePath, TreeId
-from schemas.records import API_NODE, NodeRecord, Source
+from schemas.records.records import API_NODE, NodeRecord, Source
+from schemas.values.identity import MailKey, NodePath, TreeId
 
 NewNkey = Callable[[bytes], tuple[str, str]]
 """Entropy (32 bytes) to (seed, public nkey)."""

@@ -9,7 +9,7 @@ from controllers.core.workloads.space import Workloads
 from controllers.status_writing import write_status
 from controllers.work_queue import WorkQueue
 from relay.ports import Clock, Space
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 
 class OwnStatuses:

@@ -51,11 +51,11 @@ from relay.ports import (
     Unserved,
 )
 from relay.turns import in_turns
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.placements import KINDS, placement_of, title
-from schemas.placing import grace_seconds, move_seconds
-from schemas.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import KINDS, placement_of, title
+from schemas.records.placing import grace_seconds, move_seconds
+from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
+from schemas.values.identity import MailKey
 
 Note = Callable[[str, str, str], None]
 """Hears what no status can say: a reason, what it is about, and why."""

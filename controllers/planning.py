@@ -15,9 +15,9 @@ from controllers.core.translation.reading import read_issued
 from controllers.core.translation.translate import Issued
 from controllers.issuer import read_all
 from schemas.content.blobs import Reference, open_value, parts_of
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, Record
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead, Record
+from schemas.values.identity import ContentHash, MailKey
 
 CONTENT_BYTES_MAX = 128 * 1024 * 1024
 """So much content is looked into; of more it is told that it differs, and not in what."""

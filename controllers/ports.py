@@ -10,11 +10,11 @@ from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown
 from relay.ports import Space
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, MailKey, TreeId
-from schemas.objects import ObjectKey
-from schemas.records import FormerRollout, SpaceMark
-from schemas.reports import Count, ObjectResult
-from schemas.signing import Envelope
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import FormerRollout, SpaceMark
+from schemas.records.signing import Envelope
+from schemas.reports.reports import Count, ObjectResult
+from schemas.values.identity import ContentHash, MailKey, TreeId
 
 
 class CentreRelay(Protocol):

@@ -9,12 +9,12 @@ from controllers.centre import Controllers
 from controllers.core.rollout.restoring import Restoration, restoration
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.stored_arms import RejectedArms
-from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.content.chunks import ManifestEntry
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
-from schemas.wording import namespace_first
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
+from schemas.values.refusals import CodecError
+from schemas.values.wording import namespace_first
 
 
 class NotRestorable(Exception):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from controllers.core.rollout.rejection import Rejection
 from controllers.core.translation.placements import Placements, Work
 from controllers.ports import CentreRelay
-from schemas.identity import MailKey
-from schemas.records import FormerRollout
+from schemas.records.records import FormerRollout
+from schemas.values.identity import MailKey
 
 
 class RolloutNotes:

@@ -29,11 +29,11 @@ from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
 from controllers.work_queue import WorkQueue
 from relay.ports import Clock, Space
-from schemas.annotations import ROLLOUT_REQUEST
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.shared import Condition
 from schemas.content.blobs import Reference
-from schemas.records import LocationRecord, NodeRecord, Profile, Record
+from schemas.objects.annotations import ROLLOUT_REQUEST
+from schemas.records.records import LocationRecord, NodeRecord, Profile, Record
 
 COUNTS_SECONDS = 1.0
 """How often a status is written that says no more than other counts."""

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from controllers.core.workloads.space import Workloads
 from controllers.ports import CentreRelay
 from relay.ports import Change, number_of
-from schemas.objects import BUILT_IN_KINDS
-from schemas.records import SpaceMark
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.records.records import SpaceMark
 
 KindName = tuple[str, str]
 _BUILT_IN = frozenset((group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items())

@@ -27,15 +27,15 @@ from relay.ports import Clock, Space, SpaceError
 from schemas.api import Condition, EdgePlacement, Location
 from schemas.api.readiness import Readiness
 from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
-from schemas.content.returned_states import opened_state
-from schemas.faults import Fault
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey, takes_status
-from schemas.placements import BINDING_POLICIES, kind_of, placement_key, title
-from schemas.records import CENTRE
-from schemas.refusals import BlobRefused
-from schemas.reports import ObjectResult
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey, takes_status
+from schemas.records.placements import BINDING_POLICIES, kind_of, placement_key, title
+from schemas.records.records import CENTRE
+from schemas.reports.reports import ObjectResult
+from schemas.reports.returned_states import opened_state
+from schemas.values.faults import Fault
+from schemas.values.identity import MailKey
+from schemas.values.refusals import BlobRefused
+from schemas.values.wire import replace
 
 MANAGER = "leafcast-status"
 REFUSED_SECONDS = 30.0

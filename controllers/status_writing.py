@@ -7,7 +7,7 @@ from typing import Any
 
 from controllers.core.status.job_statuses import storable
 from relay.ports import NOT_FOUND, Space, SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 
 async def write_status(

@@ -8,8 +8,8 @@ from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import CONTROL_KINDS, Object, is_terminating
 from controllers.definitions import Definitions, KindName, outlived
 from relay.ports import Change, SpaceError
-from schemas.objects import ObjectKey
-from schemas.placements import placement_key
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_key
 
 
 class Vanishing:

@@ -13,8 +13,8 @@ from controllers.placement_translator import PlacementTranslator
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import BindingPolicy, Destination, SyncTarget
-from schemas.placements import result_key
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import result_key
 
 MANAGER = "leafcast-where"
 PAUSE_SECONDS = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
 from relay.ports import Clock, number_of
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 RETRY_SECONDS = 1.0
 """After so long a reconciler tries again what failed."""

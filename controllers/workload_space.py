@@ -18,9 +18,9 @@ from controllers.where_resolver import WhereResolver
 from controllers.work_queue import PlacementQueues
 from relay.ports import Clock, Space
 from schemas.api import Destination, Location, SyncTarget
-from schemas.identity import MailKey
-from schemas.placements import title
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import title
+from schemas.values.identity import MailKey
 
 
 class Inventories:

@@ -27,11 +27,11 @@ from leafcast.ask.upsynced import (
 )
 from relay.objects.upsynced_form import version_of
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
-from schemas.groups import CONTROL_GROUP
-from schemas.identity import NodePath, mail_key
-from schemas.objects import CRD_GROUP, ObjectKey
-from schemas.placements import bare_name, kind_of, said_placement
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import bare_name, kind_of, said_placement
+from schemas.values.groups import CONTROL_GROUP
+from schemas.values.identity import NodePath, mail_key
 
 __all__ = [
     "BadAnswer",

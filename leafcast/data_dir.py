@@ -13,8 +13,8 @@ from typing import Any
 
 from leafcast.space_settings import CentreSpaces, read_centre_spaces
 from relay.atomic_file import atomic_write
-from schemas.faults import Faulty
-from schemas.identity import NodePath
+from schemas.values.faults import Faulty
+from schemas.values.identity import NodePath
 
 FORMAT = 1
 """The layout of the folder; a newer program may raise it, and an older one refuses it then."""

@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 from controllers.core.workloads.denature import denature, would_act
-from schemas.faults import InvalidObject
-from schemas.yaml_documents import Document, InvalidManifest, Problem, read_all
-from schemas.yaml_writing import write_yaml
+from schemas.objects.yaml_documents import Document, InvalidManifest, Problem, read_all
+from schemas.objects.yaml_writing import write_yaml
+from schemas.values.faults import InvalidObject
 
 LIST_DEPTH_MAX = 10
 _FUNCTION_INPUT = "ResourceList"

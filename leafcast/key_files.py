@@ -12,11 +12,11 @@ from typing import Any
 
 from controllers.core.access.keys import KeysRequest
 from relay.atomic_file import atomic_write
-from schemas.codec import from_json
-from schemas.identity import KeyId, TreeId, check_id
-from schemas.records import ROOT_KEY_BYTES, KeysRecord, decode_payload
-from schemas.refusals import RecordRefused
-from schemas.signing import Signer
+from schemas.records.records import ROOT_KEY_BYTES, KeysRecord, decode_payload
+from schemas.records.signing import Signer
+from schemas.values.codec import from_json
+from schemas.values.identity import KeyId, TreeId, check_id
+from schemas.values.refusals import RecordRefused
 
 ROOT, PUBLIC, REQUEST = "leafcast root key", "leafcast public root key", "leafcast keys request"
 SIZE_MAX_BYTES = 256 * 1024

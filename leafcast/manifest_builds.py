@@ -33,7 +33,7 @@ def built_from(origin: str, text: str) -> str:
 def _root(text: str, origin: str) -> Mapping[str, Any]:
     """The first document; nothing if it cannot be read, or is no mapping."""
     # To read YAML is loaded only by who has some to read.
-    from schemas.yaml_documents import InvalidManifest, read_documents  # noqa: PLC0415
+    from schemas.objects.yaml_documents import InvalidManifest, read_documents  # noqa: PLC0415
 
     try:
         document = next(read_documents(text, origin), None)

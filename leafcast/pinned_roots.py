@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.identity import KeyId, check_id
-from schemas.roots import Roots, check_pinned
+from schemas.records.roots import Roots, check_pinned
+from schemas.values.identity import KeyId, check_id
 
 
 def roots_form(roots: Roots) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import product
 from typing import Any
 
-from schemas.groups import GROUP, VERSION
-from schemas.objects import ALWAYS_THERE, ObjectKey
+from schemas.objects.objects import ALWAYS_THERE, ObjectKey
+from schemas.values.groups import GROUP, VERSION
 
 LEAVING_MAX, LEAVING_SHARE = 10, 5
 """More than so many objects, and more than the fifth part, leave only if that is said."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from schemas.faults import Fault, Faulty
+from schemas.values.faults import Fault, Faulty
 
 _FIELDS = ("kubeconfig", "context")
 

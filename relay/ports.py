@@ -50,8 +50,8 @@ from relay.space_port import (
     number_of,
 )
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, NodePath
-from schemas.reports import Done
+from schemas.reports.reports import Done
+from schemas.values.identity import ContentHash, NodePath
 
 __all__ = [
     "NOT_FOUND",

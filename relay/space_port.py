@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
-from schemas.values import Value
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values.value import Value
 
 Object = dict[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP
-from schemas.objects import group_of
+from schemas.objects.objects import group_of
+from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP
 
 if TYPE_CHECKING:
     from schemas.api import Kind

@@ -14,28 +14,28 @@ from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, nkeys_of, nodes
 from leafcast.ask.client import CentreAsks
-from leafcast.ask.handlers import answerers
+from leafcast.node.answers import answerers
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key, seed_entropy
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
-from relay.asker import Asker
 from relay.core.config import NodeConfig
 from relay.core.events import Instant, Tick
 from relay.core.node import Node
-from relay.driver import Driver
 from relay.ports import CopiesPage
+from relay.shell.asker import Asker
+from relay.shell.driver import Driver
 from relay.syncer.applier import ContentMissing
 from relay.syncer.customized_content import customized_address
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
-from schemas.identity import MailKey, NodePath, mail_key, random_id
-from schemas.records import API_PLACEMENT, AskRecord
-from schemas.reports import Count
-from schemas.signed_answers import signed
+from schemas.records.records import API_PLACEMENT, AskRecord
+from schemas.records.signed_answers import signed
+from schemas.reports.reports import Count
+from schemas.values.identity import MailKey, NodePath, mail_key, random_id
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
+from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from relay.ports import Space
-from schemas.objects import ALWAYS_THERE, ObjectKey
+from schemas.objects.objects import ALWAYS_THERE, ObjectKey
 
 
 def namespace_of(obj: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from relay.core.records.snapshot import SnapshotView
 from schemas.content import blobs
 from schemas.content.blobs import open_value
-from schemas.snapshots import (
+from schemas.records.snapshots import (
     SNAPSHOT_TERMS,
     BlobPointer,
     SnapshotRecord,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from relay.core.destination.claims import DesiredObject
 from relay.syncer.plan import Action, action_for, rank
-from schemas.objects import ObjectKey
-from schemas.reports import Done
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
 
 
 def plan(

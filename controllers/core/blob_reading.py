@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 from typing import TypeAlias, TypeVar
 
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash
+from schemas.values.identity import ContentHash
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from leafcast.ask.long_questions import VERB as PART
 from leafcast.ask.long_questions import LongQuestions, PartsLost
 from leafcast.ask.session import API_PREFIX
 from relay.ports import BusBroken, SpaceError
-from schemas.codec import from_json
+from schemas.values.codec import from_json
 
 ANSWER_BYTES_MAX = 16_000_000
 """An object of the largest size as JSON, however it is escaped."""

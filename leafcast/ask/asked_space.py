@@ -12,8 +12,8 @@ from relay.space_errors import AnotherSpace, Conflict, FieldConflict, SpaceError
 if TYPE_CHECKING:
     from relay.ports import Clock
     from relay.space_port import Interests, Labels, Listing, Object, SpaceEvent, Tell
-    from schemas.objects import ObjectKey
-    from schemas.selectors import LabelSelector
+    from schemas.objects.objects import ObjectKey
+    from schemas.objects.selectors import LabelSelector
 
 VERB, FOLLOW_VERB, NEWS_VERB = "space", "space-follow", "space-news"
 SECONDS = 60.0
@@ -130,8 +130,8 @@ class AskedSpace:
         dry_run: bool = False,
     ) -> Object:
         # Here, as who only reads needs none of it.
-        from schemas.codec import to_json  # noqa: PLC0415
-        from schemas.refusals import CodecError  # noqa: PLC0415
+        from schemas.values.codec import to_json  # noqa: PLC0415
+        from schemas.values.refusals import CodecError  # noqa: PLC0415
 
         try:
             # A question holds what JSON has, and nothing else.

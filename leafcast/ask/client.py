@@ -8,13 +8,13 @@ from typing import Any
 
 from controllers.keys import CentreKeys
 from leafcast.ask.api import Api, ApiError
-from relay.asker import Asker, AskFailed
 from relay.ports import Clock, Dice
-from schemas.asks import GET, AskFault
+from relay.shell.asker import Asker, AskFailed
 from schemas.content.answer_sealing import AnswerKey
-from schemas.identity import NodePath, random_id
-from schemas.records import API_ASK, AskRecord, Source, encode_payload
-from schemas.signed_answers import is_signed, without_signature
+from schemas.records.asks import GET, AskFault
+from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.records.signed_answers import is_signed, without_signature
+from schemas.values.identity import NodePath, random_id
 
 EXPIRES_MS = 60_000
 

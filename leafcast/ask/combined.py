@@ -9,8 +9,8 @@ from typing import Any
 
 from leafcast.ask.decode import BadAnswer
 from relay.space_port import Object
-from schemas.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION
 
 _INTEGER = re.compile(r"-?[0-9]{1,21}")
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from schemas.asks import MOMENT_MAX_MS as TIME_MAX_MS
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
+from schemas.records.asks import MOMENT_MAX_MS as TIME_MAX_MS
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 OBJECTS_MAX = 100_000
 TEXT_MAX_CHARACTERS = 1000

@@ -20,10 +20,10 @@ from leafcast.ask.pages import (
 from leafcast.ask.session import CallFailed, Session
 from relay.core.asks.answers import destination_row
 from relay.core.link.session import Standing
-from schemas.asks import STATUS
-from schemas.identity import NodePath
-from schemas.reports import NEVER_JOINED
-from schemas.wire import INT_MAX
+from schemas.records.asks import STATUS
+from schemas.reports.reports import NEVER_JOINED
+from schemas.values.identity import NodePath
+from schemas.values.wire import INT_MAX
 
 ASKED_MAX = 2_000
 RELAYS_MAX = 100_000

@@ -16,7 +16,7 @@ from leafcast.ask.object_readers import objects_at
 from leafcast.ask.pages import AGAIN_SECONDS, ATTEMPTS, may_answer_soon
 from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted
-from schemas.states import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 
 ASKED_AT_ONCE = 16
 _REACHED = frozenset({"up", "catching up", "stale"})

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from leafcast.ask.session import Session
-from schemas.groups import GROUP, PATH_ANNOTATION, VERSION
-from schemas.identity import NodePath
-from schemas.maintenance import MAINTENANCE, MAINTENANCE_REASON, Maintenance, maintenance_of
-from schemas.refusals import BadIdentity
+from schemas.records.maintenance import MAINTENANCE, MAINTENANCE_REASON, Maintenance, maintenance_of
+from schemas.values.groups import GROUP, PATH_ANNOTATION, VERSION
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 MANAGER = "leafcast-maintenance"
 

@@ -10,13 +10,13 @@ from leafcast.ask.decode import OBJECTS_MAX, BadAnswer, read_objects
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
 from leafcast.ask.upsynced import CopiesWanted, Upsynced, copies_of_edge
-from schemas.asks import GET
-from schemas.identity import NodePath
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.asks import GET
+from schemas.values.identity import NodePath
 
 if TYPE_CHECKING:
     from relay.space_port import Object
-from schemas.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
+from schemas.values.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
 
 _AWAY = frozenset({"NoAnswer", "Restarting", "Unreachable"})
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.session import CallFailed, Session
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 ATTEMPTS, AGAIN_SECONDS = 3, 0.5
 LISTED_MAX = 10_000

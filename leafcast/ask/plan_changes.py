@@ -15,8 +15,8 @@ from typing import Any
 
 from leafcast.ask.session import in_inventory
 from relay.space_port import Object
-from schemas.codec import from_json
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.codec import from_json
 
 CHANGE_BYTES_MAX = 32 * 1024 * 1024
 

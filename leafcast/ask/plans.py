@@ -9,7 +9,7 @@ from typing import Any
 
 from leafcast.ask.plan_changes import Written, pack_change
 from leafcast.ask.session import CallFailed, Session
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 PART_CHARACTERS = 256 * 1024
 PLAN_SECONDS = 600.0

@@ -9,8 +9,8 @@ from typing import Any
 from leafcast.ask.rollouts import MANAGER
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from relay.space_errors import Conflict, SpaceError
-from schemas.objects import ObjectKey
-from schemas.wording import namespace_first
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import namespace_first
 
 COUNTED_SECONDS, LOOK_SECONDS = 5.0, 0.1
 

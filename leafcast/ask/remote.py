@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from leafcast.ask.client import CentreAsks
-from relay.asker import AskFailed
 from relay.core.link.session import CATCHING_UP, Standing
 from relay.ports import BusBroken, Clock
-from schemas.asks import NODE, AskFault
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
-from schemas.wire import INT_MAX
+from relay.shell.asker import AskFailed
+from schemas.records.asks import NODE, AskFault
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
+from schemas.values.wire import INT_MAX
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32

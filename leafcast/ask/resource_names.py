@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
-from schemas.wording import visible
+from schemas.objects.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
+from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
+from schemas.values.wording import visible
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "bdg": (CONTROL_GROUP, "bindings"),

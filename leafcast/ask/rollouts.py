@@ -11,11 +11,11 @@ from typing import Any
 from leafcast.ask.session import CallFailed, Session
 from relay.adapters.clock import SystemDice
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent, first_of
-from schemas.annotations import ROLLOUT_REQUEST
-from schemas.groups import DENATURED_GROUP as GROUP
-from schemas.identity import random_id
-from schemas.objects import ObjectKey
-from schemas.placements import EDGE_PLACEMENTS, KINDS, meant, short_title
+from schemas.objects.annotations import ROLLOUT_REQUEST
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import EDGE_PLACEMENTS, KINDS, meant, short_title
+from schemas.values.groups import DENATURED_GROUP as GROUP
+from schemas.values.identity import random_id
 
 MANAGER = "leafcast-rollout"
 """Whose the annotation is that says what a person asks of a Rollout."""
@@ -62,7 +62,7 @@ async def rollouts(session: Session) -> list[Object]:
 
 
 def placement_of(rollout: Object) -> str:
-    """The placement that a Rollout steers, as `schemas.placements` has it."""
+    """The placement that a Rollout steers, as `schemas.records.placements` has it."""
     said = rollout["spec"]["placement"]
     kind = said.get("kind") or EDGE_PLACEMENTS.kind
     named = (it.named(str(said["name"])) for it in KINDS if it.kind == kind)

@@ -24,12 +24,12 @@ from leafcast.data_dir import DataDir, check_owner
 from relay.adapters.asking import Asking, CannotConnect, TooLong, Unanswered, asking
 from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
-from schemas.groups import GROUP, PROPERTIES_NAMESPACE
-from schemas.identity import NodePath
+from schemas.values.groups import GROUP, PROPERTIES_NAMESPACE
+from schemas.values.identity import NodePath
 
 if TYPE_CHECKING:
     from relay.ports import Clock
-    from schemas.objects import ObjectKey
+    from schemas.objects.objects import ObjectKey
 
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
 USER_MANAGER = "leafcast-apply"

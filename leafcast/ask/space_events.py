@@ -19,8 +19,8 @@ from relay.space_port import (
     Unanswered,
     Unserved,
 )
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 Form = dict[str, Any]
 PIECE_BYTES = 1_000_000

@@ -16,9 +16,9 @@ from leafcast.ask.decode import CopyForm, read_copies
 from leafcast.ask.pages import WRONG_QUESTION, asked_page
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
-from schemas.asks import UPSYNCED
-from schemas.identity import NodePath
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.asks import UPSYNCED
+from schemas.values.identity import NodePath
 
 if TYPE_CHECKING:
     from relay.space_port import Object

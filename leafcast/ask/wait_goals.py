@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from schemas.faults import Faulty
-from schemas.identity import NodePath
-from schemas.shares import checked_share, share_of
-from schemas.states import MAINTAINED, NEVER_JOINED
+from schemas.records.shares import checked_share, share_of
+from schemas.reports.states import MAINTAINED, NEVER_JOINED
+from schemas.values.faults import Faulty
+from schemas.values.identity import NodePath
 
 SYNCED, HEALTHY, READY, ROLLED_OUT, DELETE = "synced", "healthy", "ready", "rolled-out", "delete"
 CONDITIONS = (SYNCED, HEALTHY, READY, ROLLED_OUT, DELETE)

@@ -21,8 +21,8 @@ from leafcast.cli.resource_arguments import with_kinds
 from leafcast.data_dir import DataDirUnusable
 from leafcast.signals import Ended, run_until_signal
 from relay.space_errors import SpaceError
-from schemas.objects import DEFAULT_NAMESPACE
-from schemas.placements import EDGE_PLACEMENTS, KINDS
+from schemas.objects.objects import DEFAULT_NAMESPACE
+from schemas.records.placements import EDGE_PLACEMENTS, KINDS
 
 COMPLETION_SECONDS = 3.0
 _NOTHING = (NotRunning, DataDirUnusable, CallFailed, UnknownKind, SpaceError, TimeoutError, Ended)

@@ -21,9 +21,9 @@ from leafcast.cli.resource_arguments import ObjectSelection
 from leafcast.show.object_output import Rows, TableStyle, json_line, yaml_text
 from leafcast.show.sanitize import sanitize, sanitize_lines
 from relay.space_port import Object
-from schemas.groups import EDGE_ANNOTATION, GROUP
-from schemas.selectors import LabelSelector
-from schemas.wording import many, some_of
+from schemas.objects.selectors import LabelSelector
+from schemas.values.groups import EDGE_ANNOTATION, GROUP
+from schemas.values.wording import many, some_of
 
 ROWS_AT_ONCE = 100
 NAMED_MAX = 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from schemas.refusals import BadSelector
-from schemas.selectors import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, LabelSelector, Requirement
+from schemas.objects.selectors import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, LabelSelector, Requirement
+from schemas.values.refusals import BadSelector
 
 # A comma inside parentheses does not end a requirement.
 _COMMA = re.compile(r",(?![^(]*\))")

@@ -15,8 +15,8 @@ from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
 from relay.objects.nulls import said_by
 from relay.space_port import Object
-from schemas.objects import ObjectKey
-from schemas.wording import some_of
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import some_of
 
 ASKED_AT_ONCE = 16
 NAMED_MAX = 3

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from leafcast.show.object_cells import at
 from leafcast.show.object_output import Group
-from schemas.groups import GROUP
-from schemas.refusals import BadSelector
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.values.groups import GROUP
+from schemas.values.refusals import BadSelector
 
 if TYPE_CHECKING:
     from leafcast.ask.asked_space import AskedSpace

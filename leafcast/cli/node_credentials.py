@@ -14,8 +14,8 @@ from leafcast.cli.reachable_addresses import parents_of, tell_if_only_here
 from leafcast.cli.session_calls import call
 from leafcast.join.invitation import TOKEN_VARIABLE
 from relay.atomic_file import atomic_write
-from schemas.identity import NodePath
-from schemas.wording import many
+from schemas.values.identity import NodePath
+from schemas.values.wording import many
 
 ADD_SECONDS = 90.0
 

@@ -12,7 +12,7 @@ from leafcast.ask.session import Session
 from leafcast.show.object_output import TableStyle
 from leafcast.show.object_tables import has_columns
 from relay.space_errors import SpaceError
-from schemas.objects import CRD_GROUP
+from schemas.objects.objects import CRD_GROUP
 
 _DEFINITIONS = ResourceKind(
     CRD_GROUP, "customresourcedefinitions", "CustomResourceDefinition", namespaced=False

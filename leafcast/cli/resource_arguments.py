@@ -9,8 +9,8 @@ from typing import TypeVar
 from leafcast.ask.node_names import did_you_mean, named_nodes, targets_meant
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
 from leafcast.ask.session import Session
-from schemas.groups import GROUP
-from schemas.objects import CRD_GROUP
+from schemas.objects.objects import CRD_GROUP
+from schemas.values.groups import GROUP
 
 T = TypeVar("T")
 _OF_NODES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})

@@ -19,7 +19,7 @@ from leafcast.show.holds import milliseconds
 from leafcast.show.sanitize import sanitize
 from leafcast.show.wait_states import live_line
 from relay.adapters.clock import SystemClock
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
 
 SLICE_SECONDS, LIVE_SECONDS, GRACE_SECONDS = 10.0, 1.0, 5.0
 FIRST_SECONDS = 1.0

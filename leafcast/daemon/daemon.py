@@ -16,6 +16,7 @@ from typing import Any
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, WORKLOADS_BUCKET
+from leafcast.centre.running_centre import RunningCentre
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.nodes.admission import Admission, register_admission
@@ -27,7 +28,6 @@ from leafcast.daemon.nodes.membership import Membership, register_membership
 from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.daemon.rollout_events import follow_rollouts
-from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.verbs.approvals import register_approvals
 from leafcast.daemon.verbs.backups import register_backups
@@ -39,11 +39,11 @@ from leafcast.daemon.verbs.spaces import register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
-from leafcast.local.freed_memory import give_back_freed
-from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
+from leafcast.node.freed_memory import give_back_freed
+from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from leafcast.spaces import open_space
@@ -53,8 +53,8 @@ from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.external_server import ServerPlace
 from relay.core.effects import Noted
 from relay.ports import Space
-from schemas.identity import NodePath, random_id
-from schemas.wording import many
+from schemas.values.identity import NodePath, random_id
+from schemas.values.wording import many
 
 LOG_BYTES_MAX = 2_000_000
 

@@ -13,11 +13,11 @@ from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
 from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
-from schemas.hold_reasons import MAINTENANCE, NEEDS_A_PERSON
-from schemas.identity import NodePath
-from schemas.placements import KINDS, kind_of, placement_at, title
-from schemas.reports import IN_MAINTENANCE, NEVER_JOINED
-from schemas.wording import repair_text
+from schemas.records.hold_reasons import MAINTENANCE, NEEDS_A_PERSON
+from schemas.records.placements import KINDS, kind_of, placement_at, title
+from schemas.reports.reports import IN_MAINTENANCE, NEVER_JOINED
+from schemas.values.identity import NodePath
+from schemas.values.wording import repair_text
 
 EVENTS_MAX = 1_000
 NORMAL, WARNING = "Normal", "Warning"

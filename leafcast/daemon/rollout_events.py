@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from leafcast.daemon.event_log import NORMAL, WARNING, EventLog
 from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
-from schemas.groups import DENATURED_GROUP
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.groups import DENATURED_GROUP
 
 ROLLOUTS = Interest(DENATURED_GROUP, "rollouts")
 _TOLD = {

@@ -14,22 +14,22 @@ from controllers.core.status.status import UNCOUNTED
 from controllers.core.status.undelivered import undelivered
 from controllers.nodes import node_record
 from controllers.nodes import nodes as node_records
-from leafcast.ask.handlers import children_counts, figures_of
 from leafcast.ask.remote import standing_of
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.local.tree import LocalTree
+from leafcast.node.answers import children_counts, figures_of
 from relay.core.asks.answers import destination_row, node_answer, wave_of
 from relay.core.link.session import CATCHING_UP
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
-from schemas.identity import MailKey, NodePath
-from schemas.maintenance import NONE, maintenance_of
-from schemas.placements import placement_of as placement_named
-from schemas.placements import short_title, title
-from schemas.records import CENTRE, NodeRecord, Profile
-from schemas.reports import NEVER_JOINED, Count
-from schemas.wording import some_of
+from schemas.records.maintenance import NONE, maintenance_of
+from schemas.records.placements import placement_of as placement_named
+from schemas.records.placements import short_title, title
+from schemas.records.records import CENTRE, NodeRecord, Profile
+from schemas.reports.reports import NEVER_JOINED, Count
+from schemas.values.identity import MailKey, NodePath
+from schemas.values.wording import some_of
 
 Form = dict[str, Any]
 NOTHING = Count(EMPTY, exact=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from leafcast.demo.workload import Workload
 from leafcast.local.views import PlacementView, TreeShape, TreeView
-from schemas.wording import some_of
+from schemas.values.wording import some_of
 
 EXCEPTIONS_MAX = 10
 NODES_NAMED_MAX = 5

@@ -12,7 +12,7 @@ from rich.text import Text
 from leafcast.demo.progress import Progress
 from leafcast.demo.view import Frame, draw, summary_table
 from leafcast.local.views import TreeView
-from schemas.wording import many
+from schemas.values.wording import many
 
 
 class Screen:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from leafcast.demo.progress import Progress, has_all, seconds_text
 from leafcast.local.views import NodeView, PlacementView, TreeView
-from schemas.wording import many
+from schemas.values.wording import many
 
 BAR_CELLS = 12
 PLACEMENTS_MAX = 4

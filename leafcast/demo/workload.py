@@ -21,10 +21,8 @@ from leafcast.manifest_sources import (
 )
 from leafcast.placing import placement_of
 from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
-from schemas.content.manifests import LoadedObject, load_manifests
-from schemas.faults import InvalidObject
-from schemas.groups import CONTROL_GROUPS
-from schemas.objects import (
+from schemas.objects.manifests import LoadedObject, load_manifests
+from schemas.objects.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,
     KindTable,
@@ -32,7 +30,9 @@ from schemas.objects import (
     apply_order,
     group_of,
 )
-from schemas.placements import BINDING_POLICIES, EDGE_PLACEMENTS
+from schemas.records.placements import BINDING_POLICIES, EDGE_PLACEMENTS
+from schemas.values.faults import InvalidObject
+from schemas.values.groups import CONTROL_GROUPS
 
 MADE_PLACEMENT = "demo"
 

@@ -16,8 +16,8 @@ from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.show.durations import span_text
-from schemas.identity import NodePath
-from schemas.wording import many
+from schemas.values.identity import NodePath
+from schemas.values.wording import many
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from leafcast.doctor.findings import Check, Expiry, Facts, State
 from leafcast.show.durations import span_text
-from schemas.wording import many
+from schemas.values.wording import many
 
 GROUP = "Expiry"
 WARNED_MS = 14 * 86_400_000

@@ -8,7 +8,7 @@ from typing import Any
 
 from leafcast.doctor.findings import Check, PlacementFacts
 from leafcast.show.holds import hold_text
-from schemas.hold_reasons import (
+from schemas.records.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     INVALID,
     KIND_UNREADABLE,
@@ -16,8 +16,8 @@ from schemas.hold_reasons import (
     OBJECTS_REFUSED,
     OVERRIDDEN,
 )
-from schemas.placements import short_title, title
-from schemas.wording import many, some_of
+from schemas.records.placements import short_title, title
+from schemas.values.wording import many, some_of
 
 GROUP = "Objects"
 FROZEN = "Frozen"

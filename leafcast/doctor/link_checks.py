@@ -7,9 +7,9 @@ from collections.abc import Container, Iterator, Sequence
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.findings import Check, Facts, NodeFacts
 from leafcast.show.durations import span_text
-from schemas.maintenance import Maintenance
-from schemas.states import IN_MAINTENANCE, NEVER_JOINED
-from schemas.wording import many, some_of
+from schemas.records.maintenance import Maintenance
+from schemas.reports.states import IN_MAINTENANCE, NEVER_JOINED
+from schemas.values.wording import many, some_of
 
 NAMED_MAX = 5
 REFUSED_MAX = 100

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from relay.ports import Space, SpaceError
-from schemas.objects import ObjectKey
-from schemas.wording import some_of
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import some_of
 
 LEASE = ObjectKey("coordination.k8s.io", "leases", "kube-system", "kube-controller-manager")
 RENEWED_MS_MAX = 120_000

@@ -16,10 +16,10 @@ from leafcast.doctor.findings import (
 from leafcast.doctor.hold_checks import hold_checks
 from leafcast.show.faults import Fault, Sample, faults
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
-from schemas.hold_reasons import NOT_AWAITED
-from schemas.placements import short_title, title
-from schemas.states import NOT_WORKING
-from schemas.wording import many
+from schemas.records.hold_reasons import NOT_AWAITED
+from schemas.records.placements import short_title, title
+from schemas.reports.states import NOT_WORKING
+from schemas.values.wording import many
 
 GROUP = "Objects"
 

@@ -17,10 +17,10 @@ from typing import Any
 from leafcast.pinned_roots import roots_form, roots_from
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write
-from schemas import codec
-from schemas.identity import NodePath, TreeId, check_id
-from schemas.refusals import CodecError
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values import codec
+from schemas.values.identity import NodePath, TreeId, check_id
+from schemas.values.refusals import CodecError
 
 FORMAT = 1
 KIND = "leafcast join bundle"

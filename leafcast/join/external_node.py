@@ -7,13 +7,13 @@ import logging
 from functools import partial
 from pathlib import Path
 
-from leafcast.local.attached_cluster import attachment
-from leafcast.local.claim_note import ClusterRefused
-from leafcast.local.credentials.files import CredentialsUnusable, keep_seed, load_credentials
-from leafcast.local.freed_memory import give_back_freed
-from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.local.node_runtime import NodeEnvironment, NodeRuntime
-from leafcast.local.run_config import RunConfig
+from leafcast.node.attached_cluster import attachment
+from leafcast.node.claim_note import ClusterRefused
+from leafcast.node.credentials.files import CredentialsUnusable, keep_seed, load_credentials
+from leafcast.node.freed_memory import give_back_freed
+from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
+from leafcast.node.run_config import RunConfig
+from leafcast.node.runtime import NodeEnvironment, NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.claims.edge_claim import UNCLAIMED

@@ -18,14 +18,14 @@ from typing import Any
 
 from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
-from leafcast.local.claim_note import ClusterRefused
 from leafcast.machine import machine_id
+from leafcast.node.claim_note import ClusterRefused
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
-from schemas.codec import from_json
-from schemas.identity import NodePath, TreeId, random_id
-from schemas.moves import FORMER_MAX
+from schemas.records.moves import FORMER_MAX
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath, TreeId, random_id
 
 FORMAT = 1
 FILE = "joined.json"

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from relay.adapters.server.leaf_address import is_loopback
 from relay.adapters.server.nats_config import TLS_SCHEMES
-from schemas.identity import NodePath
-from schemas.tokens import TEXT_MAX, Token, read_token
+from schemas.enrolment.tokens import TEXT_MAX, Token, read_token
+from schemas.values.identity import NodePath
 
 SCHEMES = ("nats", "tls", "ws", "wss")
 ADDRESSES = "write wss://HOST/PATH, tls://HOST:PORT, or nats://127.0.0.1:PORT"

@@ -34,8 +34,7 @@ from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
-from schemas.codec import from_json
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
     HOST_NAME_MAX,
@@ -50,10 +49,11 @@ from schemas.enrolment import (
     open_answer,
     sign_request,
 )
-from schemas.identity import NodePath, random_id
-from schemas.refusals import RecordRefused
-from schemas.tokens import Token
-from schemas.wire import encode
+from schemas.enrolment.tokens import Token
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath, random_id
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import encode
 
 FORMAT = 1
 ANSWER_SECONDS = 12.0

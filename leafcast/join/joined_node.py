@@ -10,13 +10,13 @@ from dataclasses import replace
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
 from leafcast.join.withdrawal import Withdrawal
-from leafcast.local.claim_note import ClusterRefused
-from leafcast.local.credentials.node_certificate import NodeCertificate
-from leafcast.local.credentials.own_certificate import OwnCertificate, renew_in_time
-from leafcast.local.freed_memory import give_back_freed
-from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.local.listen_settings import ListenSettings
-from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
+from leafcast.node.claim_note import ClusterRefused
+from leafcast.node.credentials.node_certificate import NodeCertificate
+from leafcast.node.credentials.own_certificate import OwnCertificate, renew_in_time
+from leafcast.node.freed_memory import give_back_freed
+from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
+from leafcast.node.listen_settings import ListenSettings
+from leafcast.node.runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.stream_rekey import rekey_streams
 from relay.adapters.server.guard import Guard
@@ -30,7 +30,7 @@ from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
 from relay.core.effects import Noted
 from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
 from relay.ports import Clock, Dice, first_of
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 logger = logging.getLogger(__name__)
 

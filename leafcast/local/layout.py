@@ -11,22 +11,22 @@ from pathlib import Path
 
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import NodeCredentials
+from leafcast.centre.planned_nodes import PlannedNode, plan_nodes
 from leafcast.data_dir import DataDir
-from leafcast.local.credentials.authorities import load_or_make_authorities
-from leafcast.local.credentials.certificates import IssuedCertificates
-from leafcast.local.credentials.files import keep_credentials
-from leafcast.local.credentials.node_certificate import FOLDER, NodeCertificate
-from leafcast.local.known_children import KnownChildren
-from leafcast.local.node_runtime import account_seeds
-from leafcast.local.planned_nodes import PlannedNode, plan_nodes
-from leafcast.local.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config
 from leafcast.local.views import TreeShape
+from leafcast.node.credentials.authorities import load_or_make_authorities
+from leafcast.node.credentials.certificates import IssuedCertificates
+from leafcast.node.credentials.files import keep_credentials
+from leafcast.node.credentials.node_certificate import FOLDER, NodeCertificate
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config
+from leafcast.node.runtime import account_seeds
 from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import Dice
-from schemas.identity import NodePath, random_id
+from schemas.values.identity import NodePath, random_id
 
 CLIENT_PORT, LEAF_PORT = 4222, 7422
 _TLS = TlsForm(

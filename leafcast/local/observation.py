@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from leafcast.local.node_runtime import NodeRuntime
 from leafcast.local.views import NodeView, PlacementView, TreeView
+from leafcast.node.runtime import NodeRuntime
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
-from schemas.identity import NodePath
-from schemas.placements import placement_of
-from schemas.reports import ExceptionSample
-from schemas.wording import namespace_first
+from schemas.records.placements import placement_of
+from schemas.reports.reports import ExceptionSample
+from schemas.values.identity import NodePath
+from schemas.values.wording import namespace_first
 
 
 def observe_tree(nodes: Mapping[NodePath, NodeRuntime]) -> TreeView:

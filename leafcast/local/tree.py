@@ -22,20 +22,20 @@ from controllers.nodes import (
     node_record,
 )
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
+from leafcast.centre.backup import RELAY, SPACE, CentreServer, restore_pending
+from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
+from leafcast.centre.inventory import edge_objects
+from leafcast.centre.planned_nodes import forget_planned, planned_nodes
 from leafcast.data_dir import DataDir
-from leafcast.local.attached_cluster import attachment
-from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
-from leafcast.local.centre_spaces import HeldSpaces, centre_identity
-from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
-from leafcast.local.credentials.certificates import LocalListening
-from leafcast.local.credentials.files import keep_credentials, keep_seed, load_credentials
-from leafcast.local.credentials.store_key import kept_store_key
-from leafcast.local.inventory import edge_objects
-from leafcast.local.listen_settings import kept_listen_settings
-from leafcast.local.node_runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.local.observation import observe_tree
-from leafcast.local.planned_nodes import forget_planned, planned_nodes
 from leafcast.local.views import TreeShape, TreeView
+from leafcast.node.attached_cluster import attachment
+from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
+from leafcast.node.credentials.certificates import LocalListening
+from leafcast.node.credentials.files import keep_credentials, keep_seed, load_credentials
+from leafcast.node.credentials.store_key import kept_store_key
+from leafcast.node.listen_settings import kept_listen_settings
+from leafcast.node.runtime import LeafOptions, NodeEnvironment, NodeRuntime
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
@@ -46,11 +46,11 @@ from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
-from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError, first_of
-from schemas.enrolment import NO_WAY_UP, plain_answer
-from schemas.identity import NodePath, TreeId
-from schemas.wording import many
+from relay.shell.driver import Driver
+from schemas.enrolment.enrolment import NO_WAY_UP, plain_answer
+from schemas.values.identity import NodePath, TreeId
+from schemas.values.wording import many
 
 VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.data_dir import DataDir
-from leafcast.local.views import TreeShape
-from leafcast.space_settings import SpaceSetting
-from relay.adapters.kube_servers.api_server import ApiServer
-from relay.adapters.kube_servers.binaries import (
+from leafcast.local.kube_servers.api_server import ApiServer
+from leafcast.local.kube_servers.binaries import (
     API_SERVER,
     CONTROLLER_MANAGER,
     ETCD,
@@ -26,12 +24,14 @@ from relay.adapters.kube_servers.binaries import (
     Binaries,
     find_binaries,
 )
-from relay.adapters.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.local_kube import LocalKube
+from leafcast.local.views import TreeShape
+from leafcast.space_settings import SpaceSetting
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.logged_process import ServerFailed
 from relay.ports import Clock, Dice
-from schemas.identity import NodePath
-from schemas.wording import many
+from schemas.values.identity import NodePath
+from schemas.values.wording import many
 
 CENTRE, ALL = "centre", "all"
 CHOICES = (CENTRE, ALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 REGIONS_MAX = 16
 SITES_MAX = 64

@@ -16,9 +16,9 @@ from leafcast.show.object_cells import (
     selector_text,
     text,
 )
-from schemas.asks import REDACTED
-from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION
-from schemas.wording import many
+from schemas.records.asks import REDACTED
+from schemas.reports.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION
+from schemas.values.wording import many
 
 _INDENT = "  "
 _HEAD = ("apiVersion", "kind", "metadata")

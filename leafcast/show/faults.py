@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.causes import causes_first
-from schemas.missing_rights import MissingRight, missing_right
-from schemas.states import NOT_WORKING
-from schemas.wording import many, namespace_first, some_of
+from schemas.reports.causes import causes_first
+from schemas.reports.missing_rights import MissingRight, missing_right
+from schemas.reports.states import NOT_WORKING
+from schemas.values.wording import many, namespace_first, some_of
 
 Form = Mapping[str, Any]
 

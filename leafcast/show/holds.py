@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from leafcast.show.durations import span_text
-from schemas.placements import short_title
-from schemas.wording import many
+from schemas.records.placements import short_title
+from schemas.values.wording import many
 
 NEXT = "  next: "
 LINES_MAX = 10

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leafcast.show.durations import UNKNOWN, moment_seconds, span_text
-from schemas.faults import Faulty
-from schemas.groups import NOTE
-from schemas.selectors import LabelSelector
-from schemas.wording import visible
+from schemas.objects.selectors import LabelSelector
+from schemas.values.faults import Faulty
+from schemas.values.groups import NOTE
+from schemas.values.wording import visible
 
 NONE = "<none>"
 ENDPOINTS_MAX = 3

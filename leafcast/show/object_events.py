@@ -16,7 +16,7 @@ from leafcast.show.object_cells import (
     event_source,
     text,
 )
-from schemas.objects import group_of
+from schemas.objects.objects import group_of
 
 EVENTS_MAX = 10
 

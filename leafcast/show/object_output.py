@@ -19,7 +19,7 @@ from leafcast.show.object_tables import (
     rows_of,
     widths_of,
 )
-from schemas.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
+from schemas.values.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
 
 Object = Mapping[str, Any]
 
@@ -106,7 +106,7 @@ def _as_list(objects: Sequence[Object]) -> dict[str, Any]:
 
 def yaml_text(value: Any) -> str:
     # Tables, which are most, need none of it.
-    from schemas.yaml_writing import write_yaml  # noqa: PLC0415
+    from schemas.objects.yaml_writing import write_yaml  # noqa: PLC0415
 
     return write_yaml(value)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from leafcast.show import object_cells as cell
 from leafcast.show.durations import age_text
 from leafcast.show.object_cells import Fields, at, text
-from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, PATH_ANNOTATION
-from schemas.objects import CRD_GROUP, RBAC_GROUP
+from schemas.objects.objects import CRD_GROUP, RBAC_GROUP
+from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, PATH_ANNOTATION
 
 _GAP = "   "
 _STATUS_LABEL = "status.kubestellar.io/"

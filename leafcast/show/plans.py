@@ -9,7 +9,7 @@ from typing import Any
 
 from leafcast.show.object_tables import laid_out, widths_of
 from leafcast.show.rendering import shortened
-from schemas.wording import some_of
+from schemas.values.wording import some_of
 
 FIELDS_MAX = 3
 HEADERS = ("DESTINATION", "OBJECT", "ACTION", "WHY")

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from schemas.properties import PARAMETER
-from schemas.wording import some_of
+from schemas.records.properties import PARAMETER
+from schemas.values.wording import some_of
 
 STEPS_MAX = 3
 UNSAID_SHOWN_MAX = 20

@@ -7,7 +7,7 @@ from typing import Any
 
 from leafcast.show.durations import age_text, span_text
 from leafcast.show.layout import Group, Table, Text, View
-from schemas.placements import KINDS
+from schemas.records.placements import KINDS
 
 Form = Mapping[str, Any]
 

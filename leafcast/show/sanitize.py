@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from schemas.wording import visible
+from schemas.values.wording import visible
 
 _KEPT = frozenset("\n\t")
 _REORDERING = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leafcast.show.durations import span_text
-from schemas.wording import many, namespace_first
+from schemas.values.wording import many, namespace_first
 
 Form = Mapping[str, Any]
 

@@ -16,8 +16,8 @@ from leafcast.show.faults import Fault, faults, samples_of
 from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
 from leafcast.show.layout import Group, Table, Text, View
 from leafcast.show.traces import trace_lines
-from schemas.states import AT_WORK, IN_MAINTENANCE, NEVER_JOINED
-from schemas.wording import namespace_first, some_of
+from schemas.reports.states import AT_WORK, IN_MAINTENANCE, NEVER_JOINED
+from schemas.values.wording import namespace_first, some_of
 
 Form = Mapping[str, Any]
 

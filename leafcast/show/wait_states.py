@@ -8,10 +8,10 @@ from typing import Any
 from leafcast.ask.wait_goals import DELETE, HEALTHY, READY, ROLLED_OUT, SYNCED
 from leafcast.show.durations import span_text
 from leafcast.show.holds import going_out, hold_text
-from schemas.causes import causes_first, said_in_form
-from schemas.placements import BINDING_POLICIES, kind_of, long_title, short_title
-from schemas.states import IN_MAINTENANCE
-from schemas.wording import all_but, many, namespace_first
+from schemas.records.placements import BINDING_POLICIES, kind_of, long_title, short_title
+from schemas.reports.causes import causes_first, said_in_form
+from schemas.reports.states import IN_MAINTENANCE
+from schemas.values.wording import all_but, many, namespace_first
 
 ERRORS_MAX = 5
 WORST_MIN = 12

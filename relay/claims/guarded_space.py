@@ -21,8 +21,8 @@ from relay.ports import (
     Tell,
     first_of,
 )
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from relay.ports import Space
-from schemas.groups import SYSTEM_NAMESPACE
+from schemas.values.groups import SYSTEM_NAMESPACE
 
 LEASES_NAMESPACE = SYSTEM_NAMESPACE
 EDGE_LEASE = "leafcast-edge"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from relay.core.content.destination_keys import PrivateKeys
 from relay.core.destination.customized_forms import Customize, customizes_nothing
-from schemas.identity import NodePath, TreeId
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath, TreeId
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from relay.core.records.judge import VerifiedSnapshot
 from relay.core.reports.child_reports import Facts, RolloutFacts
 from relay.core.reports.intake import DIGEST_BYTES, RUN_MAX_BYTES, ReportIntake, check_run
 from relay.core.rooms import Rooms
-from schemas.identity import MailKey, NodePath
-from schemas.link import Hello, Progress
-from schemas.maintenance import maintenance_of
-from schemas.records import DeltaHead, Gate, LocationRecord, Profile
-from schemas.refusals import RecordRefused
-from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
-from schemas.wire import replace
+from schemas.records.maintenance import maintenance_of
+from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile
+from schemas.reports.link import Hello, Progress
+from schemas.reports.reports import PART_MAX_BYTES, Report, ReportPart, decode
+from schemas.values.identity import MailKey, NodePath
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import replace
 
 NOTED_MAX_CHARACTERS = 300
 """Of why something is refused: it may repeat what a child said."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, MailKey, NodePath
-from schemas.values import Value
-from schemas.wire import replace
+from schemas.values.identity import ContentHash, MailKey, NodePath
+from schemas.values.value import Value
+from schemas.values.wire import replace
 
 
 class StoreOwn(Value, frozen=True):

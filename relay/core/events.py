@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from relay.core.instant import Instant as Instant
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, MailKey
-from schemas.link import Welcome
-from schemas.objects import ObjectKey
-from schemas.reports import Health, Repaired
-from schemas.values import Value
+from schemas.objects.objects import ObjectKey
+from schemas.reports.link import Welcome
+from schemas.reports.reports import Health, Repaired
+from schemas.values.identity import ContentHash, MailKey
+from schemas.values.value import Value
 
 
 class OwnRecord(Value, frozen=True):

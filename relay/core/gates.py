@@ -10,9 +10,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.content.blobs import Reference
-from schemas.records import BUCKETS, OVER_LOCATION, Gate, LocationRecord, Profile, bucket
-from schemas.reports import ARM_NOTHING
-from schemas.windows import Window, is_open
+from schemas.records.records import BUCKETS, OVER_LOCATION, Gate, LocationRecord, Profile, bucket
+from schemas.records.windows import Window, is_open
+from schemas.reports.reports import ARM_NOTHING
 
 
 class Admission(NamedTuple):

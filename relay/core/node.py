@@ -66,12 +66,12 @@ from relay.core.rooms import Rooms
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.content.blobs import Reference
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile
-from schemas.refusals import RecordRefused
-from schemas.reports import Done
-from schemas.subjects import TAKEN_KEY
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import LocationRecord, Profile
+from schemas.reports.reports import Done
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
+from schemas.values.refusals import RecordRefused
+from schemas.values.subjects import TAKEN_KEY
 
 
 class Node(NodeView):

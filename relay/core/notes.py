@@ -8,18 +8,18 @@ from typing import TypeVar
 from relay.core.effects import Effect, Noted
 from relay.core.events import Remembered
 from schemas.content.blobs import Reference
-from schemas.identity import KEYS_KEY, MailKey
-from schemas.link import Cursor
-from schemas.records import Away, FirstSession, History, TakenArms
-from schemas.refusals import RecordRefused
-from schemas.subjects import (
+from schemas.records.records import Away, FirstSession, History, TakenArms
+from schemas.reports.link import Cursor
+from schemas.values.identity import KEYS_KEY, MailKey
+from schemas.values.refusals import RecordRefused
+from schemas.values.subjects import (
     AWAY_PREFIX,
     CURSOR_KEY,
     FIRST_SESSION_PREFIX,
     HISTORY_PREFIX,
     TAKEN_KEY,
 )
-from schemas.wire import decode
+from schemas.values.wire import decode
 
 _N = TypeVar("_N", Cursor, TakenArms, History, FirstSession, Away)
 

@@ -12,8 +12,7 @@ from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.rooms import Rooms
-from schemas.identity import KEYS_KEY, MailKey, NodePath
-from schemas.records import (
+from schemas.records.records import (
     DeltaHead,
     KeysRecord,
     LocationHead,
@@ -21,6 +20,7 @@ from schemas.records import (
     NodeRecord,
     Profile,
 )
+from schemas.values.identity import KEYS_KEY, MailKey, NodePath
 
 
 class Propagation:

@@ -36,12 +36,12 @@ from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, Ve
 from relay.core.records.snapshot import Interest
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.link import Cursor, Welcome, copies_word
-from schemas.records import LocationHead, Profile
-from schemas.reports import encode
-from schemas.snapshots import SnapshotRefused, mail_entry_key
-from schemas.subjects import CURSOR_KEY
+from schemas.records.records import LocationHead, Profile
+from schemas.records.snapshots import SnapshotRefused, mail_entry_key
+from schemas.reports.link import Cursor, Welcome, copies_word
+from schemas.reports.reports import encode
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
+from schemas.values.subjects import CURSOR_KEY
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
 EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW = "ExpiredView", "StaleView", "FreshView"

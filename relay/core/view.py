@@ -25,13 +25,13 @@ from relay.core.records.trust import Trust, Verdict
 from relay.core.reports.child_reports import ChildReports
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.upstream import STALE, Upstream
-from schemas.health_rules import HealthProgram
-from schemas.identity import ContentHash, DestinationId, MailKey
-from schemas.objects import ObjectKey
-from schemas.records import LocationHead, LocationRecord, Profile, Record
-from schemas.reports import CELL_FORMER, Count, ExceptionSample, ObjectResult, Summary
-from schemas.signing import Envelope
-from schemas.upsync import UpsyncClause
+from schemas.objects.objects import ObjectKey
+from schemas.records.health_rules import HealthProgram
+from schemas.records.records import LocationHead, LocationRecord, Profile, Record
+from schemas.records.signing import Envelope
+from schemas.reports.reports import CELL_FORMER, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import ContentHash, DestinationId, MailKey
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
 WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"

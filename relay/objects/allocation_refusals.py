@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 _ASKED_FOR: dict[tuple[str, str], re.Pattern[str]] = {
     ("", "services"): re.compile(

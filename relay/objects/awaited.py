@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from schemas.values import Value
+from schemas.values.value import Value
 
 What = Literal["consumer", "address", "metrics", "operator"]
 DEFAULT_STORAGE_CLASS = "storageclass.kubernetes.io/is-default-class"

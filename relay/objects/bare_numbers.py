@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from schemas.merging import LEAST, Node
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.merging import LEAST, Node
 
 _REPLICAS = "readyReplicas availableReplicas observedGeneration"
 _NUMBERS: Mapping[tuple[str, str], frozenset[str]] = {

@@ -15,12 +15,12 @@ from typing import Any
 
 from relay.objects.expansion import ExpandsTooFar, ExpressionWrong, PropertyMissing, Syntax
 from relay.objects.merge import Object, copied
-from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
-from schemas.faults import Fault
-from schemas.json_paths import JsonPath, StepBudget, with_length
-from schemas.objects import ObjectKey, identity_of, object_faults, texts_of
-from schemas.refusals import CodecError
+from schemas.objects.json_paths import JsonPath, StepBudget, with_length
+from schemas.objects.objects import ObjectKey, identity_of, object_faults, texts_of
+from schemas.values import codec
+from schemas.values.faults import Fault
+from schemas.values.refusals import CodecError
 
 EXPAND_PARAMETERS = "edge.kubestellar.io/expand-parameters"
 EXPAND_TEMPLATES = "control.kubestellar.io/expand-templates"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from math import inf
 
-from schemas.properties import PARAMETER
+from schemas.records.properties import PARAMETER
 
 EXCERPT_MAX = 60
 _MARKS = re.compile(r"%|\{\{")

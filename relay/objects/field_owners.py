@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from schemas.objects import LAST_APPLIED
+from schemas.objects.objects import LAST_APPLIED
 
 MANAGED = "managedFields"
 CONTROL_PLANE = frozenset(

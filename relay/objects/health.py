@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from schemas.reports import Health
+from schemas.reports.reports import Health
 
 Assessment = tuple[Health, str]
 _Fields = Mapping[str, Any]

@@ -28,12 +28,12 @@ from relay.objects.expressions.cel import (
     ExpressionValues,
 )
 from relay.objects.health import Assessment
-from schemas import codec
-from schemas.annotations import HEALTH, IGNORE
-from schemas.faults import Fault
-from schemas.health_rules import HealthProgram
-from schemas.refusals import CodecError
-from schemas.secret_values import without_secret_values
+from schemas.objects.annotations import HEALTH, IGNORE
+from schemas.objects.secret_values import without_secret_values
+from schemas.records.health_rules import HealthProgram
+from schemas.values import codec
+from schemas.values.faults import Fault
+from schemas.values.refusals import CodecError
 
 HEALTH_VARIABLES: Mapping[str, object] = {
     "obj": VARIABLES["obj"],

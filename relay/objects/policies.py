@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.annotations import (
+from schemas.objects.annotations import (
     ADOPT,
     CONFLICTS,
     DELETE,
@@ -19,7 +19,7 @@ from schemas.annotations import (
     RECREATE,
     choices_of,
 )
-from schemas.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import CRD_GROUP, ObjectKey
 
 _POLICIES = (EXISTING, CONFLICTS, ON_IMMUTABLE, OVERWRITE, ON_REMOVAL)
 _SNAPSHOT_GROUPS = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")

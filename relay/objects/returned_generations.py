@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.merging import CONDITIONS, FIELDS, SAME, Node
+from schemas.values.merging import CONDITIONS, FIELDS, SAME, Node
 
 FIELD = "leafcast.io/in-force"
 CONTENT, COPIES, OBSERVED_BY = "content", "copies", "observed"

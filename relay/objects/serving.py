@@ -14,7 +14,7 @@ from typing import Any
 from relay.objects.nulls import Steps, not_nullable, with_nulls, without_fields
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from schemas.crds.structural import Schema, pruned, schema_faults, with_defaults
-from schemas.objects import (
+from schemas.objects.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,
     CRD_GROUP,

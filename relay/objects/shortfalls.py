@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.merging import FIELDS, MOST, Node
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.merging import FIELDS, MOST, Node
 
 SHORT = "short"
 _Pairs = tuple[tuple[str, str], ...]

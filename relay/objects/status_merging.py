@@ -11,8 +11,8 @@ from relay.objects.condition_merging import by_reason, counted
 from relay.objects.returned_generations import FIELD as IN_FORCE
 from relay.objects.returned_generations import in_force_node, says_generations
 from relay.objects.shortfalls import shortfalls
-from schemas.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
 
 
 class _Rule:

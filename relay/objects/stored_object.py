@@ -21,11 +21,11 @@ from relay.objects.merge import (
     withdrawn,
     without_nulls,
 )
-from schemas import codec
 from schemas.content.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
-from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey, validate_object
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey, validate_object
+from schemas.values import codec
+from schemas.values.faults import InvalidObject
+from schemas.values.refusals import CodecError
 
 NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
 TOO_LARGE = "RequestEntityTooLarge"

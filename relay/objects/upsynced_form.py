@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.objects import LAST_APPLIED
+from schemas.objects.objects import LAST_APPLIED
 
 _METADATA = ("managedFields", "resourceVersion", "selfLink")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from relay.objects.merge import Object
 from relay.syncer.ownership import owned_fields
-from schemas.objects import RBAC_GROUP, ObjectKey
+from schemas.objects.objects import RBAC_GROUP, ObjectKey
 
 RULES = "rules"
 _KIND = (RBAC_GROUP, "clusterroles")

@@ -65,14 +65,14 @@ from relay.syncer.wish import (
     tree_of,
     without_replicas,
 )
-from schemas import codec
-from schemas.annotations import CONFLICTS, EXISTING, LEAVE, REFUSE
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.sealing import SealingKey
-from schemas.objects import ObjectKey
-from schemas.reports import Done
-from schemas.wire import replace
-from schemas.wording import some_of
+from schemas.objects.annotations import CONFLICTS, EXISTING, LEAVE, REFUSE
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
+from schemas.values import codec
+from schemas.values.wire import replace
+from schemas.values.wording import some_of
 
 NAMED_MAX = 3
 

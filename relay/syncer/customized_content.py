@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from relay.core.destination.customized_forms import NotCustomized, Values
 from relay.objects.customization import CustomizationFailed, Customized, Customizer, customize
-from schemas import codec
 from schemas.content import blobs
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import CodecError
 
 BYTES_OF_STEP = 8
 """To open so many bytes and to write them takes a step."""

@@ -23,11 +23,11 @@ from relay.syncer.observed import ObservedState, shortened
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs
 from relay.syncer.wish import MANAGER
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
-from schemas.reports import COUNT_MAX, Done, Repaired
-from schemas.wire import replace
-from schemas.wording import some_of
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import COUNT_MAX, Done, Repaired
+from schemas.values.refusals import CodecError
+from schemas.values.wire import replace
+from schemas.values.wording import some_of
 
 NAMED_MAX = 3
 SAME_SECONDS = 2.0

@@ -8,9 +8,9 @@ from typing import Any
 from relay.core.destination.claims import DesiredObject
 from relay.ports import Object, Space, SpaceError
 from relay.syncer.observed import ObservedState
-from schemas.objects import ObjectKey
-from schemas.reports import Done, Ended
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done, Ended
+from schemas.values.wire import replace
 
 STATUS_MAX_BYTES = 4096
 """Of what ended no larger status is kept."""

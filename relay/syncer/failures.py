@@ -12,9 +12,9 @@ from relay.ports import SpaceError
 from relay.syncer.applier import ContentMissing
 from relay.syncer.plan import NAMESPACES
 from relay.syncer.prune import NotEmpty
-from schemas.missing_rights import reported
-from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.reports.missing_rights import reported
+from schemas.values.refusals import BlobRefused, CodecError
 
 ACTION_SECONDS_MAX = 30.0
 _MISSING = re.compile(r'^NotFound: .*namespaces "[^"]*" not found')

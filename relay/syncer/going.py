@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relay.ports import Space, SpaceError
 from relay.syncer.lingering import ending_text
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 
 class Going(SpaceError):

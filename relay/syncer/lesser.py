@@ -8,8 +8,8 @@ from __future__ import annotations
 import zlib
 
 from relay.core.destination.claims import DesiredObject
-from schemas.reports import Done
-from schemas.wire import encode
+from schemas.reports.reports import Done
+from schemas.values.wire import encode
 
 
 def mark_of(wanted: DesiredObject) -> bytes:

@@ -12,8 +12,8 @@ from relay.objects.health import terminating
 from relay.ports import Clock, Object, Space, SpaceError
 from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.plan import NAMESPACES
-from schemas.objects import CRD_GROUP, ObjectKey
-from schemas.wording import some_of
+from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.values.wording import some_of
 
 NAMED_MAX = 3
 KNOWN_SECONDS, LOOK_SECONDS_MAX = 15.0, 10.0

@@ -24,7 +24,7 @@ from relay.syncer.ownership import (
     owned_fields,
 )
 from relay.syncer.wish import MANAGER
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 PUT_BACK_MANAGER = "leafcast-put-back"
 """Holds an item only between two requests: from its being put back to its being ours again."""

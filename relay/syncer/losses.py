@@ -14,8 +14,8 @@ from relay.objects.health import assess
 from relay.syncer.observed import shortened
 from relay.syncer.ownership import other_managers
 from relay.syncer.wish import MANAGER, POLICY_MANAGER
-from schemas.reports import COUNT_MAX, Lost
-from schemas.wording import some_of
+from schemas.reports.reports import COUNT_MAX, Lost
+from schemas.values.wording import some_of
 
 FREE = 3
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 30.0, 6 * 3600.0

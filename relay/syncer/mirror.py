@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from relay.ports import CopiesPlace
-from schemas.objects import ObjectKey
-from schemas.upsync import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import (
     COPY_BESIDE_BYTES,
     EDGE_MAX_BYTES,
     EDGE_MAX_OBJECTS,

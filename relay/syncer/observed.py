@@ -15,13 +15,13 @@ from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
 from relay.syncer.ownership import Hold, hold_of, is_marked
 from relay.syncer.wish import MANAGER, removal_said
-from schemas import codec
-from schemas.annotations import IGNORE
-from schemas.health_rules import HealthProgram
-from schemas.objects import ObjectKey
-from schemas.reports import Done, Health
-from schemas.values import Value
-from schemas.wire import INT_MAX, replace
+from schemas.objects.annotations import IGNORE
+from schemas.objects.objects import ObjectKey
+from schemas.records.health_rules import HealthProgram
+from schemas.reports.reports import Done, Health
+from schemas.values import codec
+from schemas.values.value import Value
+from schemas.values.wire import INT_MAX, replace
 
 END_CHARACTERS = 56
 _LEFT_OUT = " … "

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from schemas import codec
+from schemas.values import codec
 
 FIELDS_MAX = 1024
 MANAGED = "managedFields"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from relay.ports import Clock
 from relay.syncer.plan import Action, ApplyObject, InspectObject, PruneObject, rank
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 REQUESTS_MAX = 16
 """At the space at once."""

@@ -8,13 +8,13 @@ from functools import lru_cache
 
 from relay.core.destination.claims import DesiredObject
 from relay.syncer.lesser import is_another
-from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY
-from schemas.objects import ObjectKey, apply_order
-from schemas.order import place_of
-from schemas.reports import Done
+from schemas.objects.objects import ObjectKey, apply_order
+from schemas.objects.order import place_of
+from schemas.reports.reports import Done
+from schemas.values import codec
 
 NAMESPACES = ("", "namespaces")
 # These are there in every cluster, and no one's to make or to remove.

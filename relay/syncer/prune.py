@@ -14,11 +14,11 @@ from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
-from schemas.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
-from schemas.objects import CRD_GROUP, ObjectKey
-from schemas.reports import Done
-from schemas.wire import replace
-from schemas.wording import some_of
+from schemas.objects.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
+from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.reports.reports import Done
+from schemas.values.wire import replace
+from schemas.values.wording import some_of
 
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 _HOLDING = (NAMESPACES, DEFINITIONS)

@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from relay.ports import BusBroken, Clock
-from schemas.identity import short_key
-from schemas.objects import ObjectKey
-from schemas.reports import Done
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
+from schemas.values.identity import short_key
 
 BATCHES_AT_ONCE = 2
 """So that what comes meanwhile waits for one answer, and is written together."""

@@ -10,9 +10,9 @@ from relay.objects.allocation_refusals import without_title
 from relay.objects.policies import Policies, may_be_recreated, on_removal
 from relay.ports import Object, Space, SpaceError
 from relay.syncer.wish import DENIED, INVALID, MANAGER, is_unchangeable, of_this, speaks_of_change
-from schemas.annotations import DELETE, ON_IMMUTABLE, ON_REMOVAL
-from schemas.reports import Done
-from schemas.source_objects import SourceObject
+from schemas.objects.annotations import DELETE, ON_IMMUTABLE, ON_REMOVAL
+from schemas.objects.source_objects import SourceObject
+from schemas.reports.reports import Done
 
 # What a trial does not tell: a webhook takes part in none, or what the old object has is asked for.
 _UNTOLD = ("dry run", "dry-run", "dryRun", "already allocated")

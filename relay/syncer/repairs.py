@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 FREE, FREE_SECONDS = 5, 60.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 60.0, 600.0

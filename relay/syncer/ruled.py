@@ -8,8 +8,8 @@ from typing import Any
 from relay.core.destination.claims import DesiredObject
 from relay.syncer.observed import ObservedState, look_at
 from relay.syncer.ownership import Hold
-from schemas.health_rules import HealthProgram
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.records.health_rules import HealthProgram
 
 RuleOf = Callable[[DesiredObject], HealthProgram | None]
 

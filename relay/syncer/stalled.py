@@ -14,9 +14,9 @@ from relay.ports import Clock, Space, SpaceError
 from relay.syncer.lingering import remaining_text
 from relay.syncer.observed import ObservedState
 from relay.syncer.plan import NAMESPACES
-from schemas.objects import CRD_GROUP, ObjectKey
-from schemas.refusals import BadSelector
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values.refusals import BadSelector
 
 STALLED_SECONDS = 5.0
 LOOK_SECONDS_MAX = 60.0

@@ -18,8 +18,8 @@ from relay.objects.awaited import (
 )
 from relay.ports import Clock, Object, Space, SpaceError
 from relay.syncer.observed import ObservedState
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
-from schemas.wire import replace
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.values.wire import replace
 
 ADDRESS_GRACE_SECONDS = 60.0
 OPERATOR_GRACE_SECONDS = 60.0

@@ -57,9 +57,9 @@ from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.syncer.wish import tree_of
 from relay.turns import in_turns
-from schemas.objects import ObjectKey
-from schemas.reports import Done
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
+from schemas.values.wire import replace
 
 SPACE_RETRY_SECONDS, LEFT_LOOK_SECONDS = 1.0, 300.0
 

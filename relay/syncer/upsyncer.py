@@ -41,10 +41,10 @@ from relay.syncer.mirror import (
     SendCopy,
 )
 from relay.syncer.watched_kinds import KindName, Scope, scope_of
-from schemas.missing_rights import FORBIDDEN, reported
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
-from schemas.upsync import ANY, UpsyncClause, copy_key, encode_copy
+from schemas.objects.objects import ObjectKey
+from schemas.reports.missing_rights import FORBIDDEN, reported
+from schemas.reports.upsync import ANY, UpsyncClause, copy_key, encode_copy
+from schemas.values.refusals import CodecError
 
 AT_ONCE = 8
 SPACE_RETRY_SECONDS = 1.0

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from relay.ports import Interest, Interests, Kind, Served, Synced, Unserved
 from relay.syncer.plan import NAMESPACES
 from relay.syncer.wish import any_trees
-from schemas.missing_rights import FORBIDDEN, reported
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.reports.missing_rights import FORBIDDEN, reported
 
 KindName = tuple[str, str]
 Scope = tuple[str, str, str]

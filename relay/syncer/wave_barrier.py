@@ -11,9 +11,9 @@ from relay.syncer.observed import ObservedState
 from relay.syncer.plan import is_applied
 from relay.syncer.stalled import STALLED_SECONDS
 from relay.syncer.waves import UnfinishedObject, Waves
-from schemas.objects import ObjectKey
-from schemas.order import FIRST_WAVE, wave_of
-from schemas.reports import Done
+from schemas.objects.objects import ObjectKey
+from schemas.objects.order import FIRST_WAVE, wave_of
+from schemas.reports.reports import Done
 
 
 class WaveBarrier:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from schemas.objects import ObjectKey
-from schemas.order import FIRST_WAVE, wave_of
-from schemas.values import Value
+from schemas.objects.objects import ObjectKey
+from schemas.objects.order import FIRST_WAVE, wave_of
+from schemas.values.value import Value
 
 
 class UnfinishedObject(Value, frozen=True):

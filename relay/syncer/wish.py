@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from relay.objects.merge import Object, fields_said
-from schemas.annotations import ON_REMOVAL, OVERWRITE
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.annotations import ON_REMOVAL, OVERWRITE
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 MANAGER = "leafcast"
 POLICY_MANAGER = "leafcast-policy"

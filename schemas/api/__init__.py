@@ -26,7 +26,7 @@ from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import RolloutStatus
 from schemas.api.shared import Condition, ObjectMeta
 from schemas.api.transform import CustomTransform
-from schemas.groups import (
+from schemas.values.groups import (
     CONTROL_GROUP,
     CONTROL_GROUPS,
     CONTROL_VERSION,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 
-from schemas.shares import checked_amount, checked_share
+from schemas.records.shares import checked_amount, checked_share
 
 Share = Annotated[str, AfterValidator(checked_share)]
 Amount = Annotated[Any, PlainValidator(checked_amount), WithJsonSchema({})]

@@ -20,7 +20,7 @@ from pydantic import (
 
 from schemas.api.placement import UpsyncSet
 from schemas.api.shared import Condition, Count, ListOf, ObjectMeta, Value
-from schemas.collectors import (
+from schemas.reports.collectors import (
     COLUMNS_MAX,
     EXPRESSION_MAX_BYTES,
     LIMIT_DEFAULT,
@@ -33,7 +33,7 @@ from schemas.collectors import (
     Expression,
     Program,
 )
-from schemas.faults import Fault, Faulty
+from schemas.values.faults import Fault, Faulty
 
 COLUMN_MAX_CHARACTERS = 63
 SHOWN_CHARACTERS = 40

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from schemas.api.shared import ApiObject, Condition, Count, ListOf, Value
-from schemas.faults import Fault, Faulty
-from schemas.json_paths import length_fault
+from schemas.objects.json_paths import length_fault
+from schemas.values.faults import Fault, Faulty
 
 PATH_MAX = 1024
 VALUE_MAX = 64 * 1024

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from schemas.annotations import annotation_faults
 from schemas.api.shared import Condition, Count, ListOf, NamedObject, Value
-from schemas.faults import Fault, Faulty
-from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
-from schemas.objects import group_of, object_faults
+from schemas.objects.annotations import annotation_faults
+from schemas.objects.objects import group_of, object_faults
+from schemas.values.faults import Fault, Faulty
+from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 
 _OURS = (CONTROL_GROUP, GROUP, DENATURED_GROUP)
 

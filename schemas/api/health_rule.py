@@ -17,8 +17,8 @@ from schemas.api.shared import (
     checked,
     resource_fault,
 )
-from schemas.faults import Fault, Faulty
-from schemas.health_rules import HealthProgram
+from schemas.records.health_rules import HealthProgram
+from schemas.values.faults import Fault, Faulty
 
 _SAYING = ("healthy", "degraded", "message", "done")
 _Resource = Annotated[

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, field_validator, model_validator
 
-from schemas import names
 from schemas.api.shared import (
     ApiObject,
     Condition,
@@ -24,11 +23,12 @@ from schemas.api.shared import (
     check_sent,
     checked,
 )
-from schemas.faults import Fault, Faulty
-from schemas.groups import PATH_ANNOTATION
-from schemas.identity import NodePath
-from schemas.maintenance import MAINTENANCE, time_fault
-from schemas.refusals import BadIdentity
+from schemas.records.maintenance import MAINTENANCE, time_fault
+from schemas.values import names
+from schemas.values.faults import Fault, Faulty
+from schemas.values.groups import PATH_ANNOTATION
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 LABEL_KEY_MAX = 255
 

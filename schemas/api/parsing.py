@@ -20,9 +20,9 @@ from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
 from schemas.api.rollout import Rollout
 from schemas.api.transform import CustomTransform
-from schemas.faults import Fault, Faulty, InvalidObject
-from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
-from schemas.objects import object_faults, served_versions, title_of
+from schemas.objects.objects import object_faults, served_versions, title_of
+from schemas.values.faults import Fault, Faulty, InvalidObject
+from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 
 Kind = (
     Location

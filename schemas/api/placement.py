@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from schemas import names
 from schemas.api.cleaning import AS_WRITTEN, Cleaning
 from schemas.api.hold import Hold
 from schemas.api.readiness import Readiness
@@ -38,10 +37,11 @@ from schemas.api.shared import (
     resource_fault,
 )
 from schemas.api.traces import KeptCopies, RepairedCopies
-from schemas.faults import Fault, Faulty
-from schemas.placing import check_annotations
-from schemas.selectors import LabelSelector
-from schemas.upsync import UpsyncClause
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placing import check_annotations
+from schemas.reports.upsync import UpsyncClause
+from schemas.values import names
+from schemas.values.faults import Fault, Faulty
 
 INT32_MAX = 2**31 - 1
 

@@ -23,9 +23,9 @@ from schemas.api.shared import (
     check_requirements,
     check_sent,
 )
-from schemas.faults import Fault, Faulty
-from schemas.names import LABEL_MAX
-from schemas.placing import check_annotations
+from schemas.records.placing import check_annotations
+from schemas.values.faults import Fault, Faulty
+from schemas.values.names import LABEL_MAX
 
 
 class PolicyClause(DownsyncClause):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from schemas.api.shared import Value
-from schemas.faults import Fault, Faulty
+from schemas.values.faults import Fault, Faulty
 
 Action = Literal[
     "pause",

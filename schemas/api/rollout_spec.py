@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
-from schemas import names
 from schemas.api.amounts import Amount, Share
 from schemas.api.shared import ListOf, Selector, Value, check_sent, checked
-from schemas.durations import BadDuration, read_duration
-from schemas.faults import Fault, Faulty
-from schemas.placements import KINDS
-from schemas.records import WINDOWS_MAX
-from schemas.shares import checked_amount, share_of
-from schemas.windows import Window, window_fault
+from schemas.records.placements import KINDS
+from schemas.records.records import WINDOWS_MAX
+from schemas.records.shares import checked_amount, share_of
+from schemas.records.windows import Window, window_fault
+from schemas.values import names
+from schemas.values.durations import BadDuration, read_duration
+from schemas.values.faults import Fault, Faulty
 
 WAVES_MAX = 20
 STEPS_MAX = 20
@@ -67,7 +67,7 @@ class RolledPlacement(Value):
 
     @property
     def placement(self) -> str:
-        """Its name as `schemas.placements` has it."""
+        """Its name as `schemas.records.placements` has it."""
         return next(kind.named(self.name) for kind in KINDS if kind.kind == self.kind)
 
 

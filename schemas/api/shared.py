@@ -17,9 +17,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from schemas import names
-from schemas.faults import Fault, Faulty
-from schemas.selectors import OPERATORS, LabelSelector
+from schemas.objects.selectors import OPERATORS, LabelSelector
+from schemas.values import names
+from schemas.values.faults import Fault, Faulty
 
 ANY = "*"
 REQUIREMENTS_IN_ALL = 2048

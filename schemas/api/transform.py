@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.api.placement import Int32, OneApiGroup
 from schemas.api.shared import Condition, ControlObject, ListOf, Value, checked, resource_fault
-from schemas.faults import Fault, Faulty
-from schemas.json_paths import JsonPath, length_fault
-from schemas.objects import identity_of
+from schemas.objects.json_paths import JsonPath, length_fault
+from schemas.objects.objects import identity_of
+from schemas.values.faults import Fault, Faulty
 
 REMOVE_MAX = 256
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
-from schemas.refusals import RecordRefused
+from schemas.values.refusals import RecordRefused
 
 KEY_BYTES = 32
 _SEALED = b"\xc1"
@@ -30,7 +30,7 @@ class AnswerKey:
         """The answer, also one in clear of a node that seals none; raises RecordRefused.
 
         Everyone on the way can seal an answer of his own, so who gives a clear one gains nothing:
-        what is to be believed is signed within (schemas.signed_answers).
+        what is to be believed is signed within (schemas.records.signed_answers).
         """
         if not answer.startswith(_SEALED):
             return answer

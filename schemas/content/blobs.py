@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas import codec
 from schemas.content import compression
-from schemas.identity import ContentHash, check_hash
-from schemas.refusals import BlobRefused, CodecError
-from schemas.wire import Natural, WireRecord
+from schemas.values import codec
+from schemas.values.identity import ContentHash, check_hash
+from schemas.values.refusals import BlobRefused, CodecError
+from schemas.values.wire import Natural, WireRecord
 
 COMPRESS_FROM_BYTES = 256
 PART_MAX_BYTES = 512 * 1024

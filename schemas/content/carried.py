@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas import codec
-from schemas.identity import ContentHash
-from schemas.refusals import CodecError
+from schemas.values import codec
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import CodecError
 
 CARRIED_MAX_BYTES = 8 * 1024
 """Of all values in one message; what claims to carry more carries nothing."""

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from schemas.annotations import DELETE, KEEP, ORPHAN
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.sealing import MARK_BYTES, SealingKey, named
-from schemas.identity import ContentHash, check_hash
-from schemas.objects import ObjectKey
-from schemas.refusals import RecordRefused
-from schemas.source_objects import SourceObject
-from schemas.upsync import UpsyncClause
-from schemas.wire import Natural, WireRecord, astuple, decode, encode, replace
+from schemas.objects.annotations import DELETE, KEEP, ORPHAN
+from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import SourceObject
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import ContentHash, check_hash
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import Natural, WireRecord, astuple, decode, encode, replace
 
 SPLIT_FROM = 2
 """How many objects a chunk of an only one has at most; of 4**k times as many 2**k chunks have."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zstandard
 
-from schemas.refusals import CodecError
+from schemas.values.refusals import CodecError
 
 LEVEL = 3
 KEPT_FOR_BYTES_MAX = 64 * 1024

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import ContentHash
 
 CONTENT_ID_BYTES = 16
 

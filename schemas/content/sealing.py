@@ -22,8 +22,8 @@ from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
-from schemas.identity import ContentHash, MailKey, TreeId
-from schemas.refusals import BlobRefused, RecordRefused
+from schemas.values.identity import ContentHash, MailKey, TreeId
+from schemas.values.refusals import BlobRefused, RecordRefused
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV

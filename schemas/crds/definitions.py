@@ -28,7 +28,7 @@ from schemas.api import (
 )
 from schemas.crds.rules import RULES, with_rules
 from schemas.crds.texts import text_of
-from schemas.objects import served_versions
+from schemas.objects.objects import served_versions
 
 Form = dict[str, Any]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import names
 from schemas.api.shared import CLAUSES_MAX, LISTED_MAX, REQUIREMENTS_MAX, SELECTORS_MAX
-from schemas.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
-from schemas.json_paths import EXPRESSION_MAX
+from schemas.objects.json_paths import EXPRESSION_MAX
+from schemas.reports.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
+from schemas.values import names
 
 Form = dict[str, Any]
 

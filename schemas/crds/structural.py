@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from schemas.faults import Fault
+from schemas.values.faults import Fault
 
 FAULTS_MAX = 10
 PATTERN_TEXT_MAX = 4_096

@@ -10,7 +10,6 @@ import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
@@ -21,10 +20,11 @@ from relay.core.effects import WriteMail
 from relay.core.events import HelloArrived, LinkChanged, MailArrived
 from relay.ports import BusBroken
 from schemas.content.blobs import OBJECT, store
-from schemas.identity import KeyId, NodePath, mail_key, random_id
-from schemas.signing import Envelope
-from schemas.wire import replace
+from schemas.records.signing import Envelope
+from schemas.values.identity import KeyId, NodePath, mail_key, random_id
+from schemas.values.wire import replace
 from tests.docker.daemon import NATS_IMAGE, nats_container, need_docker
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 
 WAIT_SECONDS = 60
 

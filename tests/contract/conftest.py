@@ -10,7 +10,6 @@ from leafcast.ask.asked_space import AskedSpace
 from leafcast.ask.session import Session
 from leafcast.daemon.verbs.spaces import register_spaces
 from leafcast.data_dir import DataDir
-from relay.adapters.spaces.memory_space import MemorySpace
 from tests.contract.spaces import (
     HandClock,
     SeededDice,
@@ -19,6 +18,7 @@ from tests.contract.spaces import (
     on_api_server,
     running_server,
 )
+from tests.doubles.memory_space import MemorySpace
 
 NAMESPACES = ("shop", "other")
 WHOLE = ("memory", pytest.param("embedded", marks=pytest.mark.nats))

@@ -18,7 +18,7 @@ from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.events import Instant
 from relay.ports import SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually, until
 
 START_SECONDS = 60

@@ -8,11 +8,11 @@ from relay.objects.unsaid_fields import numbers_of
 from relay.ports import AnotherSpace, first_of
 from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
-from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.objects import BUILT_IN_KINDS, apply_order
-from schemas.order import order_of
+from schemas.objects.objects import BUILT_IN_KINDS, apply_order
+from schemas.objects.order import order_of
+from schemas.values import codec
 from tests.awaiting import eventually
 
 TREE = "a-tree"

@@ -7,18 +7,18 @@ from contextlib import suppress
 import pytest
 
 from relay.adapters.clock import SystemClock
-from relay.asker import Asker, AskFailed, open_answer
 from relay.core.asks.routing import ASKS_MAX, AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
-from schemas.asks import GET, NODE, PART_DATA_MAX_BYTES, STATUS, AnswerPart
-from schemas.codec import OPENED_DEPTH_MAX
+from relay.shell.asker import Asker, AskFailed, open_answer
 from schemas.content.answer_sealing import AnswerKey
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
-from schemas.reports import encode
-from schemas.roots import Roots
-from schemas.signing import Signer
+from schemas.records.asks import GET, NODE, PART_DATA_MAX_BYTES, STATUS, AnswerPart
+from schemas.records.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
+from schemas.records.roots import Roots
+from schemas.records.signing import Signer
+from schemas.reports.reports import encode
+from schemas.values.codec import OPENED_DEPTH_MAX
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
 from tests.contract.buses import TREES, WAIT_SECONDS
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)

@@ -14,10 +14,10 @@ from relay.core.events import (
 )
 from relay.ports import MailConflict, MailSlot, OwnRecord
 from schemas.content.blobs import OBJECT, Reference, open_value, store
-from schemas.identity import ContentHash
-from schemas.link import Welcome
-from schemas.objects import ObjectKey
-from schemas.reports import Done, encode
+from schemas.objects.objects import ObjectKey
+from schemas.reports.link import Welcome
+from schemas.reports.reports import Done, encode
+from schemas.values.identity import ContentHash
 from tests.contract.buses import (
     CONTAINERS,
     TREES,

@@ -3,7 +3,7 @@
 import pytest
 
 from relay.ports import CopiesPage
-from schemas.upsync import COPY_MAX_BYTES, EDGE_MAX_BYTES
+from schemas.reports.upsync import COPY_MAX_BYTES, EDGE_MAX_BYTES
 from tests.awaiting import eventually
 from tests.contract.buses import TREES
 

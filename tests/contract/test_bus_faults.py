@@ -8,8 +8,8 @@ from relay.adapters.jetstream.delivery import place_of
 from relay.core.effects import ClearMail, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived
 from relay.ports import BusBroken
-from schemas.subjects import deliveries
-from schemas.wire import replace
+from schemas.values.subjects import deliveries
+from schemas.values.wire import replace
 from tests.contract.buses import TREES, NatsTree, key, letter, links, mails, of
 
 

@@ -14,9 +14,9 @@ from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived, Welcomed
 from relay.ports import OwnRecord
 from schemas.content.blobs import OBJECT, store
-from schemas.link import Welcome
-from schemas.objects import ObjectKey
-from schemas.reports import Done, encode
+from schemas.objects.objects import ObjectKey
+from schemas.reports.link import Welcome
+from schemas.reports.reports import Done, encode
 from tests.awaiting import eventually
 from tests.contract.buses import TREES, NatsTree, key, letter, mails, of, said_anew
 

@@ -4,8 +4,8 @@ import pytest
 
 from relay.core.effects import AckMail, ClearMail
 from relay.core.events import Welcomed
-from schemas.link import Welcome
-from schemas.reports import encode
+from schemas.reports.link import Welcome
+from schemas.reports.reports import encode
 from tests.contract.buses import TREES, key, letter, mails
 
 

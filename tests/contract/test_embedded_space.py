@@ -7,8 +7,8 @@ import pytest
 
 from relay.ports import SpaceError
 from schemas.api import parse_kind
-from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.faults import InvalidObject
 from tests.contract.spaces import config_map, embedded, noise
 from tests.contract.test_whole_space import changes
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from relay.ports import Interest, Listed, Served, Synced
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 from tests.contract.following import following
 from tests.contract.spaces import config_map, deployment, namespace
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from relay.adapters.spaces.bucket import LOOKS_MAX, Bucket
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map, embedded
 
 NAMES = ("a", "b", "c", "d")

@@ -8,7 +8,7 @@ import pytest
 from relay.adapters.spaces.simulated_cluster import Refusal, Settings, SimulatedCluster
 from relay.objects.health import assess
 from relay.ports import SpaceError
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace
 from tests.contract.syncing import Bench

@@ -6,17 +6,17 @@ from random import Random
 import pytest
 
 from relay.adapters.clock import SystemClock
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core import effects as fx
 from relay.core.config import NodeConfig
 from relay.core.events import BlobArrived, Tick
 from relay.core.node import Node
-from relay.driver import BATCH_MAX, Driver
 from relay.ports import BusBroken
+from relay.shell.driver import BATCH_MAX, Driver
 from schemas.content.blobs import OBJECT, store
-from schemas.identity import NodePath, TreeId, random_id
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath, TreeId, random_id
 from tests.contract.buses import key, letter
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.simulation.disk import staged, stages_of
 
 BLOB = store(OBJECT, b"x" * 100)

@@ -8,8 +8,8 @@ from relay.ports import SpaceError
 from relay.syncer import stalled
 from relay.syncer.wish import MANAGER
 from schemas.content.chunks import CREATE_ONLY
-from schemas.objects import ObjectKey
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.values.wire import replace
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace
 from tests.contract.syncing import TREE, Bench

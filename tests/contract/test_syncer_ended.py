@@ -3,9 +3,9 @@
 import pytest
 
 from relay.syncer import losses
-from schemas import codec
 from schemas.content.chunks import CREATE_ONLY
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench
 

@@ -10,7 +10,7 @@ from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
 from relay.ports import Change, Interest, Listed, SpaceError, Unanswered, Unserved
 from relay.syncer import pending
 from relay.syncer.wish import ours
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, definition, deployment, namespace
 from tests.contract.syncing import TREE, Bench

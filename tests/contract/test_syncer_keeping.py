@@ -3,9 +3,9 @@
 import pytest
 
 from relay.syncer.wish import ADOPTED, OBJECT, TREE
-from schemas.annotations import ON_REMOVAL
 from schemas.content.chunks import CREATE_ONLY, removal_flag
-from schemas.objects import ObjectKey
+from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench, MemoryDone
 

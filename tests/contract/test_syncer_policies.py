@@ -4,8 +4,8 @@ import pytest
 
 from relay.ports import Interest
 from relay.syncer.wish import ours
-from schemas.annotations import OVERWRITE
-from schemas.objects import ObjectKey
+from schemas.objects.annotations import OVERWRITE
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment
 from tests.contract.syncing import TREE, Bench

@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.annotations import ON_REMOVAL
-from schemas.objects import ObjectKey
+from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map, deployment
 from tests.contract.syncing import Bench
 

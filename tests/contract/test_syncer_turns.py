@@ -3,7 +3,7 @@
 import asyncio
 
 from relay.ports import Interest, Listed
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench
 

@@ -4,8 +4,8 @@ import pytest
 
 from relay.ports import SpaceError
 from relay.syncer import wave_barrier
-from schemas.objects import ObjectKey
-from schemas.order import WAVE
+from schemas.objects.objects import ObjectKey
+from schemas.objects.order import WAVE
 from tests.contract.spaces import config_map, deployment, namespace
 from tests.contract.syncing import Bench
 

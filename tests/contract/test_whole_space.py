@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from relay.ports import ResumeTooOld, SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.contract.conftest import NAMESPACES
 from tests.contract.spaces import config_map, noise
 

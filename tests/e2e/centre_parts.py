@@ -1,6 +1,6 @@
 """What membership needs of a centre, found in a tree in memory."""
 
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 
 class Parts:

@@ -8,14 +8,14 @@ import shutil
 import pytest
 
 from leafcast.ask.session import USER_MANAGER, open_session
-from leafcast.local.node_runtime import account_seeds
+from leafcast.node.runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.program import Program
 from tests.memory_tree import config_map, placement

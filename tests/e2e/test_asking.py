@@ -9,8 +9,8 @@ import pytest
 
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.membership import Membership
-from relay.asker import AskFailed
-from schemas.identity import NodePath
+from relay.shell.asker import AskFailed
+from schemas.values.identity import NodePath
 from tests.e2e.centre_parts import Parts
 from tests.memory_tree import Standings, config_map, memory_tree, placement
 

@@ -10,7 +10,7 @@ from nats.errors import TimeoutError as NatsTimeout
 
 from leafcast.ask.session import API_PREFIX
 from relay.adapters.asking import ANSWERS
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.e2e.program import did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.memory_tree import config_map, memory_tree, placement
 
 SNAPSHOT_BLOBS_MAX = 4

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from controllers.core.status.status import CUSTOMIZED
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
 
 ONE, TWO = NodePath.parse("/r1/s1"), NodePath.parse("/r1/s2")

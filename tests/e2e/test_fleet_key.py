@@ -7,9 +7,9 @@ import pytest
 from controllers.nodes import enrol_nodes
 from relay.adapters.server.nkey_pairs import private_key
 from schemas.content.sealing import FleetKeyMissing, fleet_keys_for, unwrap_keys
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.records import Profile, decode_body
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Profile, decode_body
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_approvals import synced

@@ -8,8 +8,8 @@ from leafcast.demo.workload import load_files
 from relay.ports import SpaceError
 from schemas.content.carried import without_carried
 from schemas.content.chunks import chunk_references, read_root
-from schemas.identity import SNAPSHOT_KEY, NodePath
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.values.identity import SNAPSHOT_KEY, NodePath
 from tests.awaiting import until_object
 from tests.memory_tree import config_map, memory_tree, placement
 

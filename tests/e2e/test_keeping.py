@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from schemas.annotations import ON_REMOVAL
+from schemas.objects.annotations import ON_REMOVAL
 from tests.awaiting import until
 from tests.e2e.program import did
 from tests.e2e.test_plan import ONE, TWO, by_hand, edge_placement

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from relay.adapters.spaces.simulated_cluster import Refusal
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]

@@ -12,10 +12,10 @@ from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.membership import Membership
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.link.session import HELLO_SECONDS, SILENT_AFTER_SECONDS
-from schemas.identity import NodePath
-from schemas.moves import MOVED_ANNOTATION
-from schemas.objects import ObjectKey
-from schemas.refusals import BadIdentity
+from schemas.objects.objects import ObjectKey
+from schemas.records.moves import MOVED_ANNOTATION
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 from tests.e2e.centre_parts import Parts
 from tests.memory_tree import MANAGER, Standings, config_map, memory_tree, placement
 

@@ -247,8 +247,8 @@ HEAVY = ("aiohttp", "kubernetes", "nats.", "pydantic", "relay.ports", "rich", "y
 @pytest.mark.parametrize(
     ("words", "more"),
     [
-        (("status",), ("msgspec", "schemas.records", "schemas.objects")),
-        (("tree",), ("msgspec", "schemas.records", "schemas.objects")),
+        (("status",), ("msgspec", "schemas.records.records", "schemas.objects.objects")),
+        (("tree",), ("msgspec", "schemas.records.records", "schemas.objects.objects")),
         (("get", "ns"), ()),
         (("get", "deploy,svc,epl", "-A", "-o", "json"), ()),
     ],

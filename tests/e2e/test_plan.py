@@ -7,12 +7,12 @@ import os
 import pytest
 
 from leafcast.cli.commands.plan import NOTES_MAX
-from leafcast.local.node_runtime import account_seeds
+from leafcast.node.runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.program import Program, did
 from tests.e2e.test_approvals import NAMES, applied, delete_unseen

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from leafcast.demo.workload import load_files
-from schemas.objects import BUILT_IN_KINDS
+from schemas.objects.objects import BUILT_IN_KINDS
 from tests.memory_tree import memory_tree
 from tests.real_manifests import folder
 

@@ -10,14 +10,13 @@ import pytest
 
 from relay.core.effects import WriteMail
 from relay.ports import SpaceError
-from relay.publisher import CARRIED_MAX_BYTES
-from schemas import wire
+from relay.shell.publisher import CARRIED_MAX_BYTES
 from schemas.content import blobs
 from schemas.content.blobs import store
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.identity import KeyId, NodePath, TreeId
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_PLACEMENT,
     OVER_LOCATION,
     Alternative,
@@ -28,8 +27,9 @@ from schemas.records import (
     decode_payload,
     encode_payload,
 )
-from schemas.selectors import LabelSelector
-from schemas.signing import Signer, decode_envelope
+from schemas.records.signing import Signer, decode_envelope
+from schemas.values import wire
+from schemas.values.identity import KeyId, NodePath, TreeId
 from tests.memory_tree import config_map, memory_tree, placement
 
 REGION, EDGE = NodePath.parse("/r1"), NodePath.parse("/r1/s1")

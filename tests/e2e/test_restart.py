@@ -10,7 +10,7 @@ from controllers.nodes import remove_node
 from leafcast.demo.workload import load_shop
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 

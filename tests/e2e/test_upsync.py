@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from relay.asker import AskFailed
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.upsync import OBJECT_MAX_BYTES
+from relay.shell.asker import AskFailed
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import OBJECT_MAX_BYTES
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.namespaces import namespace_object

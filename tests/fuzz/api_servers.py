@@ -21,7 +21,7 @@ from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig, Kube
 from relay.claims.times import milliseconds
 from relay.ports import Kind, SpaceError
 from relay.syncer.list_items import moved_items
-from schemas.source_objects import created_seconds
+from schemas.objects.source_objects import created_seconds
 from tests.fuzz.files import folder
 from tests.fuzz.target import Form, Target
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from leafcast.local.credentials.authorities import load_or_make_authorities
-from leafcast.local.credentials.certificates import (
+from leafcast.node.credentials.authorities import load_or_make_authorities
+from leafcast.node.credentials.certificates import (
     IssuedCertificates,
     IssuedUnreadable,
     NodeCertificate,
 )
-from leafcast.local.listen_settings import ListenRefused, kept_listen_settings
+from leafcast.node.listen_settings import ListenRefused, kept_listen_settings
 from relay.adapters.server.link_trouble import cause_of, trouble_of
 from relay.adapters.tls.authority import (
     Authority,
@@ -21,7 +21,7 @@ from relay.adapters.tls.authority import (
     signing_request,
 )
 from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.fuzz.files import file, folder
 from tests.fuzz.target import Target
 

@@ -10,11 +10,11 @@ from controllers.core.workloads.customizers import CUSTOMIZERS, Customizers
 from relay.objects.customization import CustomizationFailed, Customizer, Replacement, customize
 from relay.objects.expansion import Syntax
 from relay.syncer.customized_content import customized
-from schemas import codec
-from schemas.faults import Faulty
-from schemas.objects import ObjectKey
-from schemas.properties import read_properties
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import read_properties
+from schemas.values import codec
+from schemas.values.faults import Faulty
+from schemas.values.refusals import CodecError
 from tests.fuzz.target import Form, Target
 
 KEY = ObjectKey("", "configmaps", "shop", "c")

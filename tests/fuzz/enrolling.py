@@ -16,17 +16,15 @@ from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir
 from leafcast.join.invitation import InvitationUnusable, invitation_of, read_invitation
 from leafcast.join.join_request import JoinRequester, read_pending, request_text
-from leafcast.local.credentials.own_certificate import validity
-from leafcast.local.credentials.own_key import OwnKey
-from leafcast.local.listen_settings import ListenSettings, keep_listen_settings
+from leafcast.node.credentials.own_certificate import validity
+from leafcast.node.credentials.own_key import OwnKey
+from leafcast.node.listen_settings import ListenSettings, keep_listen_settings
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey, seed_entropy
 from relay.adapters.tls.authority import Authority
-from schemas import codec
-from schemas.codec import from_json
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     GRANTED,
     PENDING,
     VERSION,
@@ -42,11 +40,13 @@ from schemas.enrolment import (
     seal_answer,
     sign_request,
 )
-from schemas.records import API_ASK, AskRecord, Source
-from schemas.refusals import BadIdentity, CodecError, RecordRefused, WireRefused
-from schemas.signed_answers import is_signed, signed
-from schemas.tokens import Token, TokenRefused, answer_key, pin_of, read_token
-from schemas.wire import encode
+from schemas.enrolment.tokens import Token, TokenRefused, answer_key, pin_of, read_token
+from schemas.records.records import API_ASK, AskRecord, Source
+from schemas.records.signed_answers import is_signed, signed
+from schemas.values import codec
+from schemas.values.codec import from_json
+from schemas.values.refusals import BadIdentity, CodecError, RecordRefused, WireRefused
+from schemas.values.wire import encode
 from tests.fuzz.files import SEED, file
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target

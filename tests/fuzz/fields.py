@@ -8,10 +8,10 @@ from contextlib import suppress
 from controllers.core.workloads.clean_copies import clean, taken_off
 from controllers.core.workloads.unsaid import unsaid
 from relay.objects.unsaid_fields import fields_of, numbers_of, without_unknown
-from schemas import codec
 from schemas.api import AS_WRITTEN, KUBESTELLAR
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
+from schemas.values.refusals import CodecError
 from tests.fuzz.target import Form, Target
 
 KEYS = (

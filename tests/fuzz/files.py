@@ -18,6 +18,8 @@ import click
 
 from controllers.core.access.keys import KeysRequest
 from controllers.keys import KeysUnusable, load_or_make_keys
+from leafcast.centre.backup import BackupUnusable, read_backup
+from leafcast.centre.planned_nodes import planned_nodes
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
 from leafcast.doctor.live_cluster import _renewed
@@ -33,16 +35,14 @@ from leafcast.key_files import (
     read_root,
     request_form,
 )
-from leafcast.local.backup import BackupUnusable, read_backup
-from leafcast.local.claim_note import FILE as CLAIM_FILE
-from leafcast.local.claim_note import read_note
-from leafcast.local.credentials.files import CredentialsUnusable, load_credentials
-from leafcast.local.credentials.store_key import kept_file
-from leafcast.local.known_children import KnownChildren
-from leafcast.local.node_runtime import account_seeds
-from leafcast.local.planned_nodes import planned_nodes
-from leafcast.local.run_config import RunConfigRefused, read_run_config
 from leafcast.manifest_sources import BadManifests, read_manifests
+from leafcast.node.claim_note import FILE as CLAIM_FILE
+from leafcast.node.claim_note import read_note
+from leafcast.node.credentials.files import CredentialsUnusable, load_credentials
+from leafcast.node.credentials.store_key import kept_file
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.run_config import RunConfigRefused, read_run_config
+from leafcast.node.runtime import account_seeds
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -56,8 +56,8 @@ from relay.adapters.server.store_key import (
 )
 from relay.objects.serving import without_string_data
 from relay.objects.stored_object import Refused
-from schemas.codec import from_json
-from schemas.records import encode_payload
+from schemas.records.records import encode_payload
+from schemas.values.codec import from_json
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import BUNDLE, PATH
 from tests.unit import test_wire_golden as golden

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas import codec
-from schemas.refusals import CodecError
+from schemas.values import codec
+from schemas.values.refusals import CodecError
 
 
 def fields(data: bytes, *kinds: type) -> tuple | None:

@@ -9,7 +9,7 @@ from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from controllers.core.translation.reading import read_issued
-from leafcast.ask.handlers import orphans_answer
+from leafcast.node.answers import orphans_answer
 from relay.core.asks.answers import BadArguments, objects_answer, status_answer
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.config import NodeConfig
@@ -30,18 +30,18 @@ from relay.core.events import (
 from relay.core.node import Node
 from relay.core.reports.intake import ReportIntake
 from relay.objects.stored_object import StoredObject, with_status
-from schemas import codec
 from schemas.content import chunks
 from schemas.content.blobs import Reference
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey, NodePath, short_key
-from schemas.link import Repair, Welcome
-from schemas.records import Away, FirstSession, KeyGrant, KeysRecord, encode_payload
-from schemas.refusals import RecordRefused
-from schemas.reports import Count, ObjectResult, Summary, decode, encode, part_key
-from schemas.roots import Roots
-from schemas.signing import Envelope, decode_envelope
-from schemas.snapshots import encode as encode_snapshot
-from schemas.subjects import AWAY_PREFIX, CURSOR_KEY, FIRST_SESSION_PREFIX, PROGRESS_KEY
+from schemas.records.records import Away, FirstSession, KeyGrant, KeysRecord, encode_payload
+from schemas.records.roots import Roots
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.records.snapshots import encode as encode_snapshot
+from schemas.reports.link import Repair, Welcome
+from schemas.reports.reports import Count, ObjectResult, Summary, decode, encode, part_key
+from schemas.values import codec
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey, NodePath, short_key
+from schemas.values.refusals import RecordRefused
+from schemas.values.subjects import AWAY_PREFIX, CURSOR_KEY, FIRST_SESSION_PREFIX, PROGRESS_KEY
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.fuzz.wire import CARRIED, SAID, SIGNED, sealed

@@ -13,11 +13,11 @@ from controllers.core.rollout.rollouts import Rollouts
 from relay.core.events import Instant
 from schemas.api.rollout_request import read_rollout_request
 from schemas.content.blobs import MANIFEST, Reference
-from schemas.faults import Faulty
-from schemas.identity import ContentHash, NodePath
-from schemas.records import DeltaBody, Gate
-from schemas.refusals import WireRefused
-from schemas.wire import decode, encode
+from schemas.records.records import DeltaBody, Gate
+from schemas.values.faults import Faulty
+from schemas.values.identity import ContentHash, NodePath
+from schemas.values.refusals import WireRefused
+from schemas.values.wire import decode, encode
 from tests.fuzz.target import Form, Target
 from tests.unit.rollout_world import V1, V2, Fleet
 

@@ -11,22 +11,28 @@ from controllers.core.status.generations import HubContent, of_all_copies
 from controllers.core.status.job_statuses import storable
 from leafcast.ask.combined import read_combined
 from leafcast.ask.decode import BadAnswer
-from leafcast.ask.handlers import read_filter
+from leafcast.node.answers import read_filter
 from relay.core.asks.answers import BadArguments
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.ports import CopyView, Member
 from relay.core.collectors.tables import Table, TableAlgebra
-from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION
-from schemas import codec
-from schemas.collectors import CombinedField, Expression, Program, program_set, read_program_set
+from relay.shell.evaluator import CelEvaluator
 from schemas.content.blobs import open_stored
-from schemas.identity import DestinationId
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values, unpack_values
-from schemas.refusals import CodecError, RecordRefused
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import (
+    CombinedField,
+    Expression,
+    Program,
+    program_set,
+    read_program_set,
+)
+from schemas.values import codec
+from schemas.values.identity import DestinationId
+from schemas.values.ordered_values import pack_values, unpack_values
+from schemas.values.refusals import CodecError, RecordRefused
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
 

@@ -8,13 +8,13 @@ from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
 from schemas.content import blobs, chunks, sealing
 from schemas.content.chunks import SEALED_VERSION, SealedChunk, build_manifest
-from schemas.content.returned_states import opened_state, sealed_state
-from schemas.identity import MailKey, TreeId, random_id
-from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, WireRefused
-from schemas.reports import ObjectResult
-from schemas.upsync import UpsyncClause
-from schemas.wire import encode, replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import ObjectResult
+from schemas.reports.returned_states import opened_state, sealed_state
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import MailKey, TreeId, random_id
+from schemas.values.refusals import BlobRefused, WireRefused
+from schemas.values.wire import encode, replace
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden

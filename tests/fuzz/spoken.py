@@ -11,10 +11,8 @@ from contextlib import suppress
 
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
-from leafcast.ask.copies_answer import read_after
 from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
 from leafcast.ask.destinations import page_of
-from leafcast.ask.handlers import read_selector
 from leafcast.ask.plan_changes import BadChange, pack_change, read_change
 from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
@@ -22,25 +20,27 @@ from leafcast.cli.commands.label import read_words
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
 from leafcast.denatured_text import denatured_text
+from leafcast.node.answers import read_selector
+from leafcast.node.copies_answer import read_after
 from leafcast.show.durations import moment_seconds
 from leafcast.show.json_path_output import BadTemplate, read_path, read_template
-from relay.asker import AskFailed, open_answer
 from relay.core.asks.answers import BadArguments as BadAsk
-from schemas import codec
+from relay.shell.asker import AskFailed, open_answer
 from schemas.api import parse_kind
-from schemas.asks import AskFault
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
-from schemas.content.manifests import InvalidManifest, load_manifests
-from schemas.durations import BadDuration, read_duration
-from schemas.faults import Faulty, InvalidObject
-from schemas.identity import NodePath
-from schemas.json_paths import JsonPath
-from schemas.maintenance import MAINTENANCE, MAINTENANCE_REASON, maintenance_of
-from schemas.objects import ObjectKey
-from schemas.refusals import BadSelector, CodecError, RecordRefused
-from schemas.selectors import LabelSelector
-from schemas.wire import encode
-from schemas.yaml_writing import write_yaml
+from schemas.objects.json_paths import JsonPath
+from schemas.objects.manifests import InvalidManifest, load_manifests
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.objects.yaml_writing import write_yaml
+from schemas.records.asks import AskFault
+from schemas.records.maintenance import MAINTENANCE, MAINTENANCE_REASON, maintenance_of
+from schemas.values import codec
+from schemas.values.durations import BadDuration, read_duration
+from schemas.values.faults import Faulty, InvalidObject
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadSelector, CodecError, RecordRefused
+from schemas.values.wire import encode
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
 

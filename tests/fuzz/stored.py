@@ -23,10 +23,10 @@ from relay.adapters.spaces import bucket_values
 from relay.adapters.spaces.embedded_space import key_from, path_of
 from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
-from schemas import codec, subjects
 from schemas.content import blobs
-from schemas.objects import ObjectKey
-from schemas.refusals import BadIdentity, CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec, subjects
+from schemas.values.refusals import BadIdentity, CodecError
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden

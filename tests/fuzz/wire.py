@@ -9,16 +9,14 @@ from typing import Any
 
 from relay.core.collectors.upsynced import UpsyncedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
-from schemas import codec, identity, snapshots, subjects, upsync
-from schemas.asks import AnswerPart, AskFault, answer_parts
 from schemas.content import blobs, chunks
 from schemas.content.blobs import Reference
 from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
-from schemas.identity import KeyId, NodePath
-from schemas.link import Cursor, Hello, Progress, Welcome
-from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.records import snapshots
+from schemas.records.asks import AnswerPart, AskFault, answer_parts
+from schemas.records.moves import MOVED_ANNOTATION, after_move, former_paths
+from schemas.records.records import (
     API_ASK,
     AskRecord,
     Source,
@@ -28,9 +26,7 @@ from schemas.records import (
     decode_payload,
     encode_payload,
 )
-from schemas.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused, WireRefused
-from schemas.reports import Done, decode, decode_report, encode
-from schemas.roots import (
+from schemas.records.roots import (
     FORERUNNERS_MAX,
     KeysBody,
     Roots,
@@ -38,9 +34,15 @@ from schemas.roots import (
     keys_record,
     leading_on,
 )
-from schemas.signing import Envelope, RecordKind, decode_envelope
-from schemas.snapshots import SnapshotRefused, Subtree
-from schemas.wire import replace
+from schemas.records.signing import Envelope, RecordKind, decode_envelope
+from schemas.records.snapshots import SnapshotRefused, Subtree
+from schemas.reports import upsync
+from schemas.reports.link import Cursor, Hello, Progress, Welcome
+from schemas.reports.reports import Done, decode, decode_report, encode
+from schemas.values import codec, identity, subjects
+from schemas.values.identity import KeyId, NodePath
+from schemas.values.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused, WireRefused
+from schemas.values.wire import replace
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden

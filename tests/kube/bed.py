@@ -20,16 +20,16 @@ from pathlib import Path
 
 import pytest
 
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kube_servers.api_server import ApiServer
-from relay.adapters.kube_servers.binaries import (
+from leafcast.local.kube_servers.api_server import ApiServer
+from leafcast.local.kube_servers.binaries import (
     ALL,
     KUBECTL,
     BinariesMissing,
     find_binaries,
 )
-from relay.adapters.kube_servers.kubeconfig import write_kubeconfig
-from relay.adapters.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
+from leafcast.local.kube_servers.local_kube import LocalKube
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from tests.awaiting import until
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relay.adapters.kube_servers.binaries import (
+from leafcast.local.kube_servers.binaries import (
     ALL,
     ASSETS,
     ETCD,

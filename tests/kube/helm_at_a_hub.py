@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.adapters.kube_servers.binaries import cache_folder, named_folders
+from leafcast.local.kube_servers.binaries import cache_folder, named_folders
 from tests.awaiting import until
 from tests.kube.build import HELM3, HELM4
 from tests.kube.live_tree import EVERYWHERE, WAIT, namespace

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from relay.adapters.kube_servers.binaries import cache_folder, named_folders
+from leafcast.local.kube_servers.binaries import cache_folder, named_folders
 from tests.kube.build import KSTATUS
 
 

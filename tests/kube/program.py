@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from relay.adapters.kube_servers.binaries import KUBECTL
+from leafcast.local.kube_servers.binaries import KUBECTL
 from tests.e2e import program
 from tests.kube.bed import MEMORY_FOR_SPEED, need_binaries
 

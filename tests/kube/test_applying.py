@@ -6,7 +6,7 @@ import json
 import pytest
 
 from relay.syncer.pending import BEGUN_MAX, REQUESTS_MAX
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment
 from tests.contract.syncing import TREE

@@ -10,7 +10,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.ports import SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment, namespace
 from tests.contract.syncing import Bench

@@ -6,8 +6,8 @@ from subprocess import run
 
 import pytest
 
-from relay.adapters.kube_servers.binaries import ALL, KUBE_VERSION
-from relay.adapters.kube_servers.etcd import Etcd
+from leafcast.local.kube_servers.binaries import ALL, KUBE_VERSION
+from leafcast.local.kube_servers.etcd import Etcd
 from tests.awaiting import until
 from tests.kube import build
 from tests.kube.bed import write_contexts

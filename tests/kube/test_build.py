@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.adapters.kube_servers.binaries import KUBE_VERSION, KWOK, STAGES
+from leafcast.local.kube_servers.binaries import KUBE_VERSION, KWOK, STAGES
 from tests.awaiting import until
 from tests.kube import build
 

@@ -11,8 +11,8 @@ from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.api import parse_kind
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.faults import InvalidObject
-from schemas.placements import placement_key
+from schemas.records.placements import placement_key
+from schemas.values.faults import InvalidObject
 from tests.awaiting import eventually, until_object
 from tests.kube.test_policies import refused
 from tests.memory_tree import memory_tree

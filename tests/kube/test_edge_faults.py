@@ -8,16 +8,16 @@ from contextlib import suppress
 
 import pytest
 
+from leafcast.local.kube_servers import api_server as local_server
+from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kube_servers import api_server as local_server
-from relay.adapters.kube_servers.kubeconfig import write_kubeconfig
 from relay.adapters.kubernetes import informer
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.ports import SpaceError
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.contract.spaces import config_map, deployment
 from tests.contract.syncing import Bench
 from tests.memory_tree import memory_tree, placement

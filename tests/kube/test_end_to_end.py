@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.yaml_documents import read_documents
+from schemas.objects.yaml_documents import read_documents
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
 from tests.kube.brought import DEFINITION, STATEFUL, STORES

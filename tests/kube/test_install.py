@@ -13,9 +13,9 @@ from controllers import status_summarizer
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas import codec
-from schemas.objects import ObjectKey
-from schemas.reports import ObjectResult, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import ObjectResult, Summary
+from schemas.values import codec
 from tests.awaiting import until
 from tests.kube.hub_centre import HubCentre
 from tests.unit.centre_world import condition, holds, placement_key

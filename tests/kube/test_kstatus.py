@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from schemas.objects import ObjectKey
-from schemas.placements import placement_key
-from schemas.reports import ExceptionSample, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_key
+from schemas.reports.reports import ExceptionSample, Summary
 from tests.argocd import health
 from tests.awaiting import until_object
 from tests.kube.kstatus_program import kstatus

@@ -11,7 +11,7 @@ from relay.adapters.kubernetes import api_client, follower, informer, silence
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig, read_access
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.ports import AnotherSpace, Interest, Interests, Progress, SpaceError, Unanswered
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.contract.following import Told, following, unserved
 from tests.contract.spaces import config_map, namespace
 

@@ -5,7 +5,7 @@ import pytest
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes import informer
 from relay.ports import Interest, SpaceError
-from schemas.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import CRD_GROUP, ObjectKey
 from tests.contract.following import following, unserved
 from tests.contract.spaces import OX, config_map, definition, on_api_server, ox, serve
 

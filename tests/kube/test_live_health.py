@@ -5,7 +5,7 @@ import json
 import pytest
 
 from relay.syncer import stalled, surroundings
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment, namespace, ox, serve
 from tests.kube.bed import kubectl

@@ -12,7 +12,7 @@ from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.ports import AnotherSpace, Interest, Listed, SpaceError
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following
 from tests.contract.spaces import config_map, deployment

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from controllers.finalizers import FINALIZER
-from schemas.placements import placement_key, result_key
-from schemas.reports import Summary
+from schemas.records.placements import placement_key, result_key
+from schemas.reports.reports import Summary
 from tests.awaiting import until_gone, until_object
 from tests.kube.test_placement_finalizer import HubCentre, centre
 from tests.unit.centre_world import config, deployment, target

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from schemas.objects import ObjectKey
-from schemas.source_objects import SourceObject
+from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import SourceObject
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, deployment
 from tests.kube.bed import kubectl

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.api import parse_kind
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.yaml_writing import write_yaml
+from schemas.objects.yaml_writing import write_yaml
 from tests.awaiting import until_object
 from tests.kube.test_placement_finalizer import HubCentre, centre, issued
 from tests.unit.centre_world import SHOP, condition, config, location, target

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.collectors.upsynced import Sources
 from relay.ports import SpaceError
 from relay.syncer.upsyncer import Upsyncer
-from schemas.content.manifests import load_manifests
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.upsync import UpsyncClause, open_copy, read_copy
+from schemas.objects.manifests import load_manifests
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import UpsyncClause, open_copy, read_copy
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.contract.spaces import on_api_server
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.real_manifests import folder
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controllers.core.workloads.clean_copies import clean
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import definition, serve
 from tests.kube.bed import kubectl

@@ -21,12 +21,12 @@ from pathlib import Path
 from relay.adapters.jetstream.bus import JetStreamBus
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import MailWritten
-from schemas import wire
-from schemas.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, TreeId
-from schemas.link import Welcome
-from schemas.records import DeltaHead, decode_payload, encode_payload
-from schemas.reports import decode, encode
-from schemas.signing import Signer, decode_envelope
+from schemas.records.records import DeltaHead, decode_payload, encode_payload
+from schemas.records.signing import Signer, decode_envelope
+from schemas.reports.link import Welcome
+from schemas.reports.reports import decode, encode
+from schemas.values import wire
+from schemas.values.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, TreeId
 
 FORGER = Signer(TreeId("e" * 26), KeyId("e" * 26), b"e" * 32)
 

@@ -19,7 +19,7 @@ from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.nats.chaos_link import Wire
 from tests.nats.server_heap import ServerHeap, server_heap

@@ -32,8 +32,8 @@ from relay.adapters import clock as adapter
 from relay.adapters.jetstream import stream_rekey
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.events import Event, Instant, MailArrived
-from relay.inbox import Inbox
-from schemas.objects import ObjectKey
+from relay.shell.inbox import Inbox
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import LOOK_SECONDS
 from tests.nats.chaos_lies import lie
 

@@ -20,7 +20,7 @@ from leafcast.ask.session import CallFailed, NotRunning, open_session
 from leafcast.join.bundle import read_bundle, write_bundle
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.ports import SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.nats.chaos_link import Wire
 from tests.nats.chaos_member import (
     LIFELINE,

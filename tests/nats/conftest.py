@@ -19,8 +19,8 @@ from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas.identity import NodePath
-from schemas.subjects import stream_subjects
+from schemas.values.identity import NodePath
+from schemas.values.subjects import stream_subjects
 from tests.awaiting import eventually
 
 

@@ -14,11 +14,11 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.spaces.memory_space import MemorySpace
-from relay.asker import Asker
 from relay.core.config import NodeConfig
-from relay.driver import Driver
-from schemas.identity import NodePath, random_id
+from relay.shell.asker import Asker
+from relay.shell.driver import Driver
+from schemas.values.identity import NodePath, random_id
+from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_world import USER, config, location, placement, target
 

@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
-from schemas.subjects import STREAMS
+from schemas.values.subjects import STREAMS
 from tests.nats.conftest import Grove, Node, call, in_force, make_streams, until_answered
 
 HASH = "0" * 64

@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controllers.core.access.admissions import IssuedToken
-from leafcast.daemon.nodes.token_files import TokenFiles
-from leafcast.data_dir import DataDir
-from leafcast.local.backup import (
+from leafcast.centre.backup import (
     PENDING,
     RELAY,
     SPACE,
@@ -18,11 +16,13 @@ from leafcast.local.backup import (
     restore_pending,
     write_backup,
 )
-from leafcast.local.credentials.authorities import load_or_make_authorities
+from leafcast.daemon.nodes.token_files import TokenFiles
+from leafcast.data_dir import DataDir
+from leafcast.node.credentials.authorities import load_or_make_authorities
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from schemas.identity import KeyId, TreeId, random_id
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, TreeId, random_id
 from tests.unit.centre_world import USER, config, config_key
 
 pytestmark = pytest.mark.nats

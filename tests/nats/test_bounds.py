@@ -11,10 +11,8 @@ from relay.adapters.jetstream.connection import Connection
 from relay.core.reports.child_reports import UNSENT_MAX
 from relay.core.reports.parts import PARTS_MAX
 from relay.core.reports.room import EDGE_SHARE, RESULT_BYTES, ROOM_BYTES, SLACK_SHARE
-from schemas import codec, subjects
-from schemas.identity import short_key
-from schemas.link import WANTS_MAX
-from schemas.reports import (
+from schemas.reports.link import WANTS_MAX
+from schemas.reports.reports import (
     ARMS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
@@ -27,7 +25,9 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.upsync import EDGE_MAX_OBJECTS
+from schemas.reports.upsync import EDGE_MAX_OBJECTS
+from schemas.values import codec, subjects
+from schemas.values.identity import short_key
 from tests.awaiting import eventually
 from tests.nats.conftest import in_force
 from tests.nats.driven_tree import at_least, driven_tree

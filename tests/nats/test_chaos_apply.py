@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.nats.chaos_member import ROOT, until
 from tests.nats.chaos_tree import AWAY, chaos_tree, placement_object
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.identity import SNAPSHOT_KEY
+from schemas.values.identity import SNAPSHOT_KEY
 from tests.nats.chaos_member import Member, copy_folder, until
 from tests.nats.chaos_tree import chaos_tree
 

@@ -7,8 +7,8 @@ import pytest
 
 from leafcast.join.bundle import read_bundle
 from relay.core.reports.child_reports import UNSENT_MAX
-from schemas.identity import short_key
-from schemas.reports import PART_MAX_BYTES, Report, Summary, encode
+from schemas.reports.reports import PART_MAX_BYTES, Report, Summary, encode
+from schemas.values.identity import short_key
 from tests.nats.chaos_member import stalled_seconds, until
 from tests.nats.chaos_tree import chaos_tree, doctor
 from tests.nats.raw_leaf import RawLeaf

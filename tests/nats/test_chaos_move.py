@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import AWAY, chaos_tree
 

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from leafcast.client import CallFailed, connect
-from schemas.content.manifests import load_manifests
-from schemas.objects import ObjectKey
+from schemas.objects.manifests import load_manifests
+from schemas.objects.objects import ObjectKey
 from tests.namespaces import namespace_object
 from tests.nats.chaos_member import LIFELINE, ROOT, until
 from tests.nats.chaos_tree import chaos_tree

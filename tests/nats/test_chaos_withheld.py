@@ -2,9 +2,9 @@
 
 import pytest
 
-from schemas.identity import SNAPSHOT_KEY
-from schemas.signing import decode_envelope
-from schemas.snapshots import read_snapshot
+from schemas.records.signing import decode_envelope
+from schemas.records.snapshots import read_snapshot
+from schemas.values.identity import SNAPSHOT_KEY
 from tests.nats.chaos_member import Member, copy_folder, spent, until
 from tests.nats.chaos_tree import SOON_STALE, chaos_tree, doctor
 

@@ -7,10 +7,10 @@ import pytest
 from relay.adapters.jetstream.loudness import LOUD_WORDS
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.core.events import HelloArrived, ReportArrived
-from schemas import subjects
-from schemas.identity import NodePath, short_key
-from schemas.link import WANTS_MAX, Hello
-from schemas.reports import Report, Summary, encode
+from schemas.reports.link import WANTS_MAX, Hello
+from schemas.reports.reports import Report, Summary, encode
+from schemas.values import subjects
+from schemas.values.identity import NodePath, short_key
 from tests.awaiting import eventually
 from tests.nats.driven_tree import driven_tree
 

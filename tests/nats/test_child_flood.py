@@ -9,7 +9,7 @@ from asyncio.subprocess import PIPE
 import pytest
 
 from relay.adapters.jetstream.request_reply import brief_connection
-from schemas.identity import short_key
+from schemas.values.identity import short_key
 from tests.nats.driven_tree import driven_tree
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(180)]

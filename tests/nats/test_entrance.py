@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from leafcast.local.credentials import own_key
+from leafcast.node.credentials import own_key
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import (
     REQUESTS_AT_ONCE,
@@ -16,7 +16,7 @@ from relay.adapters.jetstream.entrance import (
 from relay.adapters.server.link_trouble import trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import entrance_pair
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     GRANTED,
     NO_WAY_UP,
     PENDING,
@@ -30,9 +30,9 @@ from schemas.enrolment import (
     seal_answer,
     sign_request,
 )
-from schemas.identity import NodePath, TreeId, random_id
-from schemas.tokens import Token
-from schemas.wire import encode
+from schemas.enrolment.tokens import Token
+from schemas.values.identity import NodePath, TreeId, random_id
+from schemas.values.wire import encode
 from tests.awaiting import eventually
 from tests.nats.conftest import Node, in_force, new_nkey, new_seeds, until_answered
 from tests.nats.raw_leaf import RawLeaf

@@ -12,7 +12,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import free_ports
 from relay.adapters.server.process import server_binary
 from relay.ports import BusBroken
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.nats.raw_leaf import let_in
 

@@ -9,21 +9,20 @@ import pytest
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
-from leafcast.ask.copies_answer import CopyQuery, copies_answer
 from leafcast.ask.decode import read_copies
+from leafcast.node.copies_answer import CopyQuery, copies_answer
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.jetstream.stream_reader import StreamReader
 from relay.core.asks.routing import NOTE_EVERY_SECONDS
 from relay.core.reports.digest import digest_bytes, report_term, run_number
-from relay.note_log import LINES_MAX
-from schemas import codec, subjects
+from relay.shell.note_log import LINES_MAX
 from schemas.content.blobs import compress
 from schemas.content.carried import without_carried
-from schemas.identity import NodePath
-from schemas.link import Hello, Progress, Welcome, copies_word
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.signing import decode_envelope
+from schemas.reports.link import Hello, Progress, Welcome, copies_word
+from schemas.reports.reports import (
     ARM_OLDER,
     ARM_OTHER,
     ARMS_MAX,
@@ -33,9 +32,10 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.signing import decode_envelope
-from schemas.upsync import Copy, copy_key
-from schemas.wire import INT_MAX
+from schemas.reports.upsync import Copy, copy_key
+from schemas.values import codec, subjects
+from schemas.values.identity import NodePath
+from schemas.values.wire import INT_MAX
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
 from tests.nats.conftest import in_force

@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from leafcast.ask.client import CentreAsks, api_error
-from relay.asker import AskFailed
 from relay.core.asks.routing import ASKS_MAX
-from schemas import subjects
-from schemas.asks import (
+from relay.shell.asker import AskFailed
+from schemas.records.asks import (
     NODE,
     PART_MAX_BYTES,
     TEXT_MAX_CHARACTERS,
@@ -18,11 +17,12 @@ from schemas.asks import (
     failure,
     receipt,
 )
-from schemas.identity import NodePath
-from schemas.records import decode_payload
-from schemas.reports import ExceptionSample, Summary, encode
-from schemas.signing import decode_envelope
-from schemas.wire import replace
+from schemas.records.records import decode_payload
+from schemas.records.signing import decode_envelope
+from schemas.reports.reports import ExceptionSample, Summary, encode
+from schemas.values import subjects
+from schemas.values.identity import NodePath
+from schemas.values.wire import replace
 from tests.awaiting import eventually
 from tests.nats.driven_tree import driven_tree
 from tests.nats.test_hostile_child import Liar, liar_at, refused

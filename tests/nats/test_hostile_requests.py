@@ -8,8 +8,7 @@ import pytest
 from leafcast.daemon.nodes.admission import Admission
 from leafcast.daemon.nodes.token_files import TokenFiles
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas import codec
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
     NO_WAY_UP,
@@ -26,11 +25,12 @@ from schemas.enrolment import (
     seal_answer,
     sign_request,
 )
-from schemas.identity import NodePath
-from schemas.nkey_signing import nkey_signature
-from schemas.refusals import RecordRefused
-from schemas.tokens import Token, read_token
-from schemas.wire import encode, replace
+from schemas.enrolment.tokens import Token, read_token
+from schemas.values import codec
+from schemas.values.identity import NodePath
+from schemas.values.nkey_signing import nkey_signature
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import encode, replace
 from tests.nats.conftest import until_answered
 from tests.nats.raw_leaf import RawLeaf
 from tests.nats.test_entrance import SEED, Hall, answered

@@ -8,7 +8,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import uplink
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from schemas.content.blobs import OBJECT, store
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.nats.conftest import call, make_streams
 

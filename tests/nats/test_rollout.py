@@ -13,8 +13,8 @@ import pytest
 from leafcast.daemon.tree_facts import destination_forms
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.awaiting import until_object
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -24,11 +24,11 @@ from schemas.content.sealing import (
     open_fleet_box,
     unwrap_keys,
 )
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, Profile, decode_body, decode_payload
-from schemas.refusals import WireRefused
-from schemas.signing import decode_envelope
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead, Profile, decode_body, decode_payload
+from schemas.records.signing import decode_envelope
+from schemas.values.identity import MailKey
+from schemas.values.refusals import WireRefused
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import AWAY, PRODUCTION, chaos_tree, patiently, placement_object
 

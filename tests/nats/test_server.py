@@ -24,7 +24,7 @@ from relay.adapters.server.nkey_pairs import BadNkey
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import PortTaken
 from relay.adapters.server.process import ServerFailed
-from schemas.refusals import BadIdentity
+from schemas.values.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
 from tests.nats.raw_leaf import let_in

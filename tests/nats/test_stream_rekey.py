@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.local.node_runtime import account_seeds
+from leafcast.node.runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import stream_rekey
 from relay.adapters.jetstream.connection import Connection
@@ -12,8 +12,8 @@ from relay.adapters.jetstream.streams import REPLACING, make_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.ports import BusBroken
-from schemas import subjects
-from schemas.identity import NodePath
+from schemas.values import subjects
+from schemas.values.identity import NodePath
 
 pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
 

@@ -21,11 +21,18 @@ from relay.core.events import BlobArrived, Instant
 from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customized_content import customized_address
 from relay.syncer.plan import with_namespaces
-from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES, open_value
-from schemas.identity import ContentHash, MailKey, NodePath, TreeId
-from schemas.objects import ObjectKey
-from schemas.records import DeltaBody, DeltaHead, LocationRecord, Profile, Record, decode_body
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import (
+    DeltaBody,
+    DeltaHead,
+    LocationRecord,
+    Profile,
+    Record,
+    decode_body,
+)
+from schemas.values import codec
+from schemas.values.identity import ContentHash, MailKey, NodePath, TreeId
 
 NOW = Instant(5.0, 5)
 TREE = TreeId("t" * 26)

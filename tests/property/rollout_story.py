@@ -11,7 +11,7 @@ from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.rejection import Wanted, rejection_of, still_rejected
 from controllers.core.rollout.state import is_under_way
 from relay.core.events import Instant
-from schemas.records import BUCKETS
+from schemas.records.records import BUCKETS
 from tests.unit.rollout_world import Fleet, content, rollout
 
 SIZE, CANARIES, SOAK = 40, 5, 20

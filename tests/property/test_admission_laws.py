@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controllers.core.access.admissions import KEPT_MS, Admissions, IssuedToken
-from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.roots import Roots
-from schemas.tokens import Token, TokenRefused, read_token
+from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
+from schemas.enrolment.tokens import Token, TokenRefused, read_token
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
 
 ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 TREE = TreeId(random_id(b"t" * 16))

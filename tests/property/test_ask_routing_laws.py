@@ -19,12 +19,20 @@ from relay.core.asks.routing import (
     SendAnswer,
 )
 from relay.core.events import Instant
-from schemas import codec
-from schemas.asks import RECEIPT, REDACTED, AnswerPart, AskFault, answer_parts, failure, receipt
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.records import API_ASK, AskRecord, Source, encode_payload
-from schemas.reports import decode, encode
-from schemas.signing import Signer
+from schemas.records.asks import (
+    RECEIPT,
+    REDACTED,
+    AnswerPart,
+    AskFault,
+    answer_parts,
+    failure,
+    receipt,
+)
+from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.records.signing import Signer
+from schemas.reports.reports import decode, encode
+from schemas.values import codec
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
 HERE = NodePath.parse("/emea")

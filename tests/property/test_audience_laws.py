@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.core.audience import HERE, Audience, audience
-from schemas.identity import DestinationId, NodePath
-from schemas.records import Alternative, LocationRecord, Profile, Source
-from schemas.selectors import LabelSelector, Requirement
-from schemas.wire import replace
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import Alternative, LocationRecord, Profile, Source
+from schemas.values.identity import DestinationId, NodePath
+from schemas.values.wire import replace
 from tests.property.wire_records import label_sets
 from tests.property.wire_records import selectors as any_selectors
 

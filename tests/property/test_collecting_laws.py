@@ -17,17 +17,17 @@ from relay.core.collectors.merge_tree import MergeTree
 from relay.core.collectors.tables import EMPTY, Outcome, Table, TableAlgebra
 from relay.objects.expressions.sketch import bucket_of, value_of
 from relay.objects.status_merging import merging
-from schemas import codec
-from schemas.collectors import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import (
     QUANTILE_ACCURACY,
     TABLE_MAX_BYTES,
     CombinedField,
     Expression,
     Program,
 )
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values, unpack_values
-from schemas.refusals import RecordRefused
+from schemas.values import codec
+from schemas.values.ordered_values import pack_values, unpack_values
+from schemas.values.refusals import RecordRefused
 
 TYPES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "QUANTILE", "TOP", "DISTINCT")
 GROUPED = Program(

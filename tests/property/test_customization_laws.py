@@ -16,10 +16,10 @@ from relay.objects.customization import (
 )
 from relay.objects.expansion import Syntax
 from relay.syncer.customized_content import customized_address
-from schemas import codec
 from schemas.content import blobs
-from schemas.objects import ObjectKey
-from schemas.properties import PARAMETER
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import PARAMETER
+from schemas.values import codec
 
 KEY = ObjectKey("", "configmaps", "shop", "c")
 NAMES = ("a", "b", "example.com/c")

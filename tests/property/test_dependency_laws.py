@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.core.workloads.dependencies import Dependencies
-from schemas.annotations import DEPENDS_ON
+from schemas.objects.annotations import DEPENDS_ON
 
 NAMES = ("a", "b", "c", "d", "e")
 edits = st.lists(

@@ -13,10 +13,9 @@ from relay.core.reports.reduce import (
     merge_results,
     repeated,
 )
-from schemas.collectors import TABLE_MAX_BYTES, WHOLE, Collected
-from schemas.identity import short_key
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import TABLE_MAX_BYTES, WHOLE, Collected
+from schemas.reports.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     ARM_OTHER,
@@ -34,7 +33,8 @@ from schemas.reports import (
     Summary,
     encode,
 )
-from schemas.wire import replace
+from schemas.values.identity import short_key
+from schemas.values.wire import replace
 
 mail_keys = st.binary(min_size=20, max_size=20).map(short_key)
 few = st.integers(0, 5)

@@ -26,8 +26,8 @@ from relay.space_port import (
     Unanswered,
     Unserved,
 )
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 words = st.text(ascii_lowercase, min_size=1, max_size=4)
 keys = st.builds(ObjectKey, words, words, words, words)

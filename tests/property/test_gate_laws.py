@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from relay.core.gates import Candidate, admit, arm_name, names_in, wave_of
 from schemas.content.blobs import Reference
-from schemas.identity import DestinationId, NodePath
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import (
     API_LOCATION,
     API_SYNC_TARGET,
     BUCKETS,
@@ -16,9 +16,9 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.selectors import LabelSelector, Requirement
-from schemas.windows import Window
-from schemas.wire import replace
+from schemas.records.windows import Window
+from schemas.values.identity import DestinationId, NodePath
+from schemas.values.wire import replace
 
 ARMS = tuple(Reference("manifest", digit * 64, 1) for digit in "123")
 PATHS = tuple(map(NodePath.parse, ("/", "/a", "/a/e", "/b")))

@@ -20,16 +20,16 @@ from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import mailbox_info
 from relay.adapters.spaces.embedded_space import key_from
-from relay.asker import AskFailed, open_answer
 from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
-from schemas import codec
-from schemas.codec import from_json
+from relay.shell.asker import AskFailed, open_answer
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.content.blobs import Reference
-from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, CodecError
-from schemas.reports import Count, ObjectResult, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Count, ObjectResult, Summary
+from schemas.values import codec
+from schemas.values.codec import from_json
+from schemas.values.refusals import BlobRefused, CodecError
 from tests.fuzz.openers import ROOT
 
 KEY = AnswerKey(b"a" * 32)
@@ -157,8 +157,8 @@ def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch
 
 BOMB = """
 import resource
-from schemas import codec
-from schemas.asks import ANSWER_MAX_BYTES
+from schemas.values import codec
+from schemas.records.asks import ANSWER_MAX_BYTES
 {reading}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for bomb in {bombs}:
@@ -178,8 +178,8 @@ FLAT = (
 @pytest.mark.parametrize(
     ("reading", "most_kb"),
     [
-        ("from schemas.reports import decode_report as read; size = 65_536", 40_000),
-        ("from schemas.signing import decode_envelope as read; size = 1_048_576", 120_000),
+        ("from schemas.reports.reports import decode_report as read; size = 65_536", 40_000),
+        ("from schemas.records.signing import decode_envelope as read; size = 1_048_576", 120_000),
         ("read = lambda data: codec.unpack(data, ANSWER_MAX_BYTES); size = 29_000_000", 200_000),
     ],
     ids=["a report", "a record", "an answer"],

@@ -30,14 +30,14 @@ from relay.core.events import (
 )
 from relay.objects import stored_object
 from relay.ports import SpaceError
-from schemas import subjects
-from schemas.asks import AnswerPart, AskFault
-from schemas.identity import KeyId, NodePath, TreeId
-from schemas.link import Welcome
-from schemas.records import RECORDS, encode_payload
-from schemas.refusals import BadIdentity, CodecError
-from schemas.reports import encode
-from schemas.roots import Roots
+from schemas.records.asks import AnswerPart, AskFault
+from schemas.records.records import RECORDS, encode_payload
+from schemas.records.roots import Roots
+from schemas.reports.link import Welcome
+from schemas.reports.reports import encode
+from schemas.values import subjects
+from schemas.values.identity import KeyId, NodePath, TreeId
+from schemas.values.refusals import BadIdentity, CodecError
 from tests.property import wire_records as wire
 from tests.property.test_wire_laws import any_bytes, packable, signer
 from tests.unit.meeting import PATH, Meeting

@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from controllers.keys import KeysUnusable, load_or_make_keys
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
-from leafcast.local.credentials.files import CredentialsUnusable, load_credentials
-from leafcast.local.known_children import KnownChildren
-from leafcast.local.run_config import RunConfigRefused, read_run_config
+from leafcast.node.credentials.files import CredentialsUnusable, load_credentials
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.core.reports.intake import ReportIntake
-from schemas.identity import NodePath
-from schemas.refusals import RecordRefused
+from schemas.values.identity import NodePath
+from schemas.values.refusals import RecordRefused
 from tests.property.test_hostile_bytes import PATH, from_below, odd_json, slots
 from tests.property.test_wire_laws import any_bytes
 

@@ -12,12 +12,12 @@ from relay.adapters.jetstream.records import reported
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.nats_config import check_child, render
 from schemas.api import parse_kind
-from schemas.asks import GET
-from schemas.codec import pack
-from schemas.faults import InvalidObject
-from schemas.moves import MOVED_ANNOTATION, former_paths
-from schemas.records import API_ASK, AskRecord, Source, decode_payload
-from schemas.refusals import BadIdentity, RecordRefused
+from schemas.records.asks import GET
+from schemas.records.moves import MOVED_ANNOTATION, former_paths
+from schemas.records.records import API_ASK, AskRecord, Source, decode_payload
+from schemas.values.codec import pack
+from schemas.values.faults import InvalidObject
+from schemas.values.refusals import BadIdentity, RecordRefused
 from tests.property.test_hostile_bytes import BUNDLE, PATH
 from tests.property.wire_records import array_of
 from tests.unit.test_nats_config import SETTINGS

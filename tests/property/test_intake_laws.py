@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from relay.core.gates import GateNames
 from relay.core.reports.intake import ReportIntake, bounded, own_arms, own_cells
 from relay.core.reports.reduce import merge_all, repeated
-from schemas.identity import NodePath, short_key
-from schemas.objects import ObjectKey
-from schemas.refusals import RecordRefused
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     ARM_OTHER,
@@ -35,7 +33,9 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.wire import replace
+from schemas.values.identity import NodePath, short_key
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import replace
 
 REGION, KEY = NodePath.parse("/r"), short_key(bytes(20))
 ARMS = tuple(f"{at:064x}" for at in range(200))

@@ -8,9 +8,9 @@ from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import Standing, standing
-from schemas.identity import NodePath, mail_key
-from schemas.records import LocationRecord, NodeRecord, Source
-from schemas.snapshots import TermEntry, mail_entry_key
+from schemas.records.records import LocationRecord, NodeRecord, Source
+from schemas.records.snapshots import TermEntry, mail_entry_key
+from schemas.values.identity import NodePath, mail_key
 from tests.snapshots import TERM, view_of
 
 EMEA = NodePath.parse("/emea")

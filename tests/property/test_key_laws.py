@@ -25,9 +25,7 @@ from controllers.core.access.keys import (
 from relay.core.records import root_walk
 from relay.core.records.root_walk import RootsRefused, RootWalk, recall, walk
 from relay.core.records.trust import Trust, Verdict
-from schemas import wire
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.records import (
+from schemas.records.records import (
     API_NODE,
     GRANTS_MAX,
     KeyGrant,
@@ -36,8 +34,7 @@ from schemas.records import (
     Source,
     encode_payload,
 )
-from schemas.refusals import RecordRefused
-from schemas.roots import (
+from schemas.records.roots import (
     FORERUNNERS_MAX,
     FORERUNNERS_MAX_BYTES,
     KeysBody,
@@ -50,7 +47,10 @@ from schemas.roots import (
     root_keys,
     signatures_of,
 )
-from schemas.signing import Envelope, Signer
+from schemas.records.signing import Envelope, Signer
+from schemas.values import wire
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.refusals import RecordRefused
 
 TREE = TreeId("t" * 26)
 TERM = "00" * 8

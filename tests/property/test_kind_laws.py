@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.api import parse_kind
-from schemas.faults import InvalidObject
-from schemas.objects import BUILT_IN_KINDS, object_faults
+from schemas.objects.objects import BUILT_IN_KINDS, object_faults
+from schemas.values.faults import InvalidObject
 
 V = "edge.kubestellar.io/v2alpha1"
 names = st.sampled_from(["shop", "web-1", "a.b"])

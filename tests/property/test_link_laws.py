@@ -21,8 +21,8 @@ from relay.core.link.session import (
 )
 from relay.core.link.writer import Comparison, Wish
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import MailKey
-from schemas.link import Hello
+from schemas.reports.link import Hello
+from schemas.values.identity import MailKey
 from tests.simulation.channel import Channel
 from tests.simulation.ends import Child, Disk, Issuer, Parent
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from controllers.core.rollout.estimates import matched, takes_any
 from schemas.api.rollout_spec import Wave
-from schemas.identity import DestinationId, NodePath
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
     Alternative,
@@ -14,7 +14,7 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.selectors import LabelSelector, Requirement
+from schemas.values.identity import DestinationId, NodePath
 
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"), max_size=2)
 REQUIREMENTS = st.builds(

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.wire import replace
+from schemas.values.wire import replace
 from tests.unit.test_destination_order import HERE, Ordered, X, Y, platform
 
 versions = st.integers(1, 3)

@@ -8,9 +8,9 @@ from relay.syncer.plan import ApplyObject, PruneObject, with_namespaces
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY
-from schemas.objects import ObjectKey, apply_order
-from schemas.reports import Done
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey, apply_order
+from schemas.reports.reports import Done
+from schemas.values.wire import replace
 from tests.whole_plan import plan
 
 KINDS = [("", "configmaps"), ("apps", "deployments"), ("", "namespaces"), ("", "services")]

@@ -3,7 +3,7 @@
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.property.planned_fleet import Fleet
 
 EDGE, CONTROL = "edge.kubestellar.io", "control.kubestellar.io"

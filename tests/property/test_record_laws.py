@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas import codec
-from schemas.asks import AnswerPart, AskFault
-from schemas.link import Hello
-from schemas.records import RECORDS, DeltaBody, DeltaHead, Profile
-from schemas.refusals import RecordRefused
-from schemas.reports import Report, ReportPart, Summary
-from schemas.wire import INT_MAX, decode, encode
+from schemas.records.asks import AnswerPart, AskFault
+from schemas.records.records import RECORDS, DeltaBody, DeltaHead, Profile
+from schemas.reports.link import Hello
+from schemas.reports.reports import Report, ReportPart, Summary
+from schemas.values import codec
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import INT_MAX, decode, encode
 from tests.property import wire_records
 from tests.property.test_wire_laws import any_bytes, packable
 from tests.property.wire_records import array_of

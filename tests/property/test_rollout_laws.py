@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.records import BUCKETS
-from schemas.reports import Summary
+from schemas.records.records import BUCKETS
+from schemas.reports.reports import Summary
 from tests.property.rollout_story import ACTIONS, LawBroken, Mutant, live
 
 LIVES = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 99)), max_size=40)

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.codec import unpack
-from schemas.refusals import BadSelector, RecordRefused
-from schemas.selectors import LabelSelector, Requirement
-from schemas.wire import encode
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.values.codec import unpack
+from schemas.values.refusals import BadSelector, RecordRefused
+from schemas.values.wire import encode
 
 keys = st.sampled_from(["app", "tier", "example.com/env"])
 values = st.sampled_from(["", "a", "b", "c"])

@@ -11,8 +11,8 @@ from controllers.core.ledger.snapshots import (
     RENEWAL_SECONDS,
     SETTLING_SECONDS,
 )
-from schemas.identity import mail_key
-from schemas.snapshots import mail_entry_key
+from schemas.records.snapshots import mail_entry_key
+from schemas.values.identity import mail_key
 from tests.unit.test_snapshot_issuer import Centre
 
 KEYS = [mail_entry_key(mail_key("api", "space", "", str(n))) for n in range(4)]

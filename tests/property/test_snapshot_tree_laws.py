@@ -17,8 +17,7 @@ from relay.core.records.snapshot import (
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
 from schemas.content.blobs import open_value
-from schemas.identity import NodePath, short_key
-from schemas.snapshots import (
+from schemas.records.snapshots import (
     HEIGHT_MAX,
     INNER_MAX,
     LEAF_MAX,
@@ -35,6 +34,7 @@ from schemas.snapshots import (
     read_inner,
     read_leaf,
 )
+from schemas.values.identity import NodePath, short_key
 from tests.snapshots import TERM, nodes_of, view_of
 
 # Few distinct ends: long runs without a place to split, and runs of nothing but such places.

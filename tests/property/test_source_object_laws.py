@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from relay.syncer.list_items import moved_items, with_items_put_back
 from relay.syncer.recreation import source_after
-from schemas.objects import ObjectKey
-from schemas.reports import Done, decode, encode
-from schemas.source_objects import SourceObject, created_seconds
+from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import SourceObject, created_seconds
+from schemas.reports.reports import Done, decode, encode
 from tests.unit.test_list_items import applied, live, port, wish
 
 source_objects = st.builds(

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
-from schemas.records import encode_payload
-from schemas.signing import KINDS, Envelope
+from schemas.records.records import encode_payload
+from schemas.records.signing import KINDS, Envelope
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY
 from tests.unit.test_ledger_lives import SIGNER, Centre, location, node, profile
 
 NOW = Instant(0.0, 0)

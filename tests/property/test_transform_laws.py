@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from schemas.content.blobs import OBJECT
-from schemas.json_paths import JsonPath
-from schemas.objects import ObjectKey
+from schemas.objects.json_paths import JsonPath
+from schemas.objects.objects import ObjectKey
 
 KEY = ObjectKey("", "configmaps", "n", "c")
 PATHS = ("$.data.a", "$.data[*]", "$..b", "$.list[?@.a == 1]", "$.list[0]", "$.kind", "$.[")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from relay.ports import CopiesPlace
 from relay.syncer.mirror import EraseCopiesBefore, EraseCopy, Mirror, SendCopy
-from schemas.objects import ObjectKey
-from schemas.upsync import EDGE_MAX_BYTES, WRITE_EVERY_SECONDS
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import EDGE_MAX_BYTES, WRITE_EVERY_SECONDS
 
 NAMES = "abcdef"
 MEGABYTE = 1024 * 1024

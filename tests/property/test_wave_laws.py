@@ -4,9 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.syncer.waves import UnfinishedObject, Waves
-from schemas.objects import ObjectKey
-from schemas.order import ARGO_WAVE, FIRST_WAVE, WAVE, WAVE_MAX, order_of, place_of, wave_fault
-from schemas.order import wave_of as read_wave
+from schemas.objects.objects import ObjectKey
+from schemas.objects.order import (
+    ARGO_WAVE,
+    FIRST_WAVE,
+    WAVE,
+    WAVE_MAX,
+    order_of,
+    place_of,
+    wave_fault,
+)
+from schemas.objects.order import wave_of as read_wave
 
 NAMESPACE, DEFINITION, CONFIG = 0, 1, 12
 waves = st.integers(-WAVE_MAX, WAVE_MAX)

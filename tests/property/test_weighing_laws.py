@@ -6,9 +6,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import Delivered, weigh
-from schemas.objects import ObjectKey
-from schemas.records import OVER_SYNC_TARGET, Alternative
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import OVER_SYNC_TARGET, Alternative
 from tests.unit.centre_world import location, placement, target
 from tests.unit.test_destination_counts import profile, selector
 from tests.unit.test_label_brakes import World

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from controllers.core.workloads.selection import Clause, Rules
 from controllers.core.workloads.what import WhatResolver
 from schemas.content.chunks import CREATE_ONLY
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2)
 SELECTORS = LABELS.map(lambda form: LabelSelector.from_kubernetes({"matchLabels": form}))

@@ -10,7 +10,7 @@ from cronsim import CronSim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.windows import Window, is_open, next_opening
+from schemas.records.windows import Window, is_open, next_opening
 
 CRONS = (
     "* * * * *",

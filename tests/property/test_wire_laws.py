@@ -12,18 +12,26 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import codec, snapshots
 from schemas.content import blobs, chunks
 from schemas.content.blobs import Reference
 from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
-from schemas.identity import ContentHash, KeyId, TreeId
-from schemas.link import Hello
-from schemas.records import RECORDS, DeltaHead, Source, decode_body, decode_payload, encode_payload
-from schemas.refusals import BlobRefused, CodecError, RecordRefused, WireRefused
-from schemas.reports import decode, decode_report, encode
-from schemas.signing import Envelope, Signer, decode_envelope, signed_bytes
-from schemas.snapshots import SnapshotRefused
-from schemas.wire import replace
+from schemas.records import snapshots
+from schemas.records.records import (
+    RECORDS,
+    DeltaHead,
+    Source,
+    decode_body,
+    decode_payload,
+    encode_payload,
+)
+from schemas.records.signing import Envelope, Signer, decode_envelope, signed_bytes
+from schemas.records.snapshots import SnapshotRefused
+from schemas.reports.link import Hello
+from schemas.reports.reports import decode, decode_report, encode
+from schemas.values import codec
+from schemas.values.identity import ContentHash, KeyId, TreeId
+from schemas.values.refusals import BlobRefused, CodecError, RecordRefused, WireRefused
+from schemas.values.wire import replace
 from tests.property import wire_records as wire
 from tests.property.wire_records import array_of
 

@@ -5,8 +5,8 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.yaml_documents import read_documents
-from schemas.yaml_writing import write_yaml
+from schemas.objects.yaml_documents import read_documents
+from schemas.objects.yaml_writing import write_yaml
 
 # What YAML cannot say is refused where it is read: control characters, half characters.
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"))

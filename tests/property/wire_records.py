@@ -2,14 +2,13 @@
 
 from hypothesis import strategies as st
 
-from schemas import codec
-from schemas.asks import AnswerPart, AskFault
 from schemas.content.blobs import BLOB_MAX_BYTES, Reference
 from schemas.content.chunks import ListRoot, ManifestChunk, ManifestEntry
-from schemas.identity import NodePath, short_key
-from schemas.link import Cursor, Hello, Progress, Repair, Welcome
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.objects.source_objects import SourceObject
+from schemas.records.asks import AnswerPart, AskFault
+from schemas.records.records import (
     Alternative,
     AskRecord,
     DeltaBody,
@@ -24,12 +23,13 @@ from schemas.records import (
     RootKey,
     Source,
 )
-from schemas.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
-from schemas.selectors import LabelSelector, Requirement
-from schemas.source_objects import SourceObject
-from schemas.upsync import Copy, UpsyncClause
-from schemas.windows import Window
-from schemas.wire import INT_MAX, encode
+from schemas.records.windows import Window
+from schemas.reports.link import Cursor, Hello, Progress, Repair, Welcome
+from schemas.reports.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
+from schemas.reports.upsync import Copy, UpsyncClause
+from schemas.values import codec
+from schemas.values.identity import NodePath, short_key
+from schemas.values.wire import INT_MAX, encode
 
 numbers = st.integers(0, INT_MAX)
 texts = st.text(max_size=12)

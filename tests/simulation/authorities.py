@@ -21,8 +21,8 @@ from leafcast.daemon.nodes.authority_steps import (
     SwitchAuthority,
     change_steps,
 )
-from leafcast.local.certificate_lists import END, overlap
-from leafcast.local.credentials.authorities import Authorities
+from leafcast.node.certificate_lists import END, overlap
+from leafcast.node.credentials.authorities import Authorities
 from relay.adapters.tls.authority import Authority
 from tests.simulation.laws import CONVERGENCE, LEAST_PRIVILEGE, NO_LOSS
 from tests.simulation.world import LawBroken

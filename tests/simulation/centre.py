@@ -25,11 +25,15 @@ from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
 from relay.core.notes import is_note
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
-from schemas import codec, wire
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import build_manifest
-from schemas.identity import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead, KeysRecord, Record
+from schemas.records.signing import Envelope, Signer, decode_envelope
+from schemas.records.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
+from schemas.values import codec, wire
+from schemas.values.identity import (
     KEYS_KEY,
     SNAPSHOT_KEY,
     ContentHash,
@@ -38,10 +42,6 @@ from schemas.identity import (
     NodePath,
     random_id,
 )
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, KeysRecord, Record
-from schemas.signing import Envelope, Signer, decode_envelope
-from schemas.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
 from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,

@@ -14,7 +14,7 @@ from typing import Any
 
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailArrived, MailSlot
-from schemas.wire import replace
+from schemas.values.wire import replace
 
 
 @dataclass(frozen=True, slots=True)

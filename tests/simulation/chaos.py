@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 
-from relay.adapters.memory.streams import Kept, MemoryStreams
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.records.accepted import read_record
-from schemas import wire
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey, NodePath
-from schemas.records import encode_payload
-from schemas.signing import Signer, decode_envelope
-from schemas.snapshots import encode, read_snapshot
+from schemas.records.records import encode_payload
+from schemas.records.signing import Signer, decode_envelope
+from schemas.records.snapshots import encode, read_snapshot
+from schemas.values import wire
+from schemas.values.identity import MailKey, NodePath
+from tests.doubles.memory.streams import Kept, MemoryStreams
 from tests.simulation.centre import Centre, change_keys
 from tests.simulation.host import Host
 from tests.simulation.model import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from relay.core.collectors.ports import CopyView, Member
 from relay.core.collectors.tables import Table, TableAlgebra
-from schemas.collectors import SCOPE_PLACEMENT, WHOLE, Program
 from schemas.content.blobs import open_value
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import SCOPE_PLACEMENT, WHOLE, Program
+from schemas.values.ordered_values import pack_values
 from tests.simulation.centre import Centre
 from tests.simulation.collectors import EVALUATOR, PROGRAMS, status_of
 from tests.simulation.model import placement_key

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay.evaluator import CelEvaluator
-from schemas import codec
-from schemas.collectors import SCOPE_PLACEMENT, CombinedField, Expression, Program, program_set
+from relay.shell.evaluator import CelEvaluator
 from schemas.content.blobs import StoredBlob
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import (
+    SCOPE_PLACEMENT,
+    CombinedField,
+    Expression,
+    Program,
+    program_set,
+)
+from schemas.values import codec
 
 EVALUATOR = CelEvaluator()
 """One for all nodes of all worlds: it compiles each program once."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.core.destination.customized_forms import NotCustomized, Values
-from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
+from schemas.values.identity import ContentHash
 from tests.simulation.sealing import marked
 
 TIER, WITHOUT = "tier", "without"

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from random import Random
 from typing import TYPE_CHECKING
 
-from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import BlobArrived, MailSlot, Remembered
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey
-from schemas.subjects import NODE_SELF
+from schemas.values.identity import MailKey
+from schemas.values.subjects import NODE_SELF
+from tests.doubles.memory.streams import MemoryStreams
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host

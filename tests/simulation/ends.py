@@ -23,11 +23,18 @@ from relay.core.records.snapshot import Interest, Listed
 from relay.core.records.verdict import Admission
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
-from schemas.link import Cursor, Hello, Repair, Welcome
-from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, encode_payload
-from schemas.signing import Envelope, decode_envelope
-from schemas.snapshots import Term, encode, read_snapshot
+from schemas.records.records import (
+    API_PLACEMENT,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    Source,
+    encode_payload,
+)
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.records.snapshots import Term, encode, read_snapshot
+from schemas.reports.link import Cursor, Hello, Repair, Welcome
+from schemas.values.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
 from tests.simulation.channel import Channel
 
 START_MS = 1_750_000_000_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.config import NodeConfig
 from relay.core.events import (
@@ -26,9 +25,10 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey, NodePath
-from schemas.link import Welcome
-from schemas.wire import decode
+from schemas.reports.link import Welcome
+from schemas.values.identity import MailKey, NodePath
+from schemas.values.wire import decode
+from tests.doubles.memory.streams import MemoryStreams
 from tests.simulation.collectors import EVALUATOR
 from tests.simulation.customizing import customize
 from tests.simulation.disk import looked_up, read_back, staged

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schemas import wire
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values import wire
 from tests.simulation.customizing import NEEDS, TIER, form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from relay.core.events import BlobArrived, Event, MailArrived
-from schemas.identity import SNAPSHOT_KEY, MailKey
-from schemas.link import Hello, Progress
-from schemas.objects import ObjectKey
-from schemas.reports import Report, Summary
-from schemas.wire import decode, encode, replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.link import Hello, Progress
+from schemas.reports.reports import Report, Summary
+from schemas.values.identity import SNAPSHOT_KEY, MailKey
+from schemas.values.wire import decode, encode, replace
 from tests.simulation.host import HELLO, Host
 from tests.simulation.laws import EXACTLY_ONCE, LEAST_PRIVILEGE, NO_RESURRECTION, WITHHOLDING
 from tests.simulation.model import Located, Placed, placement_key

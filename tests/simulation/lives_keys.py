@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from relay.core.events import MailArrived
 from relay.core.records.accepted import read_record
-from schemas import wire
-from schemas.identity import KEYS_KEY
-from schemas.records import encode_payload
-from schemas.signing import Signer, decode_envelope
+from schemas.records.records import encode_payload
+from schemas.records.signing import Signer, decode_envelope
+from schemas.values import wire
+from schemas.values.identity import KEYS_KEY
 from tests.simulation import centre
 from tests.simulation.chaos import put_back
 from tests.simulation.host import Host

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.simulation.chaos import put_back
 from tests.simulation.host import Host
 from tests.simulation.laws import (

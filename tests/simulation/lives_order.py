@@ -12,9 +12,9 @@ from controllers.core.inventory.make_before_break import (
     holds_in,
 )
 from relay.core.events import BlobArrived, Event
-from schemas.identity import MailKey
-from schemas.records import OVER_LOCATION, Alternative, Dependency
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import OVER_LOCATION, Alternative, Dependency
+from schemas.values.identity import MailKey
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, MADE_FIRST, WAITED

@@ -11,10 +11,10 @@ from dataclasses import replace
 from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.inventory.make_before_break import is_hold
 from controllers.core.ledger.weighing import Confirmations
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.records import OVER_LOCATION, Alternative, LocationRecord
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import OVER_LOCATION, Alternative, LocationRecord
+from schemas.values.identity import MailKey
 from tests.simulation.laws import CONVERGENCE, HELD
 from tests.simulation.model import Located, Placed, keys_of, location_draft, placement_key
 from tests.simulation.run import Run

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from relay.core.effects import Effect, SendReport
 from relay.core.events import HistoryKept
-from schemas.objects import ObjectKey
-from schemas.reports import CELL_FORMER, Cell, Count, Report, decode_report, encode
-from schemas.selectors import LabelSelector, Requirement
-from schemas.windows import Window
-from schemas.wire import replace as replace_fields
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.windows import Window
+from schemas.reports.reports import CELL_FORMER, Cell, Count, Report, decode_report, encode
+from schemas.values.wire import replace as replace_fields
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, GATES, NO_LOSS, NO_WAY_BACK

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schemas.collectors import WHOLE
-from schemas.records import Alternative
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import Alternative
+from schemas.reports.collectors import WHOLE
 from tests.simulation.collected import collected_faults
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE
 from tests.simulation.model import placement_key

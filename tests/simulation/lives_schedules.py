@@ -10,8 +10,8 @@ from dataclasses import replace
 from relay.core import effects as fx
 from relay.core.events import BlobArrived, Event
 from relay.core.records.accepted import read_record
-from schemas.records import Alternative
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import Alternative
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, LEAST_PRIVILEGE, NO_IGNORANCE, NO_LOSS
 from tests.simulation.model import Located, Placed, location_draft, placement_key

@@ -10,19 +10,11 @@ from controllers.core.ledger.drafts import Draft
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import TEMPLATE, ManifestEntry
-from schemas.identity import (
-    DestinationId,
-    KeyId,
-    MailKey,
-    NodePath,
-    TreeId,
-    destination_id,
-    random_id,
-)
-from schemas.maintenance import MAINTENANCE, Maintenance
-from schemas.moves import MOVED_ANNOTATION
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.maintenance import MAINTENANCE, Maintenance
+from schemas.records.moves import MOVED_ANNOTATION
+from schemas.records.records import (
     API_LOCATION,
     API_NODE,
     API_PLACEMENT,
@@ -40,10 +32,18 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.roots import Roots
-from schemas.selectors import LabelSelector
-from schemas.signing import Signer
-from schemas.windows import Window
+from schemas.records.roots import Roots
+from schemas.records.signing import Signer
+from schemas.records.windows import Window
+from schemas.values.identity import (
+    DestinationId,
+    KeyId,
+    MailKey,
+    NodePath,
+    TreeId,
+    destination_id,
+    random_id,
+)
 from tests.simulation.collectors import programs_over
 from tests.simulation.sealing import TREE, boxes_for, marked, nkey_of, wrapped
 from tests.simulation.signatures import public_key_of

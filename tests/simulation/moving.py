@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relay.adapters.memory.streams import MemoryStreams
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
+from tests.doubles.memory.streams import MemoryStreams
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle
 from tests.simulation.world import World

@@ -25,11 +25,11 @@ from relay.core import effects as fx
 from relay.core.node import Node
 from relay.core.notes import is_note
 from relay.core.records.accepted import read_record
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
-from schemas.signing import decode_envelope
-from schemas.snapshots import read_snapshot
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
+from schemas.records.signing import decode_envelope
+from schemas.records.snapshots import read_snapshot
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from tests.simulation.centre import Centre, is_signed
 from tests.simulation.collected import collected_faults
 from tests.simulation.content import missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 
 class Places:

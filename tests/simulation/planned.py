@@ -14,10 +14,10 @@ from controllers.core.ledger.drafts import Draft
 from controllers.core.planning.plan import plan
 from controllers.core.planning.states import Delivery, State
 from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, Action
-from schemas.identity import MailKey, NodePath
-from schemas.moves import former_paths
-from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.moves import former_paths
+from schemas.records.records import LocationRecord, Profile
+from schemas.values.identity import MailKey, NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.customizing import is_template
 from tests.simulation.host import Host

@@ -21,14 +21,11 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.records.accepted import read_record
-from schemas.codec import address
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
-from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, NodePath
-from schemas.link import Hello, Repair
-from schemas.objects import ObjectKey
-from schemas.signing import decode_envelope
-from schemas.snapshots import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.signing import decode_envelope
+from schemas.records.snapshots import (
     SNAPSHOT_TERMS,
     BlobPointer,
     SnapshotRecord,
@@ -36,8 +33,11 @@ from schemas.snapshots import (
     TermEntry,
     TermList,
 )
-from schemas.snapshots import encode as encode_snapshot
-from schemas.wire import decode, encode, replace
+from schemas.records.snapshots import encode as encode_snapshot
+from schemas.reports.link import Hello, Repair
+from schemas.values.codec import address
+from schemas.values.identity import SNAPSHOT_KEY, ContentHash, MailKey, NodePath
+from schemas.values.wire import decode, encode, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
 

@@ -10,8 +10,8 @@ from leafcast.daemon.nodes.authority_steps import (
     RenewCertificates,
     Step,
 )
-from leafcast.local.certificate_lists import END
-from leafcast.local.credentials.authorities import Authorities
+from leafcast.node.certificate_lists import END
+from leafcast.node.credentials.authorities import Authorities
 from tests.simulation.authorities import Decide, Steps, honest
 
 

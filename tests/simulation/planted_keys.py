@@ -9,13 +9,19 @@ from typing import Any
 from relay.core.effects import AddChild, Effect, StoreOwn, WriteMail
 from relay.core.events import Event, MailArrived
 from schemas.content.sealing import KEY_BYTES
-from schemas.identity import KEYS_KEY, NodePath
-from schemas.objects import ObjectKey
-from schemas.records import KeyGrant, KeysRecord, NodeRecord, Profile
-from schemas.roots import bare_keys, forerunners_of, keys_envelope, keys_record, signatures_of
-from schemas.signing import Envelope, decode_envelope
-from schemas.subjects import FIRST_SESSION_PREFIX
-from schemas.wire import INT_MAX, replace
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import KeyGrant, KeysRecord, NodeRecord, Profile
+from schemas.records.roots import (
+    bare_keys,
+    forerunners_of,
+    keys_envelope,
+    keys_record,
+    signatures_of,
+)
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.values.identity import KEYS_KEY, NodePath
+from schemas.values.subjects import FIRST_SESSION_PREFIX
+from schemas.values.wire import INT_MAX, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
 

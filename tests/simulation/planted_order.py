@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from controllers.core.inventory.make_before_break import holds_in
-from schemas.records import DeltaBody, Dependency
-from schemas.wire import decode, replace
+from schemas.records.records import DeltaBody, Dependency
+from schemas.values.wire import decode, replace
 from tests.simulation.ports import Ports
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 from controllers.core.inventory.make_before_break import BRAKED, is_hold
-from schemas.records import DeltaHead, LocationRecord
-from schemas.wire import replace
+from schemas.records.records import DeltaHead, LocationRecord
+from schemas.values.wire import replace
 from tests.simulation.ports import Ports
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from relay.core import effects as fx
 from relay.core.effects import Effect
 from relay.core.events import Event, HelloArrived, ObjectObserved, ReportArrived
-from schemas.identity import MailKey
-from schemas.link import Hello, Progress
-from schemas.reports import CELL_FORMER, Report, Summary, decode_report
-from schemas.wire import decode, encode, replace
+from schemas.reports.link import Hello, Progress
+from schemas.reports.reports import CELL_FORMER, Report, Summary, decode_report
+from schemas.values.identity import MailKey
+from schemas.values.wire import decode, encode, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
 

@@ -10,11 +10,11 @@ from typing import Any
 from relay.core import effects as fx
 from relay.core.effects import Effect
 from relay.core.events import Event, HistoryKept
-from schemas.identity import MailKey
-from schemas.records import BUCKETS, DeltaHead, Gate, decode_body
-from schemas.reports import CELL_FORMER, Cell, Count, Report, Summary, cell, decode_report
-from schemas.subjects import TAKEN_KEY
-from schemas.wire import encode, replace
+from schemas.records.records import BUCKETS, DeltaHead, Gate, decode_body
+from schemas.reports.reports import CELL_FORMER, Cell, Count, Report, Summary, cell, decode_report
+from schemas.values.identity import MailKey
+from schemas.values.subjects import TAKEN_KEY
+from schemas.values.wire import encode, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
 

@@ -8,12 +8,12 @@ from relay.core import effects as fx
 from relay.core.collectors.cells import from_units, in_units
 from relay.core.collectors.tables import Row, Table, TableAlgebra
 from relay.core.effects import Effect
-from schemas.collectors import Collected, Program
-from schemas.identity import MailKey, NodePath
-from schemas.ordered_values import pack_values
-from schemas.reports import Report, ReportPart, decode_report
-from schemas.wire import encode
-from schemas.wire import replace as said_anew
+from schemas.reports.collectors import Collected, Program
+from schemas.reports.reports import Report, ReportPart, decode_report
+from schemas.values.identity import MailKey, NodePath
+from schemas.values.ordered_values import pack_values
+from schemas.values.wire import encode
+from schemas.values.wire import replace as said_anew
 from tests.simulation.collectors import GROUPED, PROGRAMS
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports

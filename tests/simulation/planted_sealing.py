@@ -10,9 +10,9 @@ from typing import Any
 
 from controllers.core.ledger.drafts import Draft
 from schemas.content.sealing import NotOpened, unwrap_keys, wrap_keys
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, Profile, decode_body
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead, Profile, decode_body
+from schemas.values.wire import replace
 from tests.simulation.host import Host
 from tests.simulation.model import placement_key
 from tests.simulation.ports import Ports

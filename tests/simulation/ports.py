@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from relay.core.destination.customized_forms import Customize
 from relay.core.effects import Effect
 from relay.core.events import Event
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import ContentHash, MailKey
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.records import BUCKETS, bucket
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import BUCKETS, bucket
+from schemas.values.identity import NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.customizing import form_of
 from tests.simulation.model import Arm, Content, Model, Placed, Rung, Target, placement_key

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.records import Alternative
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import Alternative
+from schemas.values.identity import NodePath
 from tests.simulation.host import Host
 from tests.simulation.model import Content, Placed, placement_key
 from tests.simulation.ports import HONEST, Ports

@@ -15,7 +15,7 @@ from schemas.content.sealing import (
     marking_key,
     wrap_keys,
 )
-from schemas.identity import MailKey, NodePath, TreeId, random_id
+from schemas.values.identity import MailKey, NodePath, TreeId, random_id
 
 TREE = TreeId(random_id(b"simulated tree  "))
 MASTERS = tuple(bytes([number]) * 32 for number in range(1, 9))

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from schemas.identity import TreeId
-from schemas.signing import Envelope, RecordKind, Signer, signed_bytes
+from schemas.records.signing import Envelope, RecordKind, Signer, signed_bytes
+from schemas.values.identity import TreeId
 
 REAL_EVERY = 64
 """Every so many seeds the signatures are real; to the others nothing else is different."""

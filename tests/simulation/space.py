@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from relay.core.events import ObjectObserved
 from relay.syncer.plan import ApplyObject, DesiredObject, PruneObject
-from schemas.objects import ObjectKey
-from schemas.reports import Done
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
 from tests.simulation.collectors import status_of
 from tests.whole_plan import plan
 

@@ -28,11 +28,11 @@ from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import Wave, seconds_of
 from schemas.api.rollout_status import WaveStatus
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey, NodePath
-from schemas.objects import ObjectKey
-from schemas.records import Gate
-from schemas.reports import CELL_OTHER, Cell, Count
-from schemas.shares import share_of
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Gate
+from schemas.records.shares import share_of
+from schemas.reports.reports import CELL_OTHER, Cell, Count
+from schemas.values.identity import MailKey, NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, TAKEN_BACK, WAVES
 from tests.simulation.model import Arm, Content, Placed, Rung, Target, placement_key

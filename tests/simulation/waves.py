@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.reports import CELL_OTHER, Cell, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import CELL_OTHER, Cell, Summary
+from schemas.values.identity import NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.customizing import form_of
 from tests.simulation.laws import EXACTLY_ONCE, GATES, NO_WAY_BACK

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from schemas import wire
-from schemas.identity import NodePath
-from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
-from schemas.objects import ObjectKey
-from schemas.records import Alternative
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.moves import MOVED_ANNOTATION, after_move, former_paths
+from schemas.records.records import Alternative
+from schemas.values import wire
+from schemas.values.identity import NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.model import LABELS, WORKLOADS, Arm, Content, Located, Placed, Target
 from tests.simulation.moving import Moving, Register, Said

@@ -13,12 +13,12 @@ from math import log
 from random import Random
 from typing import Any
 
-from relay.adapters.memory.streams import Kept
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
 from schemas.content.blobs import Reference
-from schemas.identity import NodePath, TreeId
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath, TreeId
+from tests.doubles.memory.streams import Kept
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
 from tests.simulation.ports import HONEST

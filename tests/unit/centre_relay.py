@@ -9,11 +9,11 @@ from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.content.blobs import MANIFEST, open_value, parts_of
 from schemas.content.chunks import read_manifest, read_root
-from schemas.content.returned_states import sealed_state
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
-from schemas.records import DeltaHead, decode_body, decode_record
-from schemas.reports import Count
-from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
+from schemas.records.records import DeltaHead, decode_body, decode_record
+from schemas.records.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
+from schemas.reports.reports import Count
+from schemas.reports.returned_states import sealed_state
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY
 
 WAIT_SECONDS = 20
 

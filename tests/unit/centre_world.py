@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object
+from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_relay import LedgerRelay
 

@@ -38,9 +38,7 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.core.records.accepted import read_record
-from schemas.identity import KEYS_KEY, ContentHash, KeyId, MailKey, NodePath, TreeId
-from schemas.link import Hello, Welcome
-from schemas.records import (
+from schemas.records.records import (
     API_KEYS,
     API_NODE,
     KeyGrant,
@@ -51,11 +49,13 @@ from schemas.records import (
     body_of,
     encode_payload,
 )
-from schemas.reports import decode
-from schemas.roots import Roots
-from schemas.signing import RecordKind, Signer
-from schemas.snapshots import Term
-from schemas.snapshots import encode as encode_snapshot
+from schemas.records.roots import Roots
+from schemas.records.signing import RecordKind, Signer
+from schemas.records.snapshots import Term
+from schemas.records.snapshots import encode as encode_snapshot
+from schemas.reports.link import Hello, Welcome
+from schemas.reports.reports import decode
+from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, NodePath, TreeId
 
 TREE, PATH = TreeId("t" * 26), NodePath.parse("/emea")
 ROOT, SIGNER = (Signer(TREE, KeyId(letter * 26), letter.encode() * 32) for letter in "rs")

@@ -15,10 +15,10 @@ from relay.core.gates import Candidate, admit, arm_name
 from schemas.api import parse_kind
 from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import MANIFEST, Reference
-from schemas.identity import DestinationId, NodePath
-from schemas.objects import ObjectKey
-from schemas.records import Profile, Source
-from schemas.reports import Count, Summary, cell
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Profile, Source
+from schemas.reports.reports import Count, Summary, cell
+from schemas.values.identity import DestinationId, NodePath
 
 WAVES = (
     {"name": "canary", "selector": {"matchLabels": {"ring": "canary"}}},

@@ -5,9 +5,9 @@ import pytest
 from relay.core.effects import AckMail, Noted, ResetMail, StoreOwn
 from relay.core.events import MailArrived, Tick
 from relay.core.link.parent import QUIET_SECONDS
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, short_key
-from schemas.records import LocationRecord, Source, body_of, encode_payload
-from schemas.signing import Signer
+from schemas.records.records import LocationRecord, Source, body_of, encode_payload
+from schemas.records.signing import Signer
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, short_key
 from tests.unit.meeting import ROOT, SIGNER, TERM, TREE, Meeting
 
 AHEAD = 2**50

@@ -16,7 +16,7 @@ from leafcast.daemon.nodes.token_files import TokenFiles
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import BusBroken
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
     PENDING,
@@ -27,10 +27,10 @@ from schemas.enrolment import (
     open_answer,
     sign_request,
 )
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.roots import Roots
-from schemas.tokens import read_token
-from schemas.wire import encode, replace
+from schemas.enrolment.tokens import read_token
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.wire import encode, replace
 
 TREE = TreeId(random_id(b"t" * 16))
 ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})

@@ -9,9 +9,9 @@ from controllers.core.access.admissions import (
     IssuedToken,
     TooManyTokens,
 )
-from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
-from schemas.identity import KeyId, NodePath, random_id
-from schemas.roots import Roots
+from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, NodePath, random_id
 
 ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 NOW, DAY = 1_800_000_000_000, 86_400_000

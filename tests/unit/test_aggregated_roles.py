@@ -3,7 +3,7 @@
 import pytest
 
 from relay.syncer.aggregated_roles import is_aggregated, is_gathering, without_rules
-from schemas.objects import RBAC_GROUP, ObjectKey
+from schemas.objects.objects import RBAC_GROUP, ObjectKey
 
 KEY = ObjectKey(RBAC_GROUP, "clusterroles", "", "admin")
 AGGREGATOR = "clusterrole-aggregation-controller"

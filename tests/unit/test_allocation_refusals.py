@@ -3,7 +3,7 @@
 import pytest
 
 from relay.objects.allocation_refusals import with_remedy
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 SERVICE = ObjectKey("", "services", "shop", "web")
 JOB = ObjectKey("batch", "jobs", "shop", "tick")

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from schemas.annotations import (
+from schemas.objects.annotations import (
     ON_REMOVAL,
     REGISTRY,
     annotation_faults,
     meant_by,
 )
-from schemas.content.manifests import InvalidManifest, load_manifests
+from schemas.objects.manifests import InvalidManifest, load_manifests
 from tests.unit.test_tidy import ROOT
 
 PAGE = (ROOT / "docs" / "annotations.md").read_text()

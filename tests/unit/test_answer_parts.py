@@ -4,11 +4,11 @@ import pytest
 
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard, SendAnswer
 from relay.core.events import Instant
-from schemas.asks import PART_DATA_MAX_BYTES, PART_MAX_BYTES, AnswerPart
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.records import API_ASK, AskRecord, Source, encode_payload
-from schemas.reports import encode
-from schemas.signing import Signer
+from schemas.records.asks import PART_DATA_MAX_BYTES, PART_MAX_BYTES, AnswerPart
+from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.records.signing import Signer
+from schemas.reports.reports import encode
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
 ASK = random_id(b"a" * 16)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
-from schemas.refusals import RecordRefused
+from schemas.values.refusals import RecordRefused
 
 KEY, OTHER = AnswerKey(b"k" * 32), AnswerKey(b"o" * 32)
 

@@ -11,9 +11,9 @@ from schemas.api import (
     SyncTarget,
     parse_kind,
 )
-from schemas.faults import InvalidObject
-from schemas.identity import NodePath
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.values.faults import InvalidObject
+from schemas.values.identity import NodePath
 
 V = "edge.kubestellar.io/v2alpha1"
 SYNC_TARGETS = {"group": "edge.kubestellar.io", "version": "v2alpha1", "resource": "synctargets"}

@@ -6,8 +6,8 @@ import pytest
 
 from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.approvals import Approvals
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
 from tests.unit.centre_world import Centre, condition, config, config_key, deployment, holds
 from tests.unit.centre_world import placement as shop_placement

@@ -11,7 +11,7 @@ from schemas.api import parse_kind
 from schemas.api.rollout_request import read_rollout_request
 from schemas.api.rollout_status import Phase
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.hold_reasons import AWAITING_APPROVAL, ROLLOUT_PAUSED
+from schemas.records.hold_reasons import AWAITING_APPROVAL, ROLLOUT_PAUSED
 from tests.argocd import CUSTOMIZATIONS, FOLDER, health, read, run, settings
 
 KINDS = sorted(path.parent for path in CUSTOMIZATIONS.glob("*/*/health.lua"))

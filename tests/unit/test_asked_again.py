@@ -6,18 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from leafcast.local import node_runtime
-from leafcast.local.node_runtime import NodeEnvironment
+from leafcast.node import runtime as node_runtime
+from leafcast.node.runtime import NodeEnvironment
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
-from relay.asker import Asker
 from relay.core.asks.routing import AskArrived
-from schemas.asks import RECEIPT, AnswerPart
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.records import API_ASK, AskRecord, Source, encode_payload
-from schemas.reports import decode
-from schemas.roots import Roots
-from schemas.signing import Signer
+from relay.shell.asker import Asker
+from schemas.records.asks import RECEIPT, AnswerPart
+from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.records.roots import Roots
+from schemas.records.signing import Signer
+from schemas.reports.reports import decode
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
 
 EMEA = NodePath.parse("/emea")
 SIGNER = Signer(TreeId(random_id(b"t" * 16)), KeyId(random_id(b"k" * 16)), b"s" * 32)

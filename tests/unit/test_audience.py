@@ -9,9 +9,9 @@ from relay.core.audience.audience import JUDGED_MIN
 from relay.core.audience.label_sets import LabelSets
 from relay.core.audience.numbering import RANGE_MIN, Numbering
 from relay.core.audience.selector_index import SelectorIndex
-from schemas.identity import NodePath
-from schemas.records import Alternative, LocationRecord, Profile, Source
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import Alternative, LocationRecord, Profile, Source
+from schemas.values.identity import NodePath
 
 ROOT = NodePath()
 

@@ -8,8 +8,8 @@ import pytest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.authority_change import AuthorityChange
 from leafcast.data_dir import DataDir
-from leafcast.local.certificate_lists import overlap
-from leafcast.local.credentials.authorities import (
+from leafcast.node.certificate_lists import overlap
+from leafcast.node.credentials.authorities import (
     AUTHORITY_FILES,
     begin_change,
     end_change,
@@ -17,11 +17,11 @@ from leafcast.local.credentials.authorities import (
     load_or_make_authorities,
     switch,
 )
-from relay.asker import AskFailed
 from relay.ports import Instant
-from schemas.asks import AskFault
-from schemas.identity import NodePath, TreeId
-from schemas.records import NodeRecord, Source
+from relay.shell.asker import AskFailed
+from schemas.records.asks import AskFault
+from schemas.records.records import NodeRecord, Source
+from schemas.values.identity import NodePath, TreeId
 
 TREE, NOW_MS = TreeId("a" * 26), 1_800_000_000_000
 

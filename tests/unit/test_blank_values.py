@@ -5,9 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from relay.core.collectors.ports import CopyView
-from relay.evaluator import CelEvaluator
-from schemas import codec
-from schemas.collectors import (
+from relay.shell.evaluator import CelEvaluator
+from schemas.content.blobs import open_stored
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import (
     BLANKS_MAX_BYTES,
     BlankValue,
     CombinedField,
@@ -16,11 +17,10 @@ from schemas.collectors import (
     program_set,
     read_program_set,
 )
-from schemas.content.blobs import open_stored
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
-from schemas.refusals import RecordRefused
-from schemas.wire import encode
+from schemas.values import codec
+from schemas.values.ordered_values import pack_values
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import encode
 
 WEB = ObjectKey("apps", "deployments", "shop", "web")
 EVALUATOR = CelEvaluator()

@@ -1,10 +1,10 @@
 """What is ready for evaluation takes so much memory, however many objects are collected."""
 
 from relay.core.collectors.bound_programs import BoundPrograms
-from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import ExpressionValues
-from schemas import codec
-from schemas.collectors import Expression, Program
+from relay.shell.evaluator import CelEvaluator
+from schemas.reports.collectors import Expression, Program
+from schemas.values import codec
 
 
 def test_those_that_were_used_last_are_held_within_so_many_bytes():

@@ -13,8 +13,8 @@ from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundl
 from leafcast.join.folder import joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas.identity import KeyId, NodePath, TreeId
-from schemas.roots import Roots
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, NodePath, TreeId
 
 NOW_MS = SystemClock().now().wall_ms
 BUNDLE = Bundle(

@@ -16,7 +16,7 @@ from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.connection import space_connection
 from relay.ports import BusBroken
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 WAITS = [asyncio.wait_for, cancellation.wait_for]
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import codec
 from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
-from schemas.identity import ContentHash, KeyId, random_id
-from schemas.signing import Envelope, decode_envelope
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.values import codec
+from schemas.values.identity import ContentHash, KeyId, random_id
 
 ADDRESSES = st.binary(min_size=32, max_size=32).map(lambda address: ContentHash(address.hex()))
 VALUES = st.lists(st.tuples(ADDRESSES, st.binary(max_size=300)), max_size=5)

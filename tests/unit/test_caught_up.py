@@ -10,8 +10,8 @@ from leafcast.ask.api import Api
 from leafcast.daemon.verbs.tree import TreeVerbs
 from leafcast.daemon.verbs.waits import register_wait
 from relay.adapters.clock import SystemClock
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.memory_tree import config_map, memory_tree, placement
 
 

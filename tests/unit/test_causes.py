@@ -9,9 +9,9 @@ from controllers.core.rollout.culprits import culprits
 from leafcast.show.faults import Sample, faults
 from relay.core.destination.tally import Tally
 from relay.core.reports.reduce import merge_all
-from schemas.causes import causes_first
-from schemas.objects import ObjectKey
-from schemas.reports import ExceptionSample, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.causes import causes_first
+from schemas.reports.reports import ExceptionSample, Summary
 
 DENIED = 'Forbidden: admission webhook "quota.example.com" denied the request: no more namespaces'
 MISSING = 'NotFound: namespaces "shop" not found'

@@ -6,13 +6,13 @@ from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.config import NodeConfig
-from relay.driver import Driver
-from schemas.identity import SNAPSHOT_KEY, NodePath, random_id
+from relay.shell.driver import Driver
+from schemas.values.identity import SNAPSHOT_KEY, NodePath, random_id
 from tests.awaiting import until_object
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
+from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_relay import WAIT_SECONDS
 from tests.unit.centre_world import SHOP, USER, config, location, placement, target

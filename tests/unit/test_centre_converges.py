@@ -6,8 +6,8 @@ import pytest
 
 from controllers.core.workloads.selection import rules_of
 from schemas.api import parse_wish
-from schemas.objects import BUILT_IN_KINDS
-from schemas.records import DeltaHead
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.records.records import DeltaHead
 from tests.unit.centre_world import Centre, config, config_key, placement, placement_key
 
 STEPS = 40

@@ -9,10 +9,10 @@ from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import hold_objects
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import Issued
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import AnotherSpace, BusBroken
-from schemas.identity import TreeId, random_id
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.values.identity import TreeId, random_id
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import Centre, config, config_key, holds, placement, target
 
 TREE = TreeId(random_id(b"a tree of tests "))

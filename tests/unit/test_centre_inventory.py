@@ -4,9 +4,9 @@ import pytest
 
 from controllers.nodes import add_node, remove_node
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import LocationRecord, Profile
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.unit.centre_world import USER, Centre, condition, location, target
 

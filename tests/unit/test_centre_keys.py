@@ -21,10 +21,10 @@ from leafcast.key_files import (
 )
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, TreeId
-from schemas.records import KeysRecord, encode_payload
-from schemas.roots import keys_record
-from schemas.signing import Signer
+from schemas.records.records import KeysRecord, encode_payload
+from schemas.records.roots import keys_record
+from schemas.records.signing import Signer
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, TreeId
 from tests.unit.centre_world import Centre, config, holds, placement
 
 

@@ -23,7 +23,7 @@ from relay.claims.claim import (
 from relay.claims.guarded_space import GRACE_SECONDS, LeasedSpace
 from relay.core.events import Instant
 from relay.ports import Interests, SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.unit.lease_space import LeaseSpace, away, forbidden, lease
 
 TREE, OTHER_TREE = "a" * 32, "b" * 32

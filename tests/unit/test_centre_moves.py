@@ -4,11 +4,11 @@ import pytest
 
 from controllers.core.inventory import make_before_break
 from controllers.core.inventory.make_before_break import HealthBaseline, holds_in
-from schemas.annotations import MOVE, MOVE_DEADLINE
 from schemas.api import parse_kind
-from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey
-from schemas.reports import Summary
+from schemas.objects.annotations import MOVE, MOVE_DEADLINE
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Summary
+from schemas.values.faults import InvalidObject
 from tests.unit.centre_world import (
     USER,
     Centre,

@@ -3,10 +3,10 @@
 import pytest
 
 from relay.ports import SpaceError
-from schemas.annotations import DEPENDS_ON
 from schemas.api import parse_kind
-from schemas.faults import InvalidObject
-from schemas.order import WAVE, wave_of
+from schemas.objects.annotations import DEPENDS_ON
+from schemas.objects.order import WAVE, wave_of
+from schemas.values.faults import InvalidObject
 from tests.unit.centre_world import (
     SHOP,
     USER,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from relay.adapters.spaces.memory_space import MemorySpace
-from schemas.objects import ObjectKey
-from schemas.records import SpaceMark
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import SpaceMark
 from tests.awaiting import eventually
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import (
     SHOP,
     USER,

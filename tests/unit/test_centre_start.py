@@ -13,8 +13,8 @@ from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.approvals import Approvals
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.ports import first_of
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
-from schemas.records import DeltaHead, KeysRecord
+from schemas.records.records import DeltaHead, KeysRecord
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
 from tests.awaiting import eventually
 from tests.unit.centre_relay import WAIT_SECONDS
 from tests.unit.centre_world import (

@@ -5,9 +5,9 @@ import pytest
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.status_summarizer import MANAGER
 from controllers.work_queue import ALL
-from schemas import codec
-from schemas.objects import ObjectKey
-from schemas.reports import ExceptionSample, ObjectResult, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import ExceptionSample, ObjectResult, Summary
+from schemas.values import codec
 from tests.unit.centre_world import (
     SHOP,
     USER,

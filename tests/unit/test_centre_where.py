@@ -4,10 +4,10 @@ import pytest
 
 from controllers.core.inventory.where import DESTINATIONS_MAX, Inventory
 from schemas.api import parse_kind
-from schemas.groups import NOTE
-from schemas.objects import ObjectKey
-from schemas.placements import result_key
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import result_key
+from schemas.values.groups import NOTE
 from tests.awaiting import until_object
 from tests.unit.centre_world import (
     SHOP,

@@ -11,19 +11,19 @@ from leafcast.daemon.verbs.diagnosis import Diagnosis
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
-from leafcast.local.credentials.authorities import (
+from leafcast.node.credentials.authorities import (
     begin_change,
     end_change,
     load_or_make_authorities,
     switch,
 )
-from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
-from leafcast.local.credentials.own_certificate import check_files, validity
-from leafcast.local.listen_settings import ListenSettings, keep_listen_settings
+from leafcast.node.credentials.certificates import IssuedCertificates, IssuedUnreadable
+from leafcast.node.credentials.own_certificate import check_files, validity
+from leafcast.node.listen_settings import ListenSettings, keep_listen_settings
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request, valid_until
 from relay.adapters.tls.refusals import CertificateUnusable
-from schemas.identity import NodePath, TreeId, random_id
+from schemas.values.identity import NodePath, TreeId, random_id
 
 NOW, DAY = 1_800_000_000_000, 86_400_000
 TREE = TreeId(random_id(b"t" * 16))

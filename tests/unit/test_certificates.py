@@ -8,15 +8,15 @@ import pytest
 
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
-from leafcast.local.credentials.authorities import load_or_make_authorities
-from leafcast.local.credentials.certificates import (
+from leafcast.node.credentials.authorities import load_or_make_authorities
+from leafcast.node.credentials.certificates import (
     IssuedCertificates,
     LocalListening,
     NameTaken,
     NodeCertificate,
 )
-from leafcast.local.credentials.own_certificate import OwnCertificate
-from leafcast.local.listen_settings import (
+from leafcast.node.credentials.own_certificate import OwnCertificate
+from leafcast.node.listen_settings import (
     ListenRefused,
     ListenSettings,
     keep_listen_settings,
@@ -32,11 +32,11 @@ from relay.adapters.tls.authority import (
     valid_until,
 )
 from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
-from relay.asker import AskFailed
 from relay.core.events import Instant
-from schemas.asks import CERTIFY, NODE, AskFault
-from schemas.identity import NodePath, TreeId
-from schemas.records import NodeRecord, Source
+from relay.shell.asker import AskFailed
+from schemas.records.asks import CERTIFY, NODE, AskFault
+from schemas.records.records import NodeRecord, Source
+from schemas.values.identity import NodePath, TreeId
 
 DAY_MS = 86_400_000
 TREE = TreeId("t" * 26)

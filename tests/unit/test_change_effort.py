@@ -3,10 +3,10 @@
 from collections import Counter
 
 from controllers.placement_translator import PlacementTranslator
-from relay.adapters.memory.bus import MemoryBus
-from schemas.identity import NodePath
-from schemas.placements import placement_key
+from schemas.records.placements import placement_key
+from schemas.values.identity import NodePath
 from tests.awaiting import until_object
+from tests.doubles.memory.bus import MemoryBus
 from tests.memory_tree import LeapingClock, config_map, memory_tree, placement
 
 REGION, SITES = NodePath.parse("/emea"), ("/emea/s1", "/emea/s2")

@@ -6,7 +6,7 @@ import pytest
 
 from controllers.core.workloads.clean_copies import clean, taken_off
 from schemas.api import AS_WRITTEN, KUBESTELLAR
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
 SERVICE = ObjectKey("", "services", "shop", "web")

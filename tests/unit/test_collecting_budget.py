@@ -1,8 +1,8 @@
 """A placement collects so many values and no more; who finds no room is named."""
 
 from controllers.core.workloads.collectors import COLLECTED_VALUES_MAX, Collectors
-from schemas.collectors import Expression, Program
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Expression, Program
 
 WIDE = Program("wide", select=tuple(Expression(f"c{at}", "obj.kind") for at in range(9)))
 OTHER = Program("a", select=(Expression("c", "obj.kind"),))

@@ -6,9 +6,9 @@ import yaml
 
 from relay.core.collectors.tables import Row, Table, TableAlgebra
 from relay.ports import SpaceError
-from schemas.collectors import LABEL_PREFIX, PLACEMENT_ANNOTATION
-from schemas.objects import ObjectKey
-from schemas.placements import placement_key
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_key
+from schemas.reports.collectors import LABEL_PREFIX, PLACEMENT_ANNOTATION
 from tests.memory_tree import config_map, memory_tree, placement
 
 EDGES = ["/emea", "/emea/s1", "/emea/s2", "/apac", "/apac/s3"]

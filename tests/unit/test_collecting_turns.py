@@ -8,7 +8,7 @@ import yaml
 
 from relay.core.collectors import bound_programs, collected_results
 from relay.core.collectors.turns import STEPS_PER_SECOND, TURN_STEPS, Turns, Unfinished
-from relay.evaluator import BoundProgram
+from relay.shell.evaluator import BoundProgram
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_collecting_tree import combined
 

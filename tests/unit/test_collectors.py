@@ -4,10 +4,10 @@ import pytest
 
 from controllers.core.workloads.collectors import Collectors
 from schemas.api import parse_wish
-from schemas.collectors import LIMIT_MAX
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.crds.structural import schema_faults
-from schemas.faults import InvalidObject
+from schemas.reports.collectors import LIMIT_MAX
+from schemas.values.faults import InvalidObject
 
 SCHEMA = next(
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -10,14 +10,14 @@ from relay.core.collectors.cells import Sample
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.ports import CopyView, Member
 from relay.core.collectors.tables import Outcome, TableAlgebra
-from relay.evaluator import CelEvaluator
 from relay.objects.expressions.sketch import bucket_of
-from schemas import codec
-from schemas.collectors import LABEL_PREFIX, CombinedField, Expression, Program
-from schemas.identity import DestinationId
-from schemas.names import LABEL_MAX, label_value_fault
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
+from relay.shell.evaluator import CelEvaluator
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import LABEL_PREFIX, CombinedField, Expression, Program
+from schemas.values import codec
+from schemas.values.identity import DestinationId
+from schemas.values.names import LABEL_MAX, label_value_fault
+from schemas.values.ordered_values import pack_values
 
 WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
 PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"

@@ -15,7 +15,7 @@ from leafcast.cli import completion_words
 from leafcast.cli.main import cli
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
+from tests.doubles.memory_space import MemorySpace
 
 ROOT = Path(__file__).resolve().parents[2]
 THERE = (

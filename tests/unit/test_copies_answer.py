@@ -6,20 +6,17 @@ import asyncio
 
 import pytest
 
-from leafcast.ask import copies_answer as answering
-from leafcast.ask.copies_answer import CopyQuery, copies_answer
 from leafcast.ask.decode import BadAnswer, read_copies
+from leafcast.node import copies_answer as answering
+from leafcast.node.copies_answer import CopyQuery, copies_answer
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import OBJECT, Filter
 from relay.ports import CopiesPage, StoredCopy
-from schemas import codec
 from schemas.content.blobs import compress, decompress
-from schemas.identity import NodePath
-from schemas.link import Hello, copies_word
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
-from schemas.selectors import LabelSelector
-from schemas.upsync import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.reports.link import Hello, copies_word
+from schemas.reports.upsync import (
     OBJECT_MAX_BYTES,
     OBJECT_MAX_VALUES,
     Copy,
@@ -28,7 +25,10 @@ from schemas.upsync import (
     encode_copy,
     read_copy,
 )
-from schemas.wire import encode
+from schemas.values import codec
+from schemas.values.identity import NodePath
+from schemas.values.refusals import CodecError
+from schemas.values.wire import encode
 
 RELAY = NodePath.parse("/emea")
 MAPS = CopyQuery("", "configmaps")

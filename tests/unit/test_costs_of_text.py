@@ -20,16 +20,16 @@ from relay.objects.expressions.bounds import TOKENS_IN_ALL_MAX, TOKENS_MAX
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.programs import program_faults
 from relay.objects.health_rules import assess_by_rule, rule_faults
-from schemas import json_paths
 from schemas.api import parse_wish
-from schemas.collectors import Expression, Program, program_set
 from schemas.content.blobs import BLOB_MAX_BYTES
-from schemas.faults import InvalidObject
-from schemas.health_rules import HealthProgram
-from schemas.json_paths import CHARACTERS_MAX, JsonPath
-from schemas.objects import ObjectKey
-from schemas.selectors import Requirement
-from schemas.wire import force_setattr
+from schemas.objects import json_paths
+from schemas.objects.json_paths import CHARACTERS_MAX, JsonPath
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import Requirement
+from schemas.records.health_rules import HealthProgram
+from schemas.reports.collectors import Expression, Program, program_set
+from schemas.values.faults import InvalidObject
+from schemas.values.wire import force_setattr
 
 KEY = ObjectKey("", "configmaps", "shop", "web")
 OBJECT = {

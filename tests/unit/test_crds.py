@@ -9,9 +9,9 @@ from schemas.api.shared import Value
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.crds.rules import RULES
 from schemas.crds.texts import TEXTS
-from schemas.objects import BUILT_IN_KINDS
-from schemas.yaml_documents import read_documents
-from schemas.yaml_writing import write_yaml
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.objects.yaml_documents import read_documents
+from schemas.objects.yaml_writing import write_yaml
 
 DEFINITIONS = {crd["spec"]["names"]["kind"]: crd for crd in custom_resource_definitions()}
 FORBIDDEN = {"$ref", "$defs", "title", "const", "anyOf", "oneOf", "allOf", "definitions"}

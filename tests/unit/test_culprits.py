@@ -2,12 +2,12 @@
 
 from controllers.core.rollout.culprits import NAMED_MAX, REASON_CHARACTERS, culprits, members_at
 from controllers.core.rollout.lacking_destinations import count_lacking
-from schemas.identity import DestinationId, NodePath
-from schemas.records import CENTRE, Gate, LocationRecord, Profile, Source
-from schemas.reports import ExceptionSample
-from schemas.selectors import LabelSelector, Requirement
-from schemas.windows import Window
-from schemas.wire import replace
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import CENTRE, Gate, LocationRecord, Profile, Source
+from schemas.records.windows import Window
+from schemas.reports.reports import ExceptionSample
+from schemas.values.identity import DestinationId, NodePath
+from schemas.values.wire import replace
 from tests.unit.rollout_world import V2, Fleet
 
 NIGHT = Window("0 0 * * *", 3600, "UTC")

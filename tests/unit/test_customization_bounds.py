@@ -17,9 +17,9 @@ from relay.objects.customization import (
 from relay.objects.expansion import ExpandsTooFar, Syntax
 from schemas.api import parse_kind
 from schemas.content.blobs import OBJECT_MAX_BYTES
-from schemas.faults import InvalidObject
-from schemas.json_paths import JsonPath
-from schemas.objects import ObjectKey
+from schemas.objects.json_paths import JsonPath
+from schemas.objects.objects import ObjectKey
+from schemas.values.faults import InvalidObject
 
 KEY = ObjectKey("", "configmaps", "shop", "c")
 PEAK_MAX_BYTES = 24 * 1024 * 1024

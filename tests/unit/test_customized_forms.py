@@ -8,12 +8,12 @@ from relay.core.destination.customized_forms import (
     CustomizedForms,
     NotCustomized,
 )
-from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import TEMPLATE, Manifest, ManifestEntry
-from schemas.identity import ContentHash, MailKey
-from schemas.properties import Layer, Properties
+from schemas.records.properties import Layer, Properties
+from schemas.values import codec
+from schemas.values.identity import ContentHash, MailKey
 
 SHOP, OTHER = MailKey("shop"), MailKey("other")
 COUNT = 10

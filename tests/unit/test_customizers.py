@@ -6,8 +6,8 @@ from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import placement_key
 from relay.objects.customization import CUSTOMIZER, EXPAND_PARAMETERS, EXPAND_TEMPLATES
 from schemas.content import blobs
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead
 
 BY = ObjectKey("edge.kubestellar.io", "customizers", "shop", "per-site")
 V2 = "edge.kubestellar.io/v2alpha1"

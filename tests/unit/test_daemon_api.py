@@ -15,13 +15,13 @@ from leafcast.daemon.event_log import EventLog, conditions_of, errors_of, follow
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import Unanswered
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.effects import Noted
 from relay.objects.stored_object import timestamp
 from relay.ports import SpaceError
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.wording import repair_text
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
+from schemas.values.wording import repair_text
+from tests.doubles.memory_space import MemorySpace
 
 
 async def double(number: int = 1) -> int:

@@ -11,13 +11,13 @@ from leafcast.daemon.process import (
     stop_started,
 )
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.local.credentials.files import CredentialsUnusable, keep_credentials, load_credentials
-from leafcast.local.known_children import KnownChildren
 from leafcast.local.views import TreeShape
+from leafcast.node.credentials.files import CredentialsUnusable, keep_credentials, load_credentials
+from leafcast.node.known_children import KnownChildren
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.port_holder import Holder
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 PATH = NodePath.parse("/emea/s1")
 

@@ -11,8 +11,8 @@ from click import ClickException
 from leafcast.cli.apply.removals import Removals
 from leafcast.cli.commands.delete import Request, delete_all
 from leafcast.cli.resource_arguments import BadArguments
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_object_commands import (
     CLOCK,
     CONFIG,

@@ -9,7 +9,7 @@ from relay.core.destination.object_outcome import judge
 from relay.core.events import ObjectObserved
 from schemas.content.blobs import Reference
 from schemas.content.chunks import CREATE_ONLY
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.unit.test_destination import NOW, Bench, X, Y, mail_key
 
 KEY = ObjectKey("", "configmaps", "shop", "x")

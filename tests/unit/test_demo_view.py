@@ -9,7 +9,7 @@ from leafcast.demo.progress import Progress
 from leafcast.demo.view import Frame, draw
 from leafcast.demo.workload import load_shop, prepare
 from leafcast.local.views import NodeView, PlacementView, TreeShape, TreeView
-from schemas.content.manifests import load_manifests
+from schemas.objects.manifests import load_manifests
 
 LONG = "deployments.apps/shop/" + "web-" * 30
 

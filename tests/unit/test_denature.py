@@ -14,10 +14,10 @@ from controllers.core.workloads.denature import DENATURED_KINDS, denature, would
 from controllers.core.workloads.renature import renature
 from leafcast.denatured_text import denatured_text
 from schemas.api import parse_wish
-from schemas.content.manifests import load_manifests
-from schemas.objects import BUILT_IN_KINDS
-from schemas.yaml_documents import InvalidManifest, read_documents
-from schemas.yaml_writing import write_yaml
+from schemas.objects.manifests import load_manifests
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.objects.yaml_documents import InvalidManifest, read_documents
+from schemas.objects.yaml_writing import write_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTING = [

@@ -6,7 +6,7 @@ import pytest
 
 from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import Workloads
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 
 RBAC = "rbac.authorization.k8s.io"
 READER = ObjectKey(RBAC, "clusterroles", "", "reader")

@@ -12,10 +12,9 @@ from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.identity import DestinationId, MailKey, NodePath, short_key
-from schemas.moves import MOVED_ANNOTATION
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.moves import MOVED_ANNOTATION
+from schemas.records.records import (
     API_PLACEMENT,
     API_SYNC_TARGET,
     DeltaBody,
@@ -24,8 +23,9 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.reports import AT_WORK, NOT_WORKING, Done, Repaired
-from schemas.wire import replace
+from schemas.reports.reports import AT_WORK, NOT_WORKING, Done, Repaired
+from schemas.values.identity import DestinationId, MailKey, NodePath, short_key
+from schemas.values.wire import replace
 
 PATH = NodePath.parse("/r/e")
 MANY = 300

@@ -6,9 +6,9 @@ from controllers.core.inventory.registry import LOCATIONS, Registry
 from controllers.core.ledger.destination_counts import count_destinations, hold_destinations
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import Issued
-from schemas.identity import NodePath, destination_id
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_LOCATION,
     API_PLACEMENT,
     API_SYNC_TARGET,
@@ -20,7 +20,7 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.selectors import LabelSelector
+from schemas.values.identity import NodePath, destination_id
 from tests.unit.centre_world import placement
 from tests.unit.test_centre_decisions import TREE, keyed
 

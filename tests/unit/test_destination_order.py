@@ -2,8 +2,8 @@
 
 from relay.core.events import BlobArrived, Instant, ObjectObserved
 from schemas.content.chunks import build_manifest
-from schemas.identity import MailKey
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_PLACEMENT,
     OVER_LOCATION,
     OVER_SYNC_TARGET,
@@ -14,9 +14,9 @@ from schemas.records import (
     Gate,
     Source,
 )
-from schemas.reports import AT_WORK
-from schemas.selectors import LabelSelector
-from schemas.wire import replace
+from schemas.reports.reports import AT_WORK
+from schemas.values.identity import MailKey
+from schemas.values.wire import replace
 from tests.unit.test_destination import NOW, Bench, X, Y, mine, named
 from tests.unit.test_destination import done as applied
 

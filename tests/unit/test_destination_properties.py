@@ -5,11 +5,11 @@ import base64
 import pytest
 
 from controllers.core.inventory.properties import DestinationProperties
-from schemas.faults import Faulty
-from schemas.identity import DestinationId, NodePath
-from schemas.objects import ObjectKey
-from schemas.properties import PROPERTIES_MAX_BYTES, properties_of, read_properties
-from schemas.records import API_LOCATION, API_SYNC_TARGET, LocationRecord, Profile, Source
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import PROPERTIES_MAX_BYTES, properties_of, read_properties
+from schemas.records.records import API_LOCATION, API_SYNC_TARGET, LocationRecord, Profile, Source
+from schemas.values.faults import Faulty
+from schemas.values.identity import DestinationId, NodePath
 
 KEY = ObjectKey("", "configmaps", "customization-properties", "s-001")
 

@@ -9,8 +9,8 @@ from relay.syncer.drift import Drift
 from relay.syncer.going import Going, check_gone
 from relay.syncer.observed import look_at
 from schemas.content.blobs import Reference
-from schemas.objects import ObjectKey
-from schemas.reports import Done
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
 
 KEY = ObjectKey("", "namespaces", "", "shop")
 DONE = Done(KEY, "u1", "a" * 64, (), made=True, order=1)

@@ -17,7 +17,7 @@ from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace
 from relay.claims.leases import EDGE_LEASE, Lease
 from relay.ports import AnotherSpace, Interests, SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.unit.lease_space import LeaseSpace, away, forbidden, lease
 
 TREE, OTHER_TREE = "a" * 32, "b" * 32

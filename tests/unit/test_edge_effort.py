@@ -6,19 +6,19 @@ from collections import Counter
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.destination.destination import Destination
 from relay.core.node import Node
-from relay.evaluator import BoundProgram
+from relay.shell.evaluator import BoundProgram
 from relay.syncer import ruled
 from relay.syncer.record import GATHER_SECONDS
 from relay.syncer.syncer import Syncer
-from schemas import codec
-from schemas.identity import NodePath
-from schemas.objects import BUILT_IN_KINDS
-from schemas.refusals import CodecError
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.values import codec
+from schemas.values.identity import NodePath
+from schemas.values.refusals import CodecError
 from tests.contract.spaces import config_map, namespace
 from tests.contract.syncing import Bench
+from tests.doubles.memory_space import MemorySpace
 from tests.memory_tree import memory_tree, placement
 
 OBJECTS = 60

@@ -7,7 +7,7 @@ import pytest
 from leafcast.ask.edges import ASKED_AT_ONCE, brought_up, edges_of_tree, objects_of_edges
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.upsynced import CopiesWanted
-from schemas.states import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 
 WANTED = CopiesWanted("apps", "deployments", "shop", "web")
 SINCE_MS = 1_800_000_000_000

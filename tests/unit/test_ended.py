@@ -12,7 +12,7 @@ from relay.syncer.losses import (
     pause_left,
     taker,
 )
-from schemas.reports import Lost
+from schemas.reports.reports import Lost
 
 
 def obj(api, kind, status, spec=None, **metadata):

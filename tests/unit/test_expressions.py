@@ -5,7 +5,6 @@ import pytest
 from relay.core.collectors.cells import in_units
 from relay.core.collectors.ports import CopyView
 from relay.core.collectors.tables import FILTER
-from relay.evaluator import CelEvaluator
 from relay.objects.expressions.bounds import narrowed
 from relay.objects.expressions.cel import (
     CompiledExpression,
@@ -14,11 +13,12 @@ from relay.objects.expressions.cel import (
     ExpressionValues,
 )
 from relay.objects.expressions.programs import program_faults
-from schemas import codec
-from schemas.collectors import CombinedField, Expression, Program
-from schemas.ordered_values import pack_values, unpack_values
-from schemas.upsync import UpsyncClause
-from schemas.wire import replace
+from relay.shell.evaluator import CelEvaluator
+from schemas.reports.collectors import CombinedField, Expression, Program
+from schemas.reports.upsync import UpsyncClause
+from schemas.values import codec
+from schemas.values.ordered_values import pack_values, unpack_values
+from schemas.values.wire import replace
 
 WEB = {
     "kind": "Deployment",

@@ -7,9 +7,9 @@ from leafcast.doctor.findings import PlacementFacts, StuckFacts
 from leafcast.doctor.placement_checks import placement_checks
 from leafcast.show.faults import Sample, faults
 from leafcast.show.tree_tables import placement_view, placements_view
-from schemas.faults import Fault, told_once
-from schemas.missing_rights import MissingRight, missing_right, reported
-from schemas.states import AT_WORK
+from schemas.reports.missing_rights import MissingRight, missing_right, reported
+from schemas.reports.states import AT_WORK
+from schemas.values.faults import Fault, told_once
 from tests.unit.test_checks import facts
 
 EDGE = "system:serviceaccount:leafcast-system:leafcast-edge"

@@ -11,10 +11,10 @@ from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ask.session import Session
 from leafcast.daemon.verbs.following import FOLLOWERS_MAX, FORGOTTEN_SECONDS, Followers
 from leafcast.data_dir import DataDir
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import AnotherSpace, SpaceError
 from relay.space_port import Change, Interest, Interests, Listed, Synced
 from tests.contract.spaces import HandClock, SeededDice
+from tests.doubles.memory_space import MemorySpace
 
 CONFIGS = Interest("", "configmaps")
 

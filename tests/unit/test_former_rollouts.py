@@ -1,7 +1,7 @@
 """What is known of a Rollout that is gone outlasts a restart, and lets a placement go once only."""
 
 from controllers.core.rollout.former_rollouts import FormerRollouts
-from schemas.records import FormerRollout
+from schemas.records.records import FormerRollout
 from tests.unit.centre_world import SHOP, condition, config, placement
 from tests.unit.test_rollout_controller import (
     ROLLOUT,

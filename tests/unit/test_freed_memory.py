@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from leafcast.local import freed_memory
+from leafcast.node import freed_memory
 
 
 class Clock:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcast.local.health_endpoint import CONNECTIONS_MAX, HealthEndpoint, PortTaken
+from leafcast.node.health_endpoint import CONNECTIONS_MAX, HealthEndpoint, PortTaken
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ import pytest
 
 from relay.objects.health_rules import annotation_fault, rule_faults
 from schemas.api import HealthRule
-from schemas.content.manifests import load_manifests
 from schemas.kind_check import check_kind
+from schemas.objects.manifests import load_manifests
 from tests.unit.test_tidy import ROOT
 
 PAGE = (ROOT / "docs" / "health.md").read_text()

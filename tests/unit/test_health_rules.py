@@ -12,13 +12,13 @@ from relay.objects.health_rules import (
     rule_faults,
 )
 from relay.syncer.observed import look_at
-from schemas.annotations import HEALTH
 from schemas.api import parse_kind
-from schemas.collectors import program_set, read_program_set
 from schemas.content.blobs import open_stored
-from schemas.faults import InvalidObject
-from schemas.health_rules import HealthProgram
-from schemas.objects import ObjectKey
+from schemas.objects.annotations import HEALTH
+from schemas.objects.objects import ObjectKey
+from schemas.records.health_rules import HealthProgram
+from schemas.reports.collectors import program_set, read_program_set
+from schemas.values.faults import InvalidObject
 from tests.memory_tree import config_map, memory_tree, placement
 
 

@@ -10,11 +10,11 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import Lack
-from schemas import hold_reasons
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
-from schemas.faults import Fault
-from schemas.objects import ObjectKey
-from schemas.reports import Count, ExceptionSample, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.records import hold_reasons
+from schemas.reports.reports import Count, ExceptionSample, Summary
+from schemas.values.faults import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 START_MS = 1_800_000_000_000

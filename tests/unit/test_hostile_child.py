@@ -12,10 +12,10 @@ from relay.core.effects import AddChild, Noted, SendWelcome
 from relay.core.events import HelloArrived, MailArrived, ReportArrived
 from relay.core.reports import room
 from relay.core.reports.child_reports import UNSENT_MAX
-from schemas.identity import NodePath, mail_key, short_key
-from schemas.link import Hello
-from schemas.records import API_NODE, NodeRecord, Source, encode_payload
-from schemas.reports import ExceptionSample, Report, Summary, encode
+from schemas.records.records import API_NODE, NodeRecord, Source, encode_payload
+from schemas.reports.link import Hello
+from schemas.reports.reports import ExceptionSample, Report, Summary, encode
+from schemas.values.identity import NodePath, mail_key, short_key
 from tests.simulation.soak import memory_of
 from tests.unit.meeting import PATH, SIGNER, TERM, TREE, Meeting
 

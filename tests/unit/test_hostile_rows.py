@@ -2,16 +2,16 @@
 
 import yaml
 
-from relay.adapters.memory.bus import MemoryBus
 from relay.core.collectors.tables import Row, Table, TableAlgebra
 from relay.core.effects import Noted
 from relay.core.events import ReportArrived
-from schemas.collectors import Program
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
-from schemas.reports import Report, decode_report, encode
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Program
+from schemas.reports.reports import Report, decode_report, encode
+from schemas.values.identity import NodePath
+from schemas.values.ordered_values import pack_values
+from schemas.values.wire import replace
+from tests.doubles.memory.bus import MemoryBus
 from tests.memory_tree import memory_tree
 from tests.unit.test_collecting_tree import PLACEMENT, WEB
 

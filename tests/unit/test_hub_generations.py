@@ -13,12 +13,12 @@ from controllers.core.status.generations import (
     of_one_copy,
 )
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
-from relay.evaluator import CelEvaluator
-from schemas import codec
+from relay.shell.evaluator import CelEvaluator
 from schemas.content.content_ids import content_id
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
-from schemas.reports import Count, ObjectResult, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Count, ObjectResult, Summary
+from schemas.values import codec
+from schemas.values.identity import ContentHash
 
 WEB = ObjectKey("apps", "deployments", "shop", "web")
 ROUTE = ObjectKey("gateway.networking.k8s.io", "httproutes", "shop", "web")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.events import HelloArrived, LinkChanged, MailArrived, ReportArrived, Tick
-from relay.inbox import INBOX_MAX, LANE_BYTES_MAX, LANE_MAX, LANE_SHARE, Inbox
 from relay.ports import BusBroken
-from schemas.identity import MailKey
+from relay.shell.inbox import INBOX_MAX, LANE_BYTES_MAX, LANE_MAX, LANE_SHARE, Inbox
+from schemas.values.identity import MailKey
 
 SAID = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=60)
 

@@ -5,7 +5,7 @@ import pytest
 from controllers.informer import Informer
 from relay.adapters.clock import SystemClock
 from relay.ports import AnotherSpace, Change, Interest, Interests, Listed, Synced, number_of
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.memory_tree import config_map
 
 KINDS = tuple(Interest("", f"things-{number}") for number in range(45))

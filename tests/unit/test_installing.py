@@ -5,9 +5,9 @@ from click.testing import CliRunner
 
 from leafcast.cli.commands.install import install
 from leafcast.cli.install_manifests import NAMESPACE, ROLES, Wish, manifests
-from schemas.objects import validate_object
-from schemas.properties import PROPERTIES_NAMESPACE
-from schemas.yaml_documents import read_documents
+from schemas.objects.objects import validate_object
+from schemas.objects.yaml_documents import read_documents
+from schemas.records.properties import PROPERTIES_NAMESPACE
 
 OURS = (["control.kubestellar.io"], ["edge.kubestellar.io"], ["leafcast.io"])
 READING = ["get", "list", "watch"]

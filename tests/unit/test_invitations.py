@@ -9,10 +9,10 @@ from relay.core.effects import AddChild, Noted, RemoveChild, StoreOwn
 from relay.core.events import HelloArrived, Instant, OwnRecord, Remembered, Tick
 from relay.core.link.invitations import LOOK_SECONDS, Invitations
 from relay.core.node import Node
-from schemas.link import Hello
-from schemas.records import API_NODE, NodeRecord, Source, encode_payload
-from schemas.reports import NEVER_JOINED
-from schemas.wire import encode
+from schemas.records.records import API_NODE, NodeRecord, Source, encode_payload
+from schemas.reports.link import Hello
+from schemas.reports.reports import NEVER_JOINED
+from schemas.values.wire import encode
 from tests.unit.meeting import NKEY, PATH, SIGNER, START_MS, TERM, TREE, Meeting
 
 ANOTHER = new_user_nkey(os.urandom(32))[1]

@@ -12,13 +12,13 @@ from leafcast.doctor.findings import Facts
 from leafcast.local import tree as tree_module
 from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeShape
-from relay.asker import AskFailed
 from relay.core.events import Instant
-from schemas.asks import AskFault
-from schemas.identity import NodePath
-from schemas.records import NodeRecord, Source
-from schemas.reports import NEVER_JOINED
-from schemas.wire import replace
+from relay.shell.asker import AskFailed
+from schemas.records.asks import AskFault
+from schemas.records.records import NodeRecord, Source
+from schemas.reports.reports import NEVER_JOINED
+from schemas.values.identity import NodePath
+from schemas.values.wire import replace
 
 NOW, HOUR = 1_800_000_000_000, 3_600_000
 LATE, HERE, MUTE, OLD = map(NodePath.parse, ("/e/late", "/e/here", "/e/mute", "/e/old"))

@@ -10,9 +10,9 @@ from leafcast.join.folder import (
     cluster_of,
     kept_if_refused,
 )
-from leafcast.local.claim_note import ClusterRefused
+from leafcast.node.claim_note import ClusterRefused
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting
-from schemas.identity import NodePath, TreeId
+from schemas.values.identity import NodePath, TreeId
 
 STORE = SpaceSetting("kubeconfig", "/store.yaml", "store")
 

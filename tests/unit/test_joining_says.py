@@ -11,8 +11,8 @@ from leafcast.join.joined_node import JoinFailed
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.link_trouble import NO_WEBSOCKET
 from relay.adapters.server.upgrade_probe import cause_at
-from schemas.identity import NodePath, TreeId, random_id
-from schemas.tokens import Token
+from schemas.enrolment.tokens import Token
+from schemas.values.identity import NodePath, TreeId, random_id
 from tests.awaiting import eventually
 
 TREE, PATH = TreeId(random_id(b"t" * 16)), NodePath.parse("/region-1/store-7")

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from schemas.faults import Faulty
-from schemas.json_paths import EXPRESSION_MAX, PLACES_MAX, JsonPath
+from schemas.objects.json_paths import EXPRESSION_MAX, PLACES_MAX, JsonPath
+from schemas.values.faults import Faulty
 
 OBJECT = {
     "spec": {

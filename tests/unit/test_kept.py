@@ -2,8 +2,8 @@
 
 import logging
 
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.identity import KeyId, NodePath
-from schemas.records import DeltaHead, KeyGrant, LocationRecord, Source
+from schemas.records.records import DeltaHead, KeyGrant, LocationRecord, Source
+from schemas.values.identity import KeyId, NodePath
 
 SOURCE = Source("edge.kubestellar.io/Location", "inventory", "", "stores")
 LOCATION = LocationRecord(SOURCE, 1, "00" * 8, "", {"tier": "gold"}, {}, None)

@@ -9,7 +9,7 @@ from controllers.core.access.keyring import Keyring
 from controllers.keyrings import KeyringUnusable, load_keyring
 from relay.adapters.clock import SystemDice as Dice
 from schemas.content.sealing import PLACEMENT_KEYS_MAX, fleet_key, unwrap_keys
-from schemas.identity import MailKey, TreeId
+from schemas.values.identity import MailKey, TreeId
 
 TREE, SHOP, OTHER = TreeId("t" * 26), MailKey("s" * 32), MailKey("o" * 32)
 

@@ -22,7 +22,7 @@ from leafcast.key_files import (
     write_request,
 )
 from relay.adapters.clock import SystemDice
-from schemas.identity import TreeId
+from schemas.values.identity import TreeId
 
 TREE, DICE = TreeId("t" * 26), SystemDice()
 

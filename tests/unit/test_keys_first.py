@@ -3,8 +3,15 @@
 from relay.core.effects import WriteMail
 from relay.core.link.writer import MailboxWriter, Supply, Wish
 from relay.core.records.accepted import read_record
-from schemas.identity import KEYS_KEY
-from schemas.records import API_KEYS, KeysRecord, LocationRecord, Source, body_of, encode_payload
+from schemas.records.records import (
+    API_KEYS,
+    KeysRecord,
+    LocationRecord,
+    Source,
+    body_of,
+    encode_payload,
+)
+from schemas.values.identity import KEYS_KEY
 from tests.unit.meeting import ROOT, SIGNER, TERM, TREE
 
 

@@ -11,7 +11,7 @@ from controllers.unread_kinds import KindReading
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes.stored_versions import stored_versions
 from relay.ports import NOT_FOUND, Interest, Kind, Listing, SpaceError, Unserved
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.unit.centre_world import config, config_key, placement, placement_key
 

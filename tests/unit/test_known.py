@@ -2,8 +2,8 @@
 
 from controllers.core.workloads.known import knows
 from controllers.core.workloads.space import Workloads
-from schemas.groups import CONTROL_GROUP, GROUP
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.groups import CONTROL_GROUP, GROUP
 
 CONFIG = ObjectKey("", "configmaps", "shop", "a")
 SHOP = ObjectKey(GROUP, "edgeplacements", "", "shop")

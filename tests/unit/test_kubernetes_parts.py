@@ -159,7 +159,7 @@ def test_discovery_that_makes_no_sense_gives_no_kinds(document):
 
 @pytest.mark.parametrize(
     ("imported", "loaded"),
-    [("leafcast.local.node_runtime", False), ("relay.adapters.kubernetes.space", True)],
+    [("leafcast.node.runtime", False), ("relay.adapters.kubernetes.space", True)],
 )
 def test_only_a_space_on_an_api_server_loads_a_client_of_one(imported, loaded):
     asked = (

@@ -9,7 +9,7 @@ import pytest
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes import api_client
 from relay.ports import AnotherSpace, Interest, Listed, Progress, SpaceError, Unserved
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following
 from tests.contract.spaces import HandClock, config_map

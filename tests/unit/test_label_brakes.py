@@ -5,9 +5,9 @@ from controllers.core.inventory.registry import Registry
 from controllers.core.ledger.destination_counts import count_destinations
 from controllers.core.ledger.weighing import Confirmations
 from controllers.core.translation.placements import Placements
-from schemas import wire
-from schemas.objects import ObjectKey
-from schemas.records import DeltaHead
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaHead
+from schemas.values import wire
 from tests.unit.centre_world import config, location, placement, target
 from tests.unit.test_centre_decisions import TREE, keyed
 

@@ -8,7 +8,7 @@ from click import ClickException
 
 from leafcast.cli.commands.label import Request, label_all, read_words
 from leafcast.cli.resource_arguments import BadArguments
-from relay.adapters.spaces.memory_space import MemorySpace
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_object_commands import CLOCK, DICE, SHOP, WEB, applied, session_with
 
 LOSS = {"placement": "shop", "copies": 80, "places": 5, "large": True}

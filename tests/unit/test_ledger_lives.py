@@ -14,9 +14,9 @@ from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.verdict import HeldRecord, Standing, standing
 from schemas.content.blobs import open_value
-from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
-from schemas.moves import MOVED_ANNOTATION
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.moves import MOVED_ANNOTATION
+from schemas.records.records import (
     API_LOCATION,
     API_NODE,
     API_PLACEMENT,
@@ -27,9 +27,9 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.selectors import LabelSelector
-from schemas.signing import Signer
-from schemas.snapshots import Term, mail_key_of, read_snapshot
+from schemas.records.signing import Signer
+from schemas.records.snapshots import Term, mail_key_of, read_snapshot
+from schemas.values.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
 
 TREE = TreeId(random_id(b"a tree of tests "))
 SIGNER = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)

@@ -20,9 +20,8 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.node import Node
-from schemas.identity import SNAPSHOT_KEY, destination_id, short_key
-from schemas.link import Hello, Progress, Welcome
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     API_LOCATION,
     API_NODE,
     API_PLACEMENT,
@@ -38,13 +37,14 @@ from schemas.records import (
     Source,
     encode_payload,
 )
-from schemas.reports import decode, encode
-from schemas.roots import Roots
-from schemas.selectors import LabelSelector
-from schemas.signing import Envelope
-from schemas.snapshots import encode as encode_snapshot
-from schemas.subjects import PROGRESS_KEY
-from schemas.wire import replace
+from schemas.records.roots import Roots
+from schemas.records.signing import Envelope
+from schemas.records.snapshots import encode as encode_snapshot
+from schemas.reports.link import Hello, Progress, Welcome
+from schemas.reports.reports import decode, encode
+from schemas.values.identity import SNAPSHOT_KEY, destination_id, short_key
+from schemas.values.subjects import PROGRESS_KEY
+from schemas.values.wire import replace
 from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting, hellos
 
 

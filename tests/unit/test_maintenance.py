@@ -10,8 +10,7 @@ from leafcast.doctor.findings import NodeFacts
 from relay.core.events import Instant, ObjectObserved
 from relay.core.link.session import Presence
 from schemas.api import parse_kind, parse_wish
-from schemas.faults import InvalidObject
-from schemas.maintenance import (
+from schemas.records.maintenance import (
     MAINTENANCE,
     MAINTENANCE_REASON,
     REASON_MAX_CHARACTERS,
@@ -19,8 +18,9 @@ from schemas.maintenance import (
     maintenance_of,
     time_fault,
 )
-from schemas.reports import Count, Summary
-from schemas.wire import replace
+from schemas.reports.reports import Count, Summary
+from schemas.values.faults import InvalidObject
+from schemas.values.wire import replace
 from tests.unit.test_checks import NOW as CHECKED_MS
 from tests.unit.test_checks import wrong
 from tests.unit.test_destination import Bench, mail_key, mine

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from schemas import yaml_documents
-from schemas.content.manifests import InvalidManifest, load_manifests, read_objects
-from schemas.objects import BUILT_IN_KINDS
+from schemas.objects import yaml_documents
+from schemas.objects.manifests import InvalidManifest, load_manifests, read_objects
+from schemas.objects.objects import BUILT_IN_KINDS
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 REAL_MANIFESTS = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -7,8 +7,8 @@ from controllers.core.status.job_statuses import storable
 from relay.core.collectors.aggregates import Aggregate
 from relay.objects.condition_merging import worst_of
 from relay.objects.status_merging import merging
-from schemas import codec
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
 
 
 def key(group, resource):

@@ -13,8 +13,8 @@ from relay.adapters.server.nats_config import (
     render,
 )
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey, new_user_nkey
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 
 def nkey(number: int) -> tuple[str, str]:

@@ -8,9 +8,9 @@ import pytest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.node_keys import NodeKeys
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.asker import AskFailed
-from schemas.asks import AskFault
-from schemas.identity import NodePath
+from relay.shell.asker import AskFailed
+from schemas.records.asks import AskFault
+from schemas.values.identity import NodePath
 
 STORE = NodePath.parse("/region-1/store-7")
 

@@ -12,11 +12,11 @@ from leafcast.data_dir import DataDirUnusable
 from leafcast.join.bundle import read_bundle, write_bundle
 from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas import subjects, wire
-from schemas.identity import NodePath
-from schemas.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
-from schemas.records import API_NODE, API_SYNC_TARGET, NodeRecord, Profile, Source
-from schemas.snapshots import path_entry_key
+from schemas.records.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
+from schemas.records.records import API_NODE, API_SYNC_TARGET, NodeRecord, Profile, Source
+from schemas.records.snapshots import path_entry_key
+from schemas.values import subjects, wire
+from schemas.values.identity import NodePath
 from tests.unit.test_bundle import BUNDLE
 
 OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))

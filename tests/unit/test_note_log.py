@@ -6,8 +6,8 @@ import pytest
 
 from relay.core.effects import Noted
 from relay.core.events import Instant
-from relay.note_log import LINES_MAX, SUBJECTS_MAX, WINDOW_SECONDS, NoteLog
-from schemas.identity import NodePath
+from relay.shell.note_log import LINES_MAX, SUBJECTS_MAX, WINDOW_SECONDS, NoteLog
+from schemas.values.identity import NodePath
 
 
 class Clock:

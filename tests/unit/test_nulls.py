@@ -4,10 +4,10 @@ import pytest
 
 from leafcast.show.rendering import rendering_lines
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.objects.nulls import field_text, null_fields, refused_nulls, without_fields
 from relay.objects.stored_object import Refused
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_serving import DEFINITION, SERVING, kept, widget
 
 KEY = ObjectKey("example.com", "widgets", "default", "w")

@@ -24,11 +24,11 @@ from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
 from leafcast.show.wait_states import last_state
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.objects.serving import Serving
 from relay.ports import SpaceError
-from schemas.content.manifests import load_manifests
+from schemas.objects.manifests import load_manifests
 from tests.awaiting import eventually
+from tests.doubles.memory_space import MemorySpace
 
 CLOCK, DICE = SystemClock(), SystemDice()
 AGAIN = "try again, and see: leafcast doctor"

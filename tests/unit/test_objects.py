@@ -2,8 +2,7 @@
 
 import pytest
 
-from schemas.faults import InvalidObject
-from schemas.objects import (
+from schemas.objects.objects import (
     BUILT_IN_KINDS,
     KindEntry,
     ObjectKey,
@@ -11,6 +10,7 @@ from schemas.objects import (
     plural,
     validate_object,
 )
+from schemas.values.faults import InvalidObject
 
 
 def an_object(kind="ConfigMap", version="v1", name="web", **metadata):

@@ -1,7 +1,7 @@
 """What a syncer says of objects, and when it says it again."""
 
 from relay.syncer.observed import Observations
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 KEY = ObjectKey("", "configmaps", "default", "a")
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from schemas.api import EdgePlacement
-from schemas.content.manifests import load_manifests
 from schemas.kind_check import check_kind
-from schemas.order import WAVE, wave_fault
-from schemas.placing import dependencies_of, move_seconds
+from schemas.objects.manifests import load_manifests
+from schemas.objects.order import WAVE, wave_fault
+from schemas.records.placing import dependencies_of, move_seconds
 from tests.unit.test_tidy import ROOT
 
 PAGE = (ROOT / "docs" / "order.md").read_text()

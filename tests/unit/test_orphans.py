@@ -10,14 +10,14 @@ from click.testing import CliRunner
 from controllers.nodes import enrol_lost_nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.decode import BadAnswer, read_orphans
-from leafcast.ask.handlers import ORPHANS_PAGE_MAX, orphans_answer
 from leafcast.cli.commands import orphans as commands
 from leafcast.daemon.verbs.orphans import Orphans
-from relay.adapters.memory.streams import SlotStream
+from leafcast.node.answers import ORPHANS_PAGE_MAX, orphans_answer
 from relay.core.link.session import Standing
 from relay.core.view import Orphan
-from schemas.identity import NodePath, short_key
+from schemas.values.identity import NodePath, short_key
 from tests.awaiting import eventually
+from tests.doubles.memory.streams import SlotStream
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.centre_world import config_key, placement_key
 from tests.unit.test_approvals import SITE, synced

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from leafcast.ask.session import open_session
+from leafcast.centre.backup import MANIFEST, place_backup
 from leafcast.daemon.process import prepare_folder, private_log, stop_daemon
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.local.backup import MANIFEST, place_backup
 from relay.adapters.clock import SystemClock
 from tests.processes import alive
 

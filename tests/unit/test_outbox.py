@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from relay.outbox import Outbox
-from schemas.subjects import PROGRESS_KEY
+from relay.shell.outbox import Outbox
+from schemas.values.subjects import PROGRESS_KEY
 
 
 class Sent:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from leafcast.local.credentials.own_key import FILE, OPENED_SECONDS, OwnKey
+from leafcast.node.credentials.own_key import FILE, OPENED_SECONDS, OwnKey
 from relay.adapters.server.nkey_pairs import new_user_nkey, public_nkey
 
 FIRST = new_user_nkey(b"1" * 32)[0]

@@ -5,7 +5,7 @@ import pytest
 from controllers.core.workloads.own_statuses import concerned, of_served_kinds, own_status
 from controllers.core.workloads.space import Workloads
 from schemas.api import parse_kind
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 NOW_MS = 1_800_000_000_000
 CONTROL, OWN = "control.kubestellar.io", "leafcast.io"

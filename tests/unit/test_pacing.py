@@ -7,7 +7,7 @@ import pytest
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.pacing import GAP_SECONDS_MAX, QUIET_SECONDS, Pacing
 from controllers.core.status.status import placement_status
-from schemas.reports import Count, Summary
+from schemas.reports.reports import Count, Summary
 
 START_MS = 1_800_000_000_000
 

@@ -9,9 +9,7 @@ from relay.core.events import MailArrived, Tick, Welcomed
 from relay.core.link.parent import QUIET_SECONDS
 from relay.core.records import parked as room
 from relay.core.records.parked import Parked
-from schemas.identity import KEYS_KEY, short_key
-from schemas.link import Repair, Welcome
-from schemas.records import (
+from schemas.records.records import (
     API_KEYS,
     KeyGrant,
     KeysRecord,
@@ -19,7 +17,9 @@ from schemas.records import (
     Source,
     encode_payload,
 )
-from schemas.signing import Signer
+from schemas.records.signing import Signer
+from schemas.reports.link import Repair, Welcome
+from schemas.values.identity import KEYS_KEY, short_key
 from tests.unit.meeting import ROOT, SIGNER, TERM, TREE, Meeting
 
 KEYS = [short_key(bytes([at]) * 20) for at in range(4)]

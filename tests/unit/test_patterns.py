@@ -6,7 +6,6 @@ import time
 import pytest
 
 from relay.core.collectors.ports import CopyView
-from relay.evaluator import CelEvaluator
 from relay.objects.expressions import patterns
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
 from relay.objects.expressions.patterns import (
@@ -17,8 +16,9 @@ from relay.objects.expressions.patterns import (
     pattern_of,
 )
 from relay.objects.expressions.programs import program_faults
-from schemas import codec
-from schemas.collectors import Expression, Program
+from relay.shell.evaluator import CelEvaluator
+from schemas.reports.collectors import Expression, Program
+from schemas.values import codec
 
 DEAR = [
     r"(\pL{1,100}){1,40}b",

@@ -17,10 +17,10 @@ from schemas.api.shared import (
     SELECTORS_MAX,
 )
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey
-from schemas.records import WINDOWS_MAX
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import WINDOWS_MAX
+from schemas.values.faults import InvalidObject
 
 PLACEMENT = ("edge.kubestellar.io/v2alpha1", "EdgePlacement")
 POLICY = ("control.kubestellar.io/v1alpha1", "BindingPolicy")

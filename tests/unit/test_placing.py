@@ -12,7 +12,7 @@ from leafcast.placing import (
     placement_of,
     treatments_in,
 )
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from tests.unit.test_selection import obj, put, rules
 
 KINDS = [("ConfigMap", "v1"), ("Secret", "v1"), ("Service", "v1"), ("Deployment", "apps/v1")]

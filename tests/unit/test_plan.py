@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.property.planned_fleet import Fleet
 
 EDGE, CONTROL = "edge.kubestellar.io", "control.kubestellar.io"

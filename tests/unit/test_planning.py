@@ -4,7 +4,7 @@ import pytest
 
 from controllers.core.rollout.rollouts import rollout_key
 from controllers.planning import make_plan, weigh_change
-from schemas.annotations import ON_REMOVAL
+from schemas.objects.annotations import ON_REMOVAL
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_world import (

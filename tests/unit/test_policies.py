@@ -9,14 +9,20 @@ from controllers.core.workloads.space import Workloads
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.object_output import Group, TableStyle, table_lines
 from schemas.api import parse_kind, parse_wish
-from schemas.codec import unpack
-from schemas.collectors import AGGREGATE
 from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
-from schemas.faults import InvalidObject
-from schemas.groups import NOTE
-from schemas.objects import ObjectKey
-from schemas.placements import BINDING_POLICIES, placement_key, placement_of, result_key, title
-from schemas.records import OVER_SYNC_TARGET, DeltaHead
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import (
+    BINDING_POLICIES,
+    placement_key,
+    placement_of,
+    result_key,
+    title,
+)
+from schemas.records.records import OVER_SYNC_TARGET, DeltaHead
+from schemas.reports.collectors import AGGREGATE
+from schemas.values.codec import unpack
+from schemas.values.faults import InvalidObject
+from schemas.values.groups import NOTE
 from tests.awaiting import until_gone
 from tests.unit.centre_world import (
     USER,

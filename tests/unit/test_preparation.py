@@ -17,11 +17,11 @@ from controllers.placement_translator import PlacementTranslator
 from controllers.preparation import PREPARED_SECONDS_MAX, SHARE_SECONDS, Preparation
 from controllers.work_queue import PlacementQueues
 from relay.core.instant import Instant
-from relay.evaluator import CelEvaluator
-from schemas.annotations import DEPENDS_ON, HEALTH
+from relay.shell.evaluator import CelEvaluator
 from schemas.content.blobs import PROGRAM
-from schemas.identity import TreeId, random_id
-from schemas.objects import BUILT_IN_KINDS
+from schemas.objects.annotations import DEPENDS_ON, HEALTH
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.values.identity import TreeId, random_id
 from tests.unit.centre_world import config, config_key, placement
 
 RING = Keyring(TreeId(random_id(b"a tree of tests ")), (b"m" * 32,))

@@ -15,7 +15,7 @@ from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.main import _COMMANDS, main
 from leafcast.cli.printing import print_view, terminal_width
 from leafcast.show.layout import Table
-from schemas.placements import bare_name, meant, said_placement
+from schemas.records.placements import bare_name, meant, said_placement
 
 
 @pytest.fixture

@@ -10,23 +10,23 @@ import msgspec
 import pytest
 
 import schemas
-from schemas.wire import WireRecord
+from schemas.values.wire import WireRecord
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
 RECORD_MODULES = (
-    "asks",
-    "collectors",
-    "health_rules",
     "content.blobs",
     "content.chunks",
-    "enrolment",
-    "link",
-    "records",
-    "reports",
-    "roots",
-    "snapshots",
-    "upsync",
-    "windows",
+    "enrolment.enrolment",
+    "records.asks",
+    "records.health_rules",
+    "records.records",
+    "records.roots",
+    "records.snapshots",
+    "records.windows",
+    "reports.collectors",
+    "reports.link",
+    "reports.reports",
+    "reports.upsync",
 )
 UNITS = {
     "": 1,

@@ -3,8 +3,8 @@
 import asyncio
 import copy
 
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_approvals import synced

@@ -11,10 +11,17 @@ from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import Lack
 from schemas.api import Hold
 from schemas.api.readiness import Readiness
-from schemas.faults import Fault
-from schemas.hold_reasons import MOVING
-from schemas.reports import AT_WORK, NEVER_JOINED, NOT_WORKING, Count, ExceptionSample, Summary
-from schemas.shares import at_most
+from schemas.records.hold_reasons import MOVING
+from schemas.records.shares import at_most
+from schemas.reports.reports import (
+    AT_WORK,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    Summary,
+)
+from schemas.values.faults import Fault
 
 NOW_MS = 1_800_000_000_000
 REFUSED = ExceptionSample(0, "configmaps/shop/a", "Forbidden: no right to create it", 1, "/r/s-1")

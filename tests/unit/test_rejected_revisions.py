@@ -4,9 +4,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.content.chunks import read_manifest, read_root
+from schemas.values import codec
 from tests.unit.centre_world import SHOP, Centre, config, config_key, location, placement, target
 from tests.unit.test_rollout_controller import ROLLOUT, WAVES, answer, asking, gates, phase, rollout
 

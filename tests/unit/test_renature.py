@@ -4,8 +4,8 @@ import pytest
 
 from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.renature import Renatured, renature
-from schemas.faults import InvalidObject
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.values.faults import InvalidObject
 
 RBAC = "rbac.authorization.k8s.io"
 READER = ObjectKey(RBAC, "clusterroles", "", "reader")

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from relay.syncer.repairs import Repairs
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 KEY = ObjectKey("", "configmaps", "shop", "a")
 

@@ -14,11 +14,9 @@ from relay.core.reports.child_reports import UNSENT_MAX, ChildReports, Facts
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
-from schemas import codec
-from schemas.identity import NodePath, short_key
-from schemas.link import Progress
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.link import Progress
+from schemas.reports.reports import (
     PART_MAX_BYTES,
     ObjectResult,
     Report,
@@ -28,8 +26,10 @@ from schemas.reports import (
     decode_report,
     part_key,
 )
-from schemas.subjects import PROGRESS_KEY
-from schemas.wire import replace
+from schemas.values import codec
+from schemas.values.identity import NodePath, short_key
+from schemas.values.subjects import PROGRESS_KEY
+from schemas.values.wire import replace
 from tests.unit.test_reporting import facts, report, reports
 
 NOT_COLLECTED = CollectedResults(Content((), []), None)

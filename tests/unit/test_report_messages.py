@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.link import Progress
-from schemas.refusals import RecordRefused
-from schemas.report_messages import messages_of, said_in
-from schemas.reports import PART_MAX_BYTES, Report, Summary, decode_report, encode
-from schemas.subjects import PROGRESS_KEY
+from schemas.reports.link import Progress
+from schemas.reports.report_messages import messages_of, said_in
+from schemas.reports.reports import PART_MAX_BYTES, Report, Summary, decode_report, encode
+from schemas.values.refusals import RecordRefused
+from schemas.values.subjects import PROGRESS_KEY
 
 PROGRESS = encode(Progress("run", "parent", 7, bytes(16)))
 REPORT = encode(Report("0" * 32, 0, "run", 1, 1, False, 0, Summary()))

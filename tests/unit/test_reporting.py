@@ -14,10 +14,9 @@ from relay.core.reports.child_reports import (
     RolloutFacts,
 )
 from relay.core.reports.reduce import EMPTY, repeated
-from schemas.collectors import Collected
-from schemas.identity import short_key
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Collected
+from schemas.reports.reports import (
     NEVER_JOINED,
     ExceptionSample,
     ObjectResult,
@@ -27,7 +26,8 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.wire import replace
+from schemas.values.identity import short_key
+from schemas.values.wire import replace
 
 NOT_COLLECTED = CollectedResults(Content((), []), None)
 KEY = short_key(bytes(20))

@@ -7,7 +7,7 @@ from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection, read_arguments
 from leafcast.show.durations import age_text, span_text
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.durations import BadDuration, read_duration
+from schemas.values.durations import BadDuration, read_duration
 
 OXEN = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -7,7 +7,7 @@ from controllers.restoring import NotRestorable, read_restoration
 from leafcast.ask.rejected import restore
 from leafcast.ask.session import CallFailed
 from relay.ports import Conflict
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.unit.centre_world import config, config_key
 from tests.unit.test_rejected_revisions import abort, steered
 

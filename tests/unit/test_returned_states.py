@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import codec
-from schemas.content.returned_states import opened_state, sealed_state
 from schemas.content.sealing import SealingKey, placement_key
-from schemas.identity import MailKey, TreeId
-from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, RecordRefused
-from schemas.reports import ObjectResult
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import ObjectResult
+from schemas.reports.returned_states import opened_state, sealed_state
+from schemas.values import codec
+from schemas.values.identity import MailKey, TreeId
+from schemas.values.refusals import BlobRefused, RecordRefused
+from schemas.values.wire import replace
 from tests.unit.test_wire_golden import KEY as PLACEMENT
 
 TREE = TreeId("t" * 26)

@@ -13,9 +13,9 @@ from controllers.core.ledger.rivals import (
 from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.effects import SnapshotShown
 from relay.core.events import HelloArrived, Tick
-from schemas.snapshots import Term
-from schemas.snapshots import encode as encode_snapshot
-from schemas.wire import encode
+from schemas.records.snapshots import Term
+from schemas.records.snapshots import encode as encode_snapshot
+from schemas.values.wire import encode
 from tests.unit.meeting import SIGNER, Meeting, hellos
 
 NOW_MS = 1_800_000_000_000

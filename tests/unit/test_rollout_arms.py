@@ -6,10 +6,10 @@ from controllers.core.access.keyring import IN_CLEAR, Keyring
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.reading import read_arm, read_issued, target_of
 from controllers.core.translation.translate import DeltaRules, Steering, translate
-from schemas.collectors import Expression, Program
 from schemas.content import blobs
-from schemas.identity import Generation
-from schemas.records import Gate, decode_body
+from schemas.records.records import Gate, decode_body
+from schemas.reports.collectors import Expression, Program
+from schemas.values.identity import Generation
 from tests.unit.test_translate import HEAD, config, issued, objects, say
 
 OLD, NEW = objects(config("a"), config("b")), objects(config("a", "2", value="2"), config("b"))

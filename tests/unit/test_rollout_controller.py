@@ -5,8 +5,8 @@ import json
 
 from controllers.core.rollout.rejection import Wanted
 from controllers.core.rollout.rollouts import Rollouts
-from schemas.objects import ObjectKey
-from schemas.reports import Summary, cell
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Summary, cell
 from tests.unit.centre_relay import LedgerRelay
 from tests.unit.centre_world import (
     SHOP,

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from leafcast.cli.apply.rollout_ends import let_go, placements_left, released
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
 PLACEMENT = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")

@@ -8,12 +8,12 @@ from relay.core.events import Instant, ObjectObserved
 from relay.core.gates import Candidate, admit, wave_of
 from schemas.content.blobs import Reference
 from schemas.content.chunks import build_manifest
-from schemas.identity import NodePath
-from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, TakenArms
-from schemas.reports import Summary
-from schemas.selectors import LabelSelector, Requirement
-from schemas.windows import Window
-from schemas.wire import decode
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, TakenArms
+from schemas.records.windows import Window
+from schemas.reports.reports import Summary
+from schemas.values.identity import NodePath
+from schemas.values.wire import decode
 from tests.unit.test_destination import Bench, listed, mail_key, mine
 
 NEW, OLD = (Reference("manifest", letter * 64, 1) for letter in "ab")

@@ -3,7 +3,6 @@
 import asyncio
 
 from relay.adapters.clock import SystemClock
-from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.config import NodeConfig
 from relay.core.content.sweeper import SWEEP_EVERY_SECONDS
 from relay.core.effects import DropBlobs, LoadBlob, Noted
@@ -16,13 +15,14 @@ from relay.core.events import (
     Tick,
 )
 from relay.core.node import Node
-from relay.driver import Driver
+from relay.shell.driver import Driver
 from schemas.content import blobs
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.identity import NodePath, short_key
-from schemas.records import FormerRollout, History
-from schemas.subjects import HISTORY_PREFIX
-from schemas.wire import encode
+from schemas.records.records import FormerRollout, History
+from schemas.values.identity import NodePath, short_key
+from schemas.values.subjects import HISTORY_PREFIX
+from schemas.values.wire import encode
+from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.unit.meeting import ROOT, TREE
 
 KEY = short_key(bytes(20))

@@ -7,9 +7,9 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.holds import holds
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.status.status import placement_status
-from schemas.hold_reasons import ENDS_BY_ITSELF
-from schemas.reports import Count
-from schemas.wire import replace
+from schemas.records.hold_reasons import ENDS_BY_ITSELF
+from schemas.reports.reports import Count
+from schemas.values.wire import replace
 from tests.unit.rollout_world import V2, V3, WAVES, Fleet, rollout
 
 GATED = ({**WAVES[0], "approval": "before"}, *WAVES[1:])

@@ -4,10 +4,10 @@ import pytest
 
 from leafcast.cli.apply.rollouts import second_rollouts
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
 from schemas.api import parse_kind
-from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.faults import InvalidObject
+from tests.doubles.memory_space import MemorySpace
 
 ALL = {"name": "all", "percent": 100}
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from schemas.windows import (
+from schemas.records.windows import (
     Window,
     is_open,
     next_opening,

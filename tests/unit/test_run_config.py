@@ -6,7 +6,7 @@ import pytest
 
 from leafcast.cli.commands.run import _check_certificate
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.local.run_config import RunConfigRefused, read_run_config, write_run_config
+from leafcast.node.run_config import RunConfigRefused, read_run_config, write_run_config
 from leafcast.space_settings import EMBEDDED, IN_CLUSTER, SIMULATED, CentreSpaces, SpaceSetting
 from relay.adapters.tls.refusals import CertificateUnusable
 

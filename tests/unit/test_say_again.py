@@ -5,8 +5,8 @@ import pytest
 from relay.core.effects import SendWelcome
 from relay.core.link.children import SAY_AFTER_SECONDS, SAY_EVERY_SECONDS, Children
 from relay.core.link.session import Presence
-from schemas.link import Hello, Progress, Repair, Welcome
-from schemas.reports import decode
+from schemas.reports.link import Hello, Progress, Repair, Welcome
+from schemas.reports.reports import decode
 
 OURS, THEIRS = bytes(16), b"other digest, 16"
 

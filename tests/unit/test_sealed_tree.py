@@ -8,9 +8,9 @@ import pytest
 from relay.ports import SpaceError
 from schemas.content.compression import decompress
 from schemas.content.sealing import fleet_key
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
+from schemas.values.refusals import CodecError
 from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
 from tests.unit.centre_world import condition, placement_key
 from tests.unit.test_approvals import synced

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from nacl.public import PrivateKey, SealedBox
 
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas import codec
 from schemas.content import blobs, chunks, sealing
 from schemas.content.blobs import Reference
 from schemas.content.chunks import TEMPLATE, ManifestEntry
@@ -30,9 +29,10 @@ from schemas.content.sealing import (
     unwrap_keys,
     wrap_keys,
 )
-from schemas.identity import ContentHash, MailKey, TreeId, random_id
-from schemas.refusals import BlobRefused, RecordRefused, WireRefused
-from schemas.wire import decode, encode, replace
+from schemas.values import codec
+from schemas.values.identity import ContentHash, MailKey, TreeId, random_id
+from schemas.values.refusals import BlobRefused, RecordRefused, WireRefused
+from schemas.values.wire import decode, encode, replace
 
 TREE, OTHER_TREE = TreeId(random_id(bytes(16))), TreeId(random_id(b"1" * 16))
 MASTER, OTHER = b"m" * 32, b"o" * 32

@@ -3,8 +3,8 @@
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
 from relay.core.events import HelloArrived, LinkChanged, Tick, Welcomed
-from schemas.link import Repair, Welcome
-from schemas.records import API_NODE, NodeRecord, Source
+from schemas.records.records import API_NODE, NodeRecord, Source
+from schemas.reports.link import Repair, Welcome
 from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting, hellos
 
 OTHER_KEY = new_user_nkey(bytes(32))[1]

@@ -7,13 +7,13 @@ import pytest
 from controllers.core.workloads.secret_kinds import SecretKinds, secret_faults
 from controllers.core.workloads.selection import rules_of
 from relay.core.collectors.ports import CopyView
-from relay.evaluator import CelEvaluator
-from schemas import codec
+from relay.shell.evaluator import CelEvaluator
 from schemas.api import parse_kind
-from schemas.collectors import Expression, Program
-from schemas.objects import ObjectKey
-from schemas.secret_values import without_secret_values
-from schemas.upsync import UpsyncClause
+from schemas.objects.objects import ObjectKey
+from schemas.objects.secret_values import without_secret_values
+from schemas.reports.collectors import Expression, Program
+from schemas.reports.upsync import UpsyncClause
+from schemas.values import codec
 
 SECRET = {
     "apiVersion": "v1",

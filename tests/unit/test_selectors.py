@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.refusals import BadSelector, RecordRefused
-from schemas.selectors import LabelSelector, Requirement
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.values.refusals import BadSelector, RecordRefused
 
 EVERYTHING = LabelSelector()
 

@@ -7,10 +7,10 @@ from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from schemas.api.parsing import InvalidObject, parse_wish
 from schemas.api.rollout_spec import WAVES_MAX
 from schemas.api.shared import DESCRIPTION_MAX_BYTES, SELECTORS_MAX_BYTES
-from schemas.codec import pack
-from schemas.properties import PROPERTIES_MAX_BYTES
-from schemas.records import DEPENDENCIES_MAX, WINDOWS_MAX
-from schemas.windows import CRON_MAX_CHARACTERS, WINDOW_MAX_SECONDS
+from schemas.records.properties import PROPERTIES_MAX_BYTES
+from schemas.records.records import DEPENDENCIES_MAX, WINDOWS_MAX
+from schemas.records.windows import CRON_MAX_CHARACTERS, WINDOW_MAX_SECONDS
+from schemas.values.codec import pack
 from tests.unit.centre_world import location, ours, placement, target
 
 VALUES_OF_ONE, VALUE_CHARACTERS = 200, 60

@@ -4,7 +4,7 @@ import pytest
 
 from relay.objects.serving import Serving, needs_namespace, without_string_data
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 SIZE = {"type": "integer", "minimum": 1, "maximum": 9}
 SPEC = {

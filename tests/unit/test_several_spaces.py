@@ -1,11 +1,11 @@
 """A centre with several spaces: each says its placements, and one that is away stops no other."""
 
 from controllers.centre import Controllers
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import Interest, Listed, SpaceError, Unserved
-from schemas.placements import result_key
-from schemas.records import DeltaHead
+from schemas.records.placements import result_key
+from schemas.records.records import DeltaHead
 from tests.awaiting import eventually
+from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_world import SHOP, USER, Centre, config, location, placement, target
 

@@ -9,19 +9,20 @@ import pytest
 from controllers.keys import load_or_make_keys
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks
-from leafcast.ask.handlers import answerers
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.daemon.nodes.node_keys import NodeKeys
-from leafcast.local.credentials.node_certificate import NodeCertificate
+from leafcast.node.answers import answerers
+from leafcast.node.credentials.node_certificate import NodeCertificate
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey, seed_entropy
 from relay.adapters.tls.authority import new_key, signing_request
-from relay.asker import AskFailed, open_answer
-from schemas import codec, signed_answers
-from schemas.asks import CERTIFY, NODE, REKEY, AskFault
+from relay.shell.asker import AskFailed, open_answer
 from schemas.content.answer_sealing import sealed_answer
-from schemas.identity import NodePath, TreeId
-from schemas.records import NodeRecord, Source, decode_payload
+from schemas.records import signed_answers
+from schemas.records.asks import CERTIFY, NODE, REKEY, AskFault
+from schemas.records.records import NodeRecord, Source, decode_payload
+from schemas.values import codec
+from schemas.values.identity import NodePath, TreeId
 
 EMEA = NodePath.parse("/emea")
 TREE = TreeId("t" * 26)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from relay.adapters.memory.bus import MemoryBus
 from relay.core.config import NodeConfig
 from relay.core.effects import ClearMail, StoreOwn, WriteMail
 from relay.core.events import HelloArrived, Instant, ReportArrived, Tick
 from relay.core.node import Node
-from schemas.identity import SNAPSHOT_KEY, NodePath, random_id
+from schemas.values.identity import SNAPSHOT_KEY, NodePath, random_id
+from tests.doubles.memory.bus import MemoryBus
 from tests.memory_tree import config_map, memory_tree, placement
 
 STARTED_MS = 1_900_000_000_000

@@ -18,8 +18,8 @@ from relay.core.records.snapshot import SnapshotView
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.content.blobs import open_value
-from schemas.identity import mail_key
-from schemas.snapshots import TERMS_MAX, Term, TermEntry, mail_entry_key, read_terms
+from schemas.records.snapshots import TERMS_MAX, Term, TermEntry, mail_entry_key, read_terms
+from schemas.values.identity import mail_key
 from tests.snapshots import TERM, view_of
 
 OLD, OTHER = Term(b"term-old"), Term(b"term-two")

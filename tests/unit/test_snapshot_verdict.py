@@ -11,8 +11,8 @@ from relay.core.records.verdict import (
     admits_new,
     standing,
 )
-from schemas.identity import mail_key
-from schemas.snapshots import Term, TermEntry, mail_entry_key
+from schemas.records.snapshots import Term, TermEntry, mail_entry_key
+from schemas.values.identity import mail_key
 from tests.snapshots import TERM, view_of
 
 OLD, WITHDRAWN, FOREIGN = Term(b"term-old"), Term(b"withdraw"), Term(b"unknown!")

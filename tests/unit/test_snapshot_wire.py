@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.records.tree import SnapshotTree
-from schemas.codec import CodecError
-from schemas.identity import TreeId, mail_key
-from schemas.snapshots import (
+from schemas.records.snapshots import (
     API_SNAPSHOT,
     BlobPointer,
     Child,
@@ -29,6 +27,8 @@ from schemas.snapshots import (
     read_terms,
     snapshot_source,
 )
+from schemas.values.codec import CodecError
+from schemas.values.identity import TreeId, mail_key
 from tests.snapshots import TERM, view_of
 
 A, B, C = (EntryKey(b"\0" + bytes([n]) * 20) for n in range(3))

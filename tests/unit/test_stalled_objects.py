@@ -4,12 +4,12 @@ import asyncio
 from types import SimpleNamespace
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.space_errors import SpaceError
 from relay.syncer import stalled
 from relay.syncer.stalled import StalledObjects
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import deployment
+from tests.doubles.memory_space import MemorySpace
 
 WEB = ObjectKey("apps", "deployments", "shop", "web")
 AT_WORK = SimpleNamespace(health="progressing", reason="0 of 2 available")

@@ -11,11 +11,9 @@ from controllers.core.status.status import (
     singleton,
 )
 from controllers.core.workloads.missing_references import Lack
-from schemas import codec
 from schemas.api import EdgePlacement
-from schemas.faults import Fault
-from schemas.objects import ObjectKey, takes_status
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey, takes_status
+from schemas.reports.reports import (
     AT_WORK,
     NEVER_JOINED,
     NOT_WORKING,
@@ -25,6 +23,8 @@ from schemas.reports import (
     RepairSample,
     Summary,
 )
+from schemas.values import codec
+from schemas.values.faults import Fault
 
 NOW_MS = 1_800_000_000_000
 WEB = ObjectKey("apps", "deployments", "shop", "web")

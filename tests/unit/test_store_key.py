@@ -11,7 +11,7 @@ from relay.adapters.server.store_key import (
     admit_key,
     read_store_key,
 )
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 from tests.nats.conftest import new_seeds
 
 KEY, OTHER = StoreKey("k" * 40), StoreKey("o" * 40)

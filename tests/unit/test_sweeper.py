@@ -17,7 +17,7 @@ from relay.core.records.tree import SnapshotTree
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.snapshots import Subtree
+from schemas.records.snapshots import Subtree
 
 
 class Store:

@@ -12,8 +12,8 @@ from leafcast.cli.commands.node_table import nodes_view
 from leafcast.doctor.findings import Facts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.show.layout import Table
-from relay.adapters.spaces.memory_space import MemorySpace
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import USER, location, target
 from tests.unit.test_label_brakes import World, by_place
 from tests.unit.test_object_commands import CLOCK, DICE, session_with

@@ -3,7 +3,7 @@
 import pytest
 
 from leafcast.join.invitation import InvitationUnusable, invitation_of
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
     PENDING,
@@ -18,11 +18,11 @@ from schemas.enrolment import (
     seal_answer,
     sign_request,
 )
-from schemas.identity import KeyId, NodePath, TreeId, random_id
-from schemas.refusals import RecordRefused
-from schemas.roots import Roots
-from schemas.tokens import Token, TokenRefused, pin_of, read_token, token_id
-from schemas.wire import encode, replace
+from schemas.enrolment.tokens import Token, TokenRefused, pin_of, read_token, token_id
+from schemas.records.roots import Roots
+from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import encode, replace
 
 TREE, OTHER_TREE = (TreeId(random_id(bytes([number]) * 16)) for number in (1, 2))
 ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})

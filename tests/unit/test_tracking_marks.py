@@ -5,9 +5,9 @@ import pytest
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.tracking_marks import TrackingMarks
-from schemas.annotations import annotation_faults
-from schemas.codec import unpack
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.annotations import annotation_faults
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.values.codec import unpack
 from tests.unit.test_selection import obj, resolve, rules
 
 KEY = ObjectKey("", "configmaps", "shop", "a")

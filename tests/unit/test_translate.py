@@ -15,19 +15,19 @@ from controllers.core.translation.translate import (
     translate,
 )
 from controllers.core.workloads.clean_copies import clean
-from schemas import wire
 from schemas.api import EdgePlacementSpec
-from schemas.collectors import BlankValue, Expression, Program, read_program_set
 from schemas.content.blobs import OBJECT_MAX_BYTES, open_value
 from schemas.content.chunks import CREATE_ONLY
 from schemas.content.sealing import SealingKey
-from schemas.identity import Generation, TreeId
-from schemas.objects import ObjectKey
-from schemas.order import ARGO_WAVE
-from schemas.ordered_values import pack_values
-from schemas.records import API_PLACEMENT, Source, decode_body
-from schemas.selectors import LabelSelector
-from schemas.source_objects import SourceObject
+from schemas.objects.objects import ObjectKey
+from schemas.objects.order import ARGO_WAVE
+from schemas.objects.selectors import LabelSelector
+from schemas.objects.source_objects import SourceObject
+from schemas.records.records import API_PLACEMENT, Source, decode_body
+from schemas.reports.collectors import BlankValue, Expression, Program, read_program_set
+from schemas.values import wire
+from schemas.values.identity import Generation, TreeId
+from schemas.values.ordered_values import pack_values
 
 EVERYWHERE = EdgePlacementSpec(location_selectors=(LabelSelector(),))
 HEAD = bare_head(Source(API_PLACEMENT, "space", "", "shop"), alternatives_of(EVERYWHERE))

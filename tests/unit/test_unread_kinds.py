@@ -8,8 +8,8 @@ from controllers.core.translation.inferred_removals import held_back
 from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.unread_kinds import Unread
-from schemas.objects import ObjectKey
-from schemas.reports import Count, ExceptionSample, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Count, ExceptionSample, Summary
 from tests.unit.centre_world import condition, config, config_key, placement, placement_key
 
 CONVS, CLUSTER = ("conv.example.com", "convs"), ("conv.example.com", "wides")

@@ -11,13 +11,13 @@ from controllers.core.status.unreturned import passes, unreturned
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.doctor.placement_checks import placement_checks
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
-from schemas import codec
-from schemas.faults import Fault, told_once
-from schemas.objects import ObjectKey
-from schemas.reports import Count, ObjectResult, Summary
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Count, ObjectResult, Summary
+from schemas.values import codec
+from schemas.values.faults import Fault, told_once
+from schemas.values.wire import replace
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import SHOP, Centre, condition, deployment, holds, placement
 from tests.unit.test_checks import facts
 from tests.unit.test_checks import placement as placement_facts

@@ -7,7 +7,7 @@ import pytest
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.workloads.unsaid import unsaid
 from relay.objects.unsaid_fields import fields_of
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 KEY = ObjectKey("example.com", "gadgets", "shop", "g")
 SAID = {"size": 1, "parts": [{"name": "a"}]}

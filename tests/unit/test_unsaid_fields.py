@@ -12,8 +12,8 @@ from relay.objects.unsaid_fields import fields_of, numbers_of, without_unknown
 from schemas.content.blobs import open_stored
 from schemas.content.chunks import UNSAID_MAX, ManifestEntry, build_manifest, read_manifest
 from schemas.content.sealing import SealingKey
-from schemas.identity import TreeId
-from schemas.wire import astuple, replace
+from schemas.values.identity import TreeId
+from schemas.values.wire import astuple, replace
 
 GADGET = {
     "apiVersion": "example.com/v1",

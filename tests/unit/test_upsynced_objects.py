@@ -1,8 +1,8 @@
 """What came up from a destination, as far as collectors are over it."""
 
 from relay.core.collectors.upsynced import UpsyncedObjects
-from schemas.objects import ObjectKey
-from schemas.upsync import UpsyncClause, encode_copy
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import UpsyncClause, encode_copy
 
 REPORTS = UpsyncClause("", ("configmaps",), ("scans",), ("*",))
 OTHERS = UpsyncClause("", ("configmaps",), ("else",), ("*",))

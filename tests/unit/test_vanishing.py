@@ -1,7 +1,7 @@
 """What goes with the definition of its kind goes from no edge: nobody said that it is to go."""
 
 from controllers.core.workloads.space import Workloads
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 from tests.unit.centre_world import placement
 
 DEFINITION = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.x.org")

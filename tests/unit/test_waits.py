@@ -9,9 +9,9 @@ from leafcast.ask.api import Api
 from leafcast.daemon.verbs import waits
 from leafcast.daemon.verbs.waits import register_wait
 from relay.adapters.clock import SystemClock
-from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
+from tests.doubles.memory_space import MemorySpace
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_caught_up import Tree
 

@@ -2,9 +2,9 @@
 
 from relay.core.link.children import Children
 from relay.core.link.parent import ParentLink
-from schemas.identity import short_key
-from schemas.link import WANTS_MAX, Hello
-from schemas.reports import decode, encode
+from schemas.reports.link import WANTS_MAX, Hello
+from schemas.reports.reports import decode, encode
+from schemas.values.identity import short_key
 from tests.unit.test_say_again import NoMail
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from relay.ports import Interest, Kind, Served, Synced, Unserved
 from relay.syncer.watched_kinds import WatchedKinds, scope_of
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 MAPS, ROLES, SPACES = ("", "configmaps"), ("rbac", "clusterroles"), ("", "namespaces")
 A = ObjectKey(*MAPS, "shop", "a")

@@ -7,13 +7,13 @@ from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import Confirmations, Delivered, Loss, weigh
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import Issued
-from schemas import wire
-from schemas.faults import Faulty
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.placing import check_annotations, grace_seconds
-from schemas.records import OVER_LOCATION, OVER_SYNC_TARGET, Alternative
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placing import check_annotations, grace_seconds
+from schemas.records.records import OVER_LOCATION, OVER_SYNC_TARGET, Alternative
+from schemas.values import wire
+from schemas.values.faults import Faulty
+from schemas.values.identity import MailKey
 from tests.unit.centre_world import config, placement
 from tests.unit.test_centre_decisions import keyed
 from tests.unit.test_destination_counts import SPACE, delta, location, profile, selector

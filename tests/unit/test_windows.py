@@ -11,7 +11,7 @@ from relay.core.reports.windows import (
     GATHER_SECONDS,
     ReportThrottle,
 )
-from schemas.identity import short_key
+from schemas.values.identity import short_key
 
 KEY = short_key(bytes(20))
 

@@ -6,11 +6,15 @@ import hashlib
 import msgpack
 import pytest
 
-from schemas import codec, records, subjects
 from schemas.content import blobs, chunks
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
-from schemas.identity import (
+from schemas.records import records
+from schemas.records.records import DeltaBody, DeltaHead, Gate, Source
+from schemas.records.signing import Signer, decode_envelope
+from schemas.reports.reports import part_key
+from schemas.values import codec, subjects
+from schemas.values.identity import (
     DestinationId,
     KeyId,
     NodePath,
@@ -21,10 +25,7 @@ from schemas.identity import (
     random_id,
     short_key,
 )
-from schemas.records import DeltaBody, DeltaHead, Gate, Source
-from schemas.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused
-from schemas.reports import part_key
-from schemas.signing import Signer, decode_envelope
+from schemas.values.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused
 
 ADDRESS = codec.address("manifest", b"m")
 MANIFEST = Reference("manifest", ADDRESS, 1)

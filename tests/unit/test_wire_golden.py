@@ -4,15 +4,15 @@ import hashlib
 
 import pytest
 
-from schemas import codec, link, records, reports, snapshots
-from schemas.asks import AnswerPart, AskFault
 from schemas.content import blobs, carried, chunks
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.content.sealing import SealingKey, mark, marking_key, placement_key
-from schemas.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records import records, snapshots
+from schemas.records.asks import AnswerPart, AskFault
+from schemas.records.records import (
     Alternative,
     AskRecord,
     DeltaBody,
@@ -28,12 +28,14 @@ from schemas.records import (
     RootKey,
     Source,
 )
-from schemas.roots import CoSignature, KeysBody
-from schemas.selectors import LabelSelector, Requirement
-from schemas.signing import Envelope, RecordKind, Signer
-from schemas.upsync import UpsyncClause
-from schemas.windows import Window
-from schemas.wire import replace
+from schemas.records.roots import CoSignature, KeysBody
+from schemas.records.signing import Envelope, RecordKind, Signer
+from schemas.records.windows import Window
+from schemas.reports import link, reports
+from schemas.reports.upsync import UpsyncClause
+from schemas.values import codec
+from schemas.values.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
+from schemas.values.wire import replace
 
 SIGNER = Signer(TreeId("a" * 26), KeyId("b" * 26), bytes(range(32)))
 OBJECT = {

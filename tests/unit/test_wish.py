@@ -12,7 +12,7 @@ from relay.syncer.wish import (
     ours,
     without_replicas,
 )
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 KEY = ObjectKey("apps", "deployments", "shop", "web")
 CLAIM = ObjectKey("", "persistentvolumeclaims", "shop", "disk")

@@ -11,10 +11,10 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from schemas.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
-from schemas.identity import NodePath
-from schemas.roots import Roots
-from schemas.tokens import token_id
+from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
+from schemas.enrolment.tokens import token_id
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath
 
 TOKENS_MAX = 20_000
 USES_MAX = 1_000

@@ -18,8 +18,8 @@ from schemas.content.sealing import (
     placement_key,
     wrap_keys,
 )
-from schemas.identity import MailKey, TreeId
-from schemas.refusals import BlobRefused
+from schemas.values.identity import MailKey, TreeId
+from schemas.values.refusals import BlobRefused
 
 MASTERS_MAX = 8
 """What was sealed under an older one can be read by nobody, the centre included."""

@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from relay.core.records.root_walk import RootWalk, signers_of
-from schemas import wire
-from schemas.identity import KeyId, MailKey, TreeId
-from schemas.records import (
+from schemas.records.records import (
     API_KEYS,
     GRANTS_MAX,
     KeyGrant,
@@ -21,10 +19,12 @@ from schemas.records import (
     Source,
     encode_payload,
 )
-from schemas.refusals import RecordRefused
-from schemas.roots import Roots, keys_envelope, keys_record, leading_on, root_keys, roots_of
-from schemas.signing import Envelope, Signer
-from schemas.wire import INT_MAX
+from schemas.records.roots import Roots, keys_envelope, keys_record, leading_on, root_keys, roots_of
+from schemas.records.signing import Envelope, Signer
+from schemas.values import wire
+from schemas.values.identity import KeyId, MailKey, TreeId
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import INT_MAX
 
 SIGNING_KINDS = ("delta", "profile", "location", "node", "snapshot", "ask")
 # A question is not kept, so nobody needs an old key for one.

@@ -25,10 +25,10 @@ from controllers.core.ledger.brake import Brake
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.weighing import Confirmations, Delivered, Loss, weigh
-from schemas import wire
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.records import Alternative, DeltaHead, LocationRecord, Profile, Record
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Alternative, DeltaHead, LocationRecord, Profile, Record
+from schemas.values import wire
+from schemas.values.identity import MailKey
 
 
 class Weights(Protocol):

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.drafts import Draft
-from schemas import wire
-from schemas.identity import MailKey
-from schemas.records import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
     Alternative,
@@ -23,7 +22,8 @@ from schemas.records import (
     Profile,
     Record,
 )
-from schemas.selectors import LabelSelector
+from schemas.values import wire
+from schemas.values.identity import MailKey
 
 GATHER_SECONDS = 5.0
 """A move may be several changes of labels, one after the other."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-from schemas.faults import Faulty
-from schemas.objects import ObjectKey
-from schemas.properties import PROPERTIES_NAMESPACE, read_properties
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import PROPERTIES_NAMESPACE, read_properties
+from schemas.values.faults import Faulty
 
 CONFIG_MAPS = ("", "configmaps")
 REMEDY = "its last good properties stay in force"

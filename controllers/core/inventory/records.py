@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from controllers.core.conditions import condition
 from controllers.core.ledger.drafts import Draft
 from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
-from schemas.identity import NodePath, destination_id
-from schemas.maintenance import in_force
-from schemas.objects import LAST_APPLIED
-from schemas.records import (
+from schemas.objects.objects import LAST_APPLIED
+from schemas.records.maintenance import in_force
+from schemas.records.records import (
     API_LOCATION,
     API_SYNC_TARGET,
     LocationRecord,
     Profile,
     Source,
 )
-from schemas.wire import replace
+from schemas.values.identity import NodePath, destination_id
+from schemas.values.wire import replace
 
 REGISTERED = "Registered"
 

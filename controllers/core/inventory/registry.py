@@ -28,17 +28,17 @@ from controllers.core.ledger.node_moves import left_nodes, node_in
 from controllers.core.ledger.removal import Held, hold_records
 from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
-from schemas.faults import InvalidObject
-from schemas.identity import MailKey, NodePath, TreeId
-from schemas.maintenance import maintenance_of
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.maintenance import maintenance_of
+from schemas.records.records import (
     API_LOCATION,
     API_SYNC_TARGET,
     Profile,
     Record,
     Source,
 )
+from schemas.values.faults import InvalidObject
+from schemas.values.identity import MailKey, NodePath, TreeId
 
 _GROUP = "edge.kubestellar.io"
 _TARGETS, LOCATIONS = "synctargets", "locations"

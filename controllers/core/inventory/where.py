@@ -21,10 +21,10 @@ from schemas.api import (
     SyncTarget,
 )
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
-from schemas.groups import NOTE
-from schemas.objects import ObjectKey
-from schemas.placements import KINDS
-from schemas.selectors import IN, LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import IN, LabelSelector
+from schemas.records.placements import KINDS
+from schemas.values.groups import NOTE
 
 DESTINATIONS_MAX = 1000
 OBJECTS_MAX = 1000

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from controllers.core.ledger.weighing import Confirmations, Loss
 from relay.objects.stored_object import timestamp
-from schemas.identity import MailKey
-from schemas.placements import short_title
+from schemas.records.placements import short_title
+from schemas.values.identity import MailKey
 
 GATHER_MS = 5_000
 """So long after one edit the next counts as part of it: `kubectl label --all` is many."""

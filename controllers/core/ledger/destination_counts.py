@@ -11,9 +11,9 @@ from collections.abc import Set as AbstractSet
 
 from controllers.core.ledger.removal import Held, removals_max
 from relay.core.audience import HERE, Audience
-from schemas.identity import MailKey, NodePath
-from schemas.placements import placement_of
-from schemas.records import Alternative, DeltaHead, LocationRecord, Profile, Record
+from schemas.records.placements import placement_of
+from schemas.records.records import Alternative, DeltaHead, LocationRecord, Profile, Record
+from schemas.values.identity import MailKey, NodePath
 
 _Alternatives = tuple[Alternative, ...]
 _ASKED = MailKey("")

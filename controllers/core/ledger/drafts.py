@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from schemas.content.blobs import StoredBlob
-from schemas.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
-from schemas.records import RECORDS, DeltaHead, LocationRecord, Record
-from schemas.signing import RecordKind
-from schemas.wire import replace
+from schemas.records.records import RECORDS, DeltaHead, LocationRecord, Record
+from schemas.records.signing import RecordKind
+from schemas.values.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
+from schemas.values.wire import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controllers.core.ledger.drafts import Draft, slot_of
-from schemas.identity import Generation, MailKey, TreeId, next_generation
-from schemas.records import DeltaHead, KeysRecord, NodeRecord, Profile, Record
-from schemas.snapshots import EntryKey, mail_entry_key, path_entry_key
+from schemas.records.records import DeltaHead, KeysRecord, NodeRecord, Profile, Record
+from schemas.records.snapshots import EntryKey, mail_entry_key, path_entry_key
+from schemas.values.identity import Generation, MailKey, TreeId, next_generation
 
 
 class Ledger:

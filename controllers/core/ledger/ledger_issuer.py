@@ -14,8 +14,7 @@ from controllers.core.ledger.drafts import Draft, kind_of, same, values_of
 from controllers.core.ledger.ledger import Ledger, entry_key_of
 from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.events import Instant
-from schemas.identity import KEYS_KEY, ContentHash, MailKey
-from schemas.records import (
+from schemas.records.records import (
     DeltaHead,
     KeysRecord,
     LocationRecord,
@@ -24,8 +23,9 @@ from schemas.records import (
     body_of,
     encode_payload,
 )
-from schemas.signing import Envelope, Signer
-from schemas.snapshots import EntryKey, Term, encode, mail_key_of
+from schemas.records.signing import Envelope, Signer
+from schemas.records.snapshots import EntryKey, Term, encode, mail_key_of
+from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 
 @dataclass(frozen=True, slots=True)

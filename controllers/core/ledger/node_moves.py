@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from schemas.identity import MailKey, NodePath, TreeId
-from schemas.moves import former_paths
-from schemas.records import API_NODE, NodeRecord, Profile, Record, Source
-from schemas.snapshots import EntryKey, path_entry_key
+from schemas.records.moves import former_paths
+from schemas.records.records import API_NODE, NodeRecord, Profile, Record, Source
+from schemas.records.snapshots import EntryKey, path_entry_key
+from schemas.values.identity import MailKey, NodePath, TreeId
 
 Records = Mapping[MailKey, Record]
 """What is in force."""

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from schemas.objects import CRD_GROUP, ObjectKey
-from schemas.wording import some_of
+from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.values.wording import some_of
 
 REMOVALS_MIN = 10
 REMOVALS_SHARE = 0.2

@@ -11,7 +11,7 @@ from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
-from schemas.snapshots import (
+from schemas.records.snapshots import (
     SNAPSHOT_TERMS,
     TERMS_MAX,
     BlobPointer,

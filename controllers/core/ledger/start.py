@@ -20,8 +20,7 @@ from relay.core.records.snapshot import Interest, SnapshotView, Unread
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import (
+from schemas.records.records import (
     DeltaHead,
     KeysRecord,
     LocationHead,
@@ -30,9 +29,8 @@ from schemas.records import (
     Record,
     decode_record,
 )
-from schemas.refusals import RecordRefused
-from schemas.signing import Envelope, Signer
-from schemas.snapshots import (
+from schemas.records.signing import Envelope, Signer
+from schemas.records.snapshots import (
     EntryKey,
     SnapshotRecord,
     SnapshotRefused,
@@ -42,6 +40,8 @@ from schemas.snapshots import (
     read_snapshot,
     read_terms,
 )
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.values.refusals import RecordRefused
 
 
 @dataclass(frozen=True, slots=True)

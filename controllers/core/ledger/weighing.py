@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.removal import REMOVALS_MIN, REMOVALS_SHARE
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.records import Alternative
-from schemas.wording import many
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Alternative
+from schemas.values.identity import MailKey
+from schemas.values.wording import many
 
 
 class Delivered(NamedTuple):

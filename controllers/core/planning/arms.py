@@ -11,9 +11,9 @@ from controllers.core.translation.translate import Issued
 from relay.core.gates import Candidate
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.records import Gate, LocationRecord, Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Gate, LocationRecord, Profile
+from schemas.values.identity import NodePath
 
 Closed = Callable[[Gate, Profile], bool]
 """Whether a destination cannot have taken what a gate gives: its windows were never open since."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from controllers.core.planning.states import Delivery, State
 from relay.core.audience.audience import Audience
-from schemas.identity import MailKey, NodePath
-from schemas.records import LocationRecord, Profile
+from schemas.records.records import LocationRecord, Profile
+from schemas.values.identity import MailKey, NodePath
 
 _LATER = "later/"
 """Marks a placement as it is afterwards, in an audience of both."""

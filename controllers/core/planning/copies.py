@@ -20,12 +20,12 @@ from relay.objects.customization import (
 )
 from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customized_content import address_of
-from schemas import codec
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.chunks import ManifestEntry
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import CodecError
 
 KEPT_MAX = 4096
 """So many copies of one object are remembered."""

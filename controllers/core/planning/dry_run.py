@@ -33,11 +33,11 @@ from controllers.core.translation.translate import Issued, alternatives_of
 from controllers.core.workloads.space import Object
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
-from schemas.faults import Fault
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.placements import placement_at, placement_of, title
-from schemas.records import DeltaHead, LocationRecord, Profile, Record
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_at, placement_of, title
+from schemas.records.records import DeltaHead, LocationRecord, Profile, Record
+from schemas.values.faults import Fault
+from schemas.values.identity import ContentHash, MailKey
 
 LATER_REVISION = 2**62
 """The resourceVersion of what is written: above all that a space said."""

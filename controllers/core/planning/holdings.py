@@ -15,8 +15,8 @@ from controllers.core.status.rollout_holds import (
     why_waves_stand,
 )
 from controllers.core.translation.placements import Placements
-from schemas.faults import Fault
-from schemas.hold_reasons import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.hold_reasons import (
     OBJECTS_REFUSED,
     PINNED,
     ROLLOUT_ABORTED,
@@ -26,10 +26,10 @@ from schemas.hold_reasons import (
     ROLLOUT_PAUSED,
     UNDONE,
 )
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.placements import short_title
-from schemas.records import Gate
+from schemas.records.placements import short_title
+from schemas.records.records import Gate
+from schemas.values.faults import Fault
+from schemas.values.identity import NodePath
 
 _STAY = frozenset({ROLLOUT_HELD, ROLLOUT_INVALID, ROLLOUT_PAUSED})
 """What holds a new revision, too; in all other states it begins with the first wave."""

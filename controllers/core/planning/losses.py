@@ -11,10 +11,10 @@ from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import NOTHING_DELIVERED, Delivered, Loss, weigh
 from controllers.core.planning.states import Delivery, State
 from relay.objects.policies import on_removal
-from schemas.annotations import DELETE
 from schemas.content.chunks import removal_word
-from schemas.identity import MailKey
-from schemas.records import Alternative
+from schemas.objects.annotations import DELETE
+from schemas.records.records import Alternative
+from schemas.values.identity import MailKey
 
 
 def losses(before: State, after: State) -> Mapping[str, Loss]:

@@ -32,13 +32,13 @@ from controllers.core.planning.verdicts import (
     Verdict,
 )
 from relay.core.destination.claims import DesiredObject
-from schemas.hold_reasons import MAINTENANCE
-from schemas.identity import MailKey, NodePath
-from schemas.maintenance import NONE as NOT_MAINTAINED
-from schemas.maintenance import maintenance_of
-from schemas.moves import former_paths
-from schemas.objects import ObjectKey
-from schemas.records import Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.hold_reasons import MAINTENANCE
+from schemas.records.maintenance import NONE as NOT_MAINTAINED
+from schemas.records.maintenance import maintenance_of
+from schemas.records.moves import former_paths
+from schemas.records.records import Profile
+from schemas.values.identity import MailKey, NodePath
 
 SAMPLE_MAX = 10
 """So many rows of each action are at hand at once."""

@@ -13,12 +13,12 @@ from relay.core.destination.claims import DesiredObject
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
 from relay.syncer.plan import NAMESPACES
-from schemas.annotations import ON_REMOVAL
-from schemas.identity import MailKey
-from schemas.placements import kind_of
-from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
-from schemas.selectors import LabelSelector
-from schemas.wording import namespace_first
+from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import kind_of
+from schemas.records.records import OVER_LOCATION, Alternative, LocationRecord, Profile
+from schemas.values.identity import MailKey
+from schemas.values.wording import namespace_first
 
 Why = tuple[str, tuple[str, ...]]
 

@@ -10,11 +10,11 @@ from typing import Protocol, TypeVar
 from controllers.core.translation.stored_arms import Entries
 from schemas.content.blobs import Reference
 from schemas.content.chunks import TEMPLATE, ManifestEntry
-from schemas.faults import Fault
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.placements import title
-from schemas.records import Alternative, LocationRecord, Profile, Record
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import title
+from schemas.records.records import Alternative, LocationRecord, Profile, Record
+from schemas.values.faults import Fault
+from schemas.values.identity import ContentHash, MailKey
 
 R = TypeVar("R", bound=Record)
 

@@ -19,10 +19,10 @@ from relay.objects.policies import on_removal
 from relay.objects.serving import DEFINITIONS
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
 from schemas.content.chunks import ManifestEntry
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.properties import properties_of
-from schemas.records import LocationRecord, Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import properties_of
+from schemas.records.records import LocationRecord, Profile
+from schemas.values.identity import ContentHash, MailKey
 
 Action = Literal["delete", "held", "keep", "orphan", "frozen", "create", "update", "none"]
 DELETE: Action = "delete"

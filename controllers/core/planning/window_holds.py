@@ -11,9 +11,9 @@ from controllers.core.status.rollout_holds import Steered
 from relay.core.gates import Candidate
 from relay.objects.stored_object import timestamp
 from schemas.api import RolloutSpec, RolloutStatus
-from schemas.hold_reasons import WINDOW
-from schemas.records import Gate, LocationRecord, Profile
-from schemas.windows import Window, is_open, next_opening
+from schemas.records.hold_reasons import WINDOW
+from schemas.records.records import Gate, LocationRecord, Profile
+from schemas.records.windows import Window, is_open, next_opening
 
 
 def never_open(steered: Steered | None, now_ms: int) -> Closed:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from relay.core.gates import Candidate, wave_of
-from schemas.causes import causes_first
-from schemas.identity import MailKey
-from schemas.records import Gate, LocationRecord, Profile, Record
-from schemas.reports import ExceptionSample
-from schemas.wording import namespace_first
+from schemas.records.records import Gate, LocationRecord, Profile, Record
+from schemas.reports.causes import causes_first
+from schemas.reports.reports import ExceptionSample
+from schemas.values.identity import MailKey
+from schemas.values.wording import namespace_first
 
 NAMED_MAX = 3
 REASON_CHARACTERS = 120

@@ -15,8 +15,8 @@ from controllers.core.rollout.waves import EVERYONE, by_label, gate_text, labels
 from schemas.api.rollout_spec import RolloutSpec, Wave
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.api.shared import Condition
-from schemas.records import OVER_LOCATION
-from schemas.wording import some_of
+from schemas.records.records import OVER_LOCATION
+from schemas.values.wording import some_of
 
 EMPTY = "EmptyWaves"
 PLACES_MAX = 3

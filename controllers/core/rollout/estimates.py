@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.waves import labels_of
 from schemas.api.rollout_spec import Wave
-from schemas.identity import MailKey
-from schemas.records import (
+from schemas.records.records import (
     BUCKETS,
     OVER_LOCATION,
     OVER_SYNC_TARGET,
@@ -18,6 +17,7 @@ from schemas.records import (
     Record,
     bucket,
 )
+from schemas.values.identity import MailKey
 
 
 def matched(records: Mapping[MailKey, Record], meant: tuple[Alternative, ...], wave: Wave) -> int:

@@ -10,8 +10,8 @@ from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.rollout.state import Change
 from schemas.api.rollout_spec import Wave
 from schemas.content.blobs import Reference
-from schemas.records import Gate
-from schemas.reports import Count
+from schemas.records.records import Gate
+from schemas.reports.reports import Count
 
 
 def _nobody(_wave: Wave) -> int:

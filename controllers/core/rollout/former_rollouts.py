@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.annotations import RELEASE_ROLLOUT
-from schemas.records import FormerRollout
+from schemas.objects.annotations import RELEASE_ROLLOUT
+from schemas.records.records import FormerRollout
 
 Object = Mapping[str, Any]
 

@@ -14,9 +14,9 @@ from controllers.core.rollout.revisions import nobody_waits
 from controllers.core.rollout.state import target_of
 from schemas.api import RolloutStatus
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey, NodePath
-from schemas.records import DeltaHead, Gate, Profile, Record
-from schemas.reports import CELL_FORMER, CELL_OTHER, NEVER_JOINED, Cell, Count
+from schemas.records.records import DeltaHead, Gate, Profile, Record
+from schemas.reports.reports import CELL_FORMER, CELL_OTHER, NEVER_JOINED, Cell, Count
+from schemas.values.identity import MailKey, NodePath
 
 _NO_MEMBERS = (NEVER_JOINED, "leaving")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from controllers.core.rollout.culprits import locations_of
 from relay.core.gates import Candidate
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey
-from schemas.records import Gate, Profile, Record
+from schemas.records.records import Gate, Profile, Record
+from schemas.values.identity import MailKey
 
 
 def count_lacking(

@@ -19,9 +19,9 @@ from schemas.api.rollout_status import (
     StatusWindow,
 )
 from schemas.content.blobs import Reference
-from schemas.identity import NodePath
-from schemas.records import BUCKETS, CENTRE, OVER_SYNC_TARGET, Gate
-from schemas.windows import Window
+from schemas.records.records import BUCKETS, CENTRE, OVER_SYNC_TARGET, Gate
+from schemas.records.windows import Window
+from schemas.values.identity import NodePath
 
 P = TypeVar("P", Pin, Freeze)
 

@@ -22,7 +22,7 @@ from controllers.core.rollout.wave_health import Tally
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.api.shared import Condition
-from schemas.wording import many
+from schemas.values.wording import many
 
 ROLLED_OUT, HELD, PARTIAL = "RolledOut", "RolloutHeld", "Partial"
 PAUSED, LATE, GROUPED = "Paused", "LateFailures", "TooManyGroups"

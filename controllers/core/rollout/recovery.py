@@ -18,7 +18,7 @@ from schemas.api.rollout_status import (
     RolloutStep,
     WaveStatus,
 )
-from schemas.records import BUCKETS, Gate
+from schemas.records.records import BUCKETS, Gate
 
 UNKNOWN_PROGRESS = (
     "neither the ledger nor this status says how far it was: nothing opens; with resume everyone "

@@ -15,8 +15,8 @@ from relay.objects.stored_object import timestamp
 from schemas.api.rollout_status import RejectedObjects, RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry, build_manifest
-from schemas.objects import ObjectKey
-from schemas.wording import namespace_first
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import namespace_first
 
 NAMED_MAX = 16
 """So many rejected objects a status names."""

@@ -23,9 +23,9 @@ from schemas.api.rollout_request import RolloutRequest, read_rollout_request
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import Freeze, Pin, RequestStatus, Revision, RolloutStatus
 from schemas.content.blobs import Reference
-from schemas.faults import Faulty
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
+from schemas.values.faults import Faulty
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 _MARK_CHARACTERS = 64
 USER = "leafcast rollout"

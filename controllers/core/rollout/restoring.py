@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "selfLink")
 """Fields of metadata that the space says, beside its marks."""

@@ -13,8 +13,7 @@ from controllers.core.rollout.kept_back import destinations_at
 from controllers.core.rollout.waves import EVERYONE, labels_of
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import Wave
-from schemas.identity import MailKey, NodePath
-from schemas.records import (
+from schemas.records.records import (
     Alternative,
     DeltaHead,
     Gate,
@@ -23,7 +22,8 @@ from schemas.records import (
     Profile,
     Record,
 )
-from schemas.windows import ZONE_LABEL, Window, next_opening
+from schemas.records.windows import ZONE_LABEL, Window, next_opening
+from schemas.values.identity import MailKey, NodePath
 
 MATCHED_MAX = 4096
 """Of so many selectors it is remembered whether they match anyone."""

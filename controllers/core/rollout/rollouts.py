@@ -16,10 +16,10 @@ from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import is_sound, target_of
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
 from schemas.content.blobs import Reference
-from schemas.faults import InvalidObject
-from schemas.groups import DENATURED_GROUP
-from schemas.objects import ObjectKey
-from schemas.records import Gate
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import Gate
+from schemas.values.faults import InvalidObject
+from schemas.values.groups import DENATURED_GROUP
 
 ROLLOUTS = (DENATURED_GROUP, "rollouts")
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from schemas.api.rollout_status import Layer, RolloutStatus, WaveStatus
 from schemas.api.shared import Value
 from schemas.content.blobs import MANIFEST, Reference
-from schemas.identity import ContentHash, NodePath
+from schemas.values.identity import ContentHash, NodePath
 
 V = TypeVar("V", bound=Value)
 

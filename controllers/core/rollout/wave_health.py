@@ -9,8 +9,8 @@ from decimal import Decimal
 from controllers.core.rollout.state import changed
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import WaveStatus
-from schemas.reports import CELL_OTHER, MAINTAINED, NEVER_JOINED, Cell
-from schemas.shares import share_of
+from schemas.records.shares import share_of
+from schemas.reports.reports import CELL_OTHER, MAINTAINED, NEVER_JOINED, Cell
 
 _FAILED_STATES = ("failing", "frozen")
 _NO_MEMBERS = (NEVER_JOINED, "leaving", MAINTAINED)

@@ -16,10 +16,10 @@ from schemas.api.rollout_spec import (
     Wave,
 )
 from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, WaveStatus
-from schemas.names import LABEL_MAX
-from schemas.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET
-from schemas.selectors import EXISTS, IN, LabelSelector, Requirement
-from schemas.shares import share_of
+from schemas.objects.selectors import EXISTS, IN, LabelSelector, Requirement
+from schemas.records.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET
+from schemas.records.shares import share_of
+from schemas.values.names import LABEL_MAX
 
 LabelValues = Callable[[str], Sequence[str]]
 """The values that a label has among the SyncTargets, sorted."""

@@ -13,10 +13,10 @@ from relay.objects.condition_merging import worst_of
 from relay.objects.merge import copied
 from relay.objects.returned_generations import FIELD as IN_FORCE
 from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers
-from schemas import codec
-from schemas.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
+from schemas.objects.objects import ObjectKey
+from schemas.values import codec
+from schemas.values.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
+from schemas.values.refusals import CodecError
 
 _CONDITION_TEXTS = ("lastTransitionTime", "reason", "message")
 

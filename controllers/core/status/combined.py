@@ -21,9 +21,9 @@ from relay.core.collectors.cells import (
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.tables import Row, Table
 from relay.objects.expressions.sketch import value_of
-from schemas import names
 from schemas.api import CONTROL_GROUP, CONTROL_VERSION
-from schemas.collectors import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import (
     COMPLETE_ANNOTATION,
     DISTINCT_HASHES,
     LABEL_PREFIX,
@@ -32,11 +32,11 @@ from schemas.collectors import (
     CombinedField,
     Program,
 )
-from schemas.objects import ObjectKey
-from schemas.ordered_values import unpack_values
-from schemas.refusals import CodecError
-from schemas.reports import COUNT_MAX
-from schemas.wording import namespace_first
+from schemas.reports.reports import COUNT_MAX
+from schemas.values import names
+from schemas.values.ordered_values import unpack_values
+from schemas.values.refusals import CodecError
+from schemas.values.wording import namespace_first
 
 REPORT_NAMESPACE = "kubestellar-report"
 """Of what is said about cluster-scoped objects."""

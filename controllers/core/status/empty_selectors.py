@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from controllers.core.rollout.waves import labels_text
-from schemas.records import OVER_LOCATION, Alternative
+from schemas.records.records import OVER_LOCATION, Alternative
 
 Matches = Callable[[Alternative], bool]
 """Whether an alternative means any destination that there is."""

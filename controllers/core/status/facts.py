@@ -9,8 +9,8 @@ from controllers.core.status.rollout_holds import Steered
 from controllers.core.workloads.missing_references import Lack
 from schemas.api import Hold
 from schemas.api.readiness import Readiness
-from schemas.faults import Fault
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PlacementFacts:
     holds: tuple[Hold, ...] = ()
     """What else keeps its newest content from destinations; `since` is not theirs to say."""
     name: str = ""
-    """As `schemas.placements` has it."""
+    """As `schemas.records.placements` has it."""
     steered: Steered | None = None
     """Who gets what of it, and what everyone should, if a Rollout steers it, or did."""
     readiness: Readiness = field(default_factory=Readiness)

@@ -15,9 +15,9 @@ from controllers.core.status.aggregated import aggregated
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.objects.returned_generations import CONTENT, COPIES, FIELD, OBSERVED, OBSERVED_BY, WHOLE
 from relay.objects.shortfalls import SHORT, with_shortfalls
-from schemas.merging import CONDITIONS, FIELDS
-from schemas.objects import ObjectKey
-from schemas.reports import Count, ObjectResult
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Count, ObjectResult
+from schemas.values.merging import CONDITIONS, FIELDS
 
 _REFERENCE = frozenset({"kind", "name"})
 

@@ -14,8 +14,7 @@ from controllers.core.status.rollout_holds import rollout_holds
 from controllers.core.workloads.space import FROZEN
 from relay.objects.stored_object import timestamp
 from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
-from schemas.faults import told_once
-from schemas.hold_reasons import (
+from schemas.records.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     INVALID,
     KIND_UNREADABLE,
@@ -29,9 +28,10 @@ from schemas.hold_reasons import (
     WAITING,
     ends_by_itself,
 )
-from schemas.placements import short_title, title
-from schemas.reports import Count, ExceptionSample
-from schemas.wording import many, namespace_first, some_of
+from schemas.records.placements import short_title, title
+from schemas.reports.reports import Count, ExceptionSample
+from schemas.values.faults import told_once
+from schemas.values.wording import many, namespace_first, some_of
 
 OTHERS_NAMED_MAX = 4
 _WAITS_FOR = "Waiting: for the placement "

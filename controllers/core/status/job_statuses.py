@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 JOBS = ("batch", "jobs")
 _SUCCESS, _FAILURE = ("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")

@@ -11,7 +11,7 @@ from typing import Any
 
 from controllers.core.conditions import READY, RECONCILING
 from controllers.core.status.status import HEALTHY, SYNCED
-from schemas.reports import Count
+from schemas.reports.reports import Count
 
 QUIET_SECONDS = 0.5
 """Counts that nobody is expected to change are exact so long after the last report."""

@@ -13,8 +13,9 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
 from schemas.api import Condition, Hold
-from schemas.hold_reasons import ends_by_itself
-from schemas.reports import (
+from schemas.records.hold_reasons import ends_by_itself
+from schemas.records.shares import at_most
+from schemas.reports.reports import (
     IN_MAINTENANCE,
     NEVER_JOINED,
     NOT_WORKING,
@@ -22,8 +23,7 @@ from schemas.reports import (
     ExceptionSample,
     Summary,
 )
-from schemas.shares import at_most
-from schemas.wording import many, some_of
+from schemas.values.wording import many, some_of
 
 AWAY_NAMED_MAX = 4
 AVAILABLE, UNAVAILABLE = "Available", "Unavailable"

@@ -12,11 +12,11 @@ from controllers.core.rollout import kept_back
 from controllers.core.rollout.empty_waves import approval_text
 from controllers.core.rollout.rejection import told
 from controllers.core.rollout.state import is_under_way, present, target_of
-from schemas.annotations import RELEASE_ROLLOUT
 from schemas.api.hold import Hold
 from schemas.api.rollout_status import RejectedObjects, RolloutStatus
 from schemas.content.blobs import Reference
-from schemas.hold_reasons import (
+from schemas.objects.annotations import RELEASE_ROLLOUT
+from schemas.records.hold_reasons import (
     AWAITING_APPROVAL,
     PINNED,
     PLACE_FROZEN,
@@ -31,11 +31,11 @@ from schemas.hold_reasons import (
     WAVE_FAILED,
     WINDOW,
 )
-from schemas.identity import NodePath
-from schemas.placements import short_title
-from schemas.records import Gate
-from schemas.reports import Cell, Count
-from schemas.wording import some_of
+from schemas.records.placements import short_title
+from schemas.records.records import Gate
+from schemas.reports.reports import Cell, Count
+from schemas.values.identity import NodePath
+from schemas.values.wording import some_of
 
 PLACES_NAMED_MAX = 4
 _COMMAND = "leafcast rollout"

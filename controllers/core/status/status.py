@@ -23,14 +23,13 @@ from controllers.core.status.unreturned import STATUS_REFUSED
 from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import FROZEN
 from controllers.core.workloads.unread_kinds import NOT_LISTED
-from schemas.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.api import Condition, Hold
-from schemas.causes import causes_first
-from schemas.faults import told_once
-from schemas.hold_reasons import KIND_UNREADABLE, NOT_AWAITED, ends_by_itself
-from schemas.objects import ObjectKey
-from schemas.placements import kind_of, short_title, title
-from schemas.reports import (
+from schemas.objects.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
+from schemas.objects.objects import ObjectKey
+from schemas.records.hold_reasons import KIND_UNREADABLE, NOT_AWAITED, ends_by_itself
+from schemas.records.placements import kind_of, short_title, title
+from schemas.reports.causes import causes_first
+from schemas.reports.reports import (
     AT_WORK,
     IN_MAINTENANCE,
     NEVER_JOINED,
@@ -40,7 +39,8 @@ from schemas.reports import (
     ObjectResult,
     Summary,
 )
-from schemas.wording import all_but, many, namespace_first, some_of
+from schemas.values.faults import told_once
+from schemas.values.wording import all_but, many, namespace_first, some_of
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"

@@ -10,8 +10,8 @@ from typing import Any
 
 from relay.objects.stored_object import timestamp
 from schemas.api.traces import KeptCopies, KeptCopy, RepairedCopies, RepairedCopy
-from schemas.reports import Count, ExceptionSample, RepairSample
-from schemas.wording import namespace_first
+from schemas.reports.reports import Count, ExceptionSample, RepairSample
+from schemas.values.wording import namespace_first
 
 _LEFT = "left in place: kept: "
 

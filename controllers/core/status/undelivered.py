@@ -5,8 +5,8 @@ Who holds exactly what was sent lacks the rest: an object that never went out is
 
 from __future__ import annotations
 
-from schemas.reports import COUNT_MAX, Count, Health, State
-from schemas.wire import replace
+from schemas.reports.reports import COUNT_MAX, Count, Health, State
+from schemas.values.wire import replace
 
 _LACKING: State = "failing"
 _NOT_WELL: Health = "unknown"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from schemas.faults import Fault
-from schemas.missing_rights import FORBIDDEN, missing_right
-from schemas.objects import ObjectKey
-from schemas.wording import namespace_first
+from schemas.objects.objects import ObjectKey
+from schemas.reports.missing_rights import FORBIDDEN, missing_right
+from schemas.values.faults import Fault
+from schemas.values.wording import namespace_first
 
 STATUS_REFUSED = "StatusRefused"
 """The reason of a condition that says so."""

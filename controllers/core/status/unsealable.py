@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
-from schemas.identity import MailKey
-from schemas.records import Alternative, LocationRecord, Profile, Record
+from schemas.records.records import Alternative, LocationRecord, Profile, Record
+from schemas.values.identity import MailKey
 
 
 class UnsealableDestinations:

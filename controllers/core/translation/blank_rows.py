@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from relay.evaluator import CelEvaluator
-from schemas.collectors import Blanks, Program
+from relay.shell.evaluator import CelEvaluator
 from schemas.content.blobs import Reference
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Blanks, Program
 
 BLANK_STEPS_MAX = 25_000_000
 """Of all collectors of one placement, over all its objects: about 10 s at the centre."""

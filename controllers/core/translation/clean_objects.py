@@ -17,21 +17,21 @@ from controllers.core.workloads.what import is_partial
 from relay.objects.field_owners import tells_of_managers
 from relay.objects.health_rules import annotation_fault
 from relay.objects.unsaid_fields import numbers_of
-from relay.recent import RecentBlobs
-from schemas.annotations import annotation_faults
+from relay.shell.recent import RecentBlobs
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
-from schemas.codec import address, canonical
-from schemas.collectors import Blanks, Program
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import CLEANED
 from schemas.content.content_ids import content_id
 from schemas.content.sealing import SealingKey, mark
-from schemas.faults import Fault
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
-from schemas.order import wave_fault
-from schemas.refusals import CodecError
+from schemas.objects.annotations import annotation_faults
+from schemas.objects.objects import ObjectKey
+from schemas.objects.order import wave_fault
+from schemas.reports.collectors import Blanks, Program
+from schemas.values.codec import address, canonical
+from schemas.values.faults import Fault
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import CodecError
 
 PLAIN_BYTES_MAX = 16 * 1024 * 1024
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from controllers.core.translation.clean_objects import CleanObjects, check_asks
 from controllers.core.workloads.customizers import Casting
-from schemas.annotations import ON_REMOVAL
 from schemas.content.chunks import TEMPLATE, ManifestEntry, removal_flag
-from schemas.objects import ObjectKey, apply_order
-from schemas.order import order_of
-from schemas.source_objects import created_seconds, uid_of
-from schemas.wire import replace
+from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.objects import ObjectKey, apply_order
+from schemas.objects.order import order_of
+from schemas.objects.source_objects import created_seconds, uid_of
+from schemas.values.wire import replace
 
 
 def entry_of(

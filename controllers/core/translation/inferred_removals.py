@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 from controllers.core.ledger.removal import Held, hold_objects
 from controllers.core.workloads.space import Workloads
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 Kind = tuple[str, str]
 

@@ -47,16 +47,14 @@ from controllers.core.translation.translate import (
 )
 from controllers.core.workloads.secret_kinds import secret_faults
 from controllers.core.workloads.space import Object, Placement, Workloads
-from schemas.annotations import ON_REMOVAL
 from schemas.api import Cleaning
 from schemas.content.blobs import Reference
 from schemas.content.chunks import removal_flag
-from schemas.faults import Fault
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.placements import bare_name, kind_of, placement_at, placement_of
-from schemas.placing import grace_seconds, move_seconds
-from schemas.records import (
+from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import bare_name, kind_of, placement_at, placement_of
+from schemas.records.placing import grace_seconds, move_seconds
+from schemas.records.records import (
     Alternative,
     DeltaHead,
     Dependency,
@@ -65,6 +63,8 @@ from schemas.records import (
     Record,
     Source,
 )
+from schemas.values.faults import Fault
+from schemas.values.identity import ContentHash, MailKey
 
 _NOTHING: frozenset[str] = frozenset()
 

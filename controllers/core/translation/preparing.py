@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from controllers.core.translation.blank_rows import BLANK_STEPS_MAX
 from controllers.core.translation.placements import Placements
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 
 def prepare(placements: Placements, name: str, is_sealed: Callable[[str], bool]) -> Iterator[None]:

@@ -11,9 +11,9 @@ from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.translate import Issued
 from schemas.content.blobs import Reference
 from schemas.content.chunks import read_manifest, read_root
-from schemas.identity import ContentHash
-from schemas.records import DeltaHead, Gate, decode_body
-from schemas.refusals import RecordRefused, WireRefused
+from schemas.records.records import DeltaHead, Gate, decode_body
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import RecordRefused, WireRefused
 
 
 def read_issued(head: DeltaHead, body: bytes, keys: PlacementKeys) -> Reading[Issued]:

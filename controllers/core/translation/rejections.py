@@ -13,8 +13,8 @@ from controllers.core.translation.translate import Translation
 from controllers.core.workloads.space import Workloads
 from schemas.api.rollout_status import RejectedObjects
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import ContentHash
 
 _NAMESPACES = ("", "namespaces")
 

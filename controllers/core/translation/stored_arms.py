@@ -9,9 +9,9 @@ from controllers.core.rollout.rejection import Needs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.content.sealing import SealingKey
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
-from schemas.upsync import UpsyncClause
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import ContentHash
 
 Entries = Mapping[ObjectKey, ManifestEntry]
 

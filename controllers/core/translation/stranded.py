@@ -9,8 +9,8 @@ from controllers.core.translation.stored_arms import Entries
 from controllers.core.translation.translate import Issued, Translation
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
-from schemas.objects import ObjectKey
-from schemas.wording import many, namespace_first, some_of
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import many, namespace_first, some_of
 
 OBJECTS_NAMED_MAX = 4
 

@@ -23,16 +23,13 @@ from controllers.core.translation.clean_objects import CleanObjects, ObjectRefus
 from controllers.core.translation.entries import entry_of, removal_said, settled
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
-from schemas.collectors import WHOLE, Blanks, Program, program_set
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.content.sealing import SealingKey, mark
-from schemas.faults import Fault
-from schemas.health_rules import HealthProgram
-from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
-from schemas.records import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.health_rules import HealthProgram
+from schemas.records.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
     Alternative,
@@ -42,8 +39,11 @@ from schemas.records import (
     Gate,
     Source,
 )
-from schemas.upsync import UpsyncClause
-from schemas.wire import replace
+from schemas.reports.collectors import WHOLE, Blanks, Program, program_set
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.faults import Fault
+from schemas.values.identity import ContentHash
+from schemas.values.wire import replace
 
 HINTS_MAX = 4
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from typing import Any
 
 from relay.objects.field_owners import Fields, Steps, fields_below, fields_of_item, unowned
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 HEADLESS = "None"
 JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")

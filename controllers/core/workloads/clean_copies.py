@@ -21,7 +21,7 @@ from controllers.core.workloads.kubestellar_cleaning import (
 from relay.objects.customization import path_text
 from relay.objects.field_owners import CONTROL_PLANE, Steps, owned_fields
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
-from schemas.objects import LAST_APPLIED, ObjectKey
+from schemas.objects.objects import LAST_APPLIED, ObjectKey
 
 # The time stamps are no content: with them, equal objects of two spaces would have two addresses,
 # and every copy would differ for ever from what its cluster says.

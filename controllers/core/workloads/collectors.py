@@ -11,10 +11,10 @@ from typing import Any
 
 from relay.objects.expressions.programs import program_faults
 from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_wish
-from schemas.collectors import WHOLE, Program
-from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey
-from schemas.wire import encode
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import WHOLE, Program
+from schemas.values.faults import InvalidObject
+from schemas.values.wire import encode
 
 COLLECTED_VALUES_MAX = 100_000
 """Of one placement: expressions of its collectors, filters included, times their objects."""

@@ -27,10 +27,10 @@ from schemas import api
 from schemas.api import parse_kind
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
-from schemas.faults import Fault, InvalidObject
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
-from schemas.wording import some_of
+from schemas.objects.objects import ObjectKey
+from schemas.values.faults import Fault, InvalidObject
+from schemas.values.refusals import CodecError
+from schemas.values.wording import some_of
 
 CUSTOMIZERS = ("edge.kubestellar.io", "customizers")
 NAMED_MAX = 4

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.annotations import KEEP_AT_HOME, annotation_faults
-from schemas.faults import Fault, InvalidObject
-from schemas.groups import DENATURED_GROUP
-from schemas.objects import BUILT_IN_KINDS, RBAC_GROUP, group_of, object_faults, texts_of
+from schemas.objects.annotations import KEEP_AT_HOME, annotation_faults
+from schemas.objects.objects import BUILT_IN_KINDS, RBAC_GROUP, group_of, object_faults, texts_of
+from schemas.values.faults import Fault, InvalidObject
+from schemas.values.groups import DENATURED_GROUP
 
 _ADMISSION, _FLOW = "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
 DENATURED_KINDS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from schemas.placements import kind_of
-from schemas.placing import dependencies_of, reached
+from schemas.records.placements import kind_of
+from schemas.records.placing import dependencies_of, reached
 
 
 class Dependencies:

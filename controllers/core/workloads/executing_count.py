@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from schemas.objects import texts_of
-from schemas.placements import EDGE_PLACEMENTS, kind_of
+from schemas.objects.objects import texts_of
+from schemas.records.placements import EDGE_PLACEMENTS, kind_of
 
 EXECUTING_COUNT = "kubestellar.io/executing-count"
 _FIELDS = ("annotations", "labels")

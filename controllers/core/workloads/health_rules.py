@@ -11,9 +11,9 @@ from typing import Any
 
 from relay.objects.health_rules import rule_faults
 from schemas.api import DENATURED_GROUP, HealthRule, parse_wish
-from schemas.faults import InvalidObject
-from schemas.health_rules import HEALTH_PROGRAMS_MAX, HealthProgram
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.records.health_rules import HEALTH_PROGRAMS_MAX, HealthProgram
+from schemas.values.faults import InvalidObject
 
 HEALTH_RULES = (DENATURED_GROUP, "healthrules")
 

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 
 from controllers.core.rollout.rollouts import ROLLOUTS
 from controllers.core.workloads.space import CONTROL_KINDS, Workloads
-from schemas.objects import ObjectKey
-from schemas.placements import KINDS, placement_at
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import KINDS, placement_at
 
 _PLACEMENTS = frozenset((kind.group, kind.resource) for kind in KINDS)
 

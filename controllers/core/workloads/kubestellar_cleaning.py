@@ -12,7 +12,7 @@ from controllers.core.workloads.allocated_fields import (
     preserves_node_ports,
 )
 from relay.objects.field_owners import Steps
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 _SERVICE_SPEC = (
     "ipFamilies",

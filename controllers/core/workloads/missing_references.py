@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from controllers.core.workloads.selection import ANY
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.api.placement import UpsyncSet
-from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS
-from schemas.wording import some_of
+from schemas.objects.objects import ALWAYS_THERE, BUILT_IN_KINDS
+from schemas.values.wording import some_of
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
 NAMED_MAX = 4

@@ -14,8 +14,8 @@ from controllers.core.workloads.renature import DENATUREDS
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.transforms import TRANSFORMS
 from schemas.api import Condition
-from schemas.objects import ObjectKey
-from schemas.wording import some_of
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import some_of
 
 ERRORS_MAX = 20
 NAMED_MAX = 3

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from schemas.api import DENATURED_GROUP, Denatured, parse_wish
-from schemas.faults import Fault, InvalidObject
-from schemas.objects import KindTable, ObjectKey
+from schemas.objects.objects import KindTable, ObjectKey
+from schemas.values.faults import Fault, InvalidObject
 
 Object = Mapping[str, Any]
 DENATUREDS = (DENATURED_GROUP, "denatureds")

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from controllers.core.workloads.selection import Rules
-from schemas.annotations import MAY_COME_UP
-from schemas.collectors import Program
-from schemas.faults import Fault
-from schemas.groups import SYSTEM_NAMESPACE
-from schemas.objects import ObjectKey, texts_of
-from schemas.upsync import SECRETS
-from schemas.wire import replace as changed
+from schemas.objects.annotations import MAY_COME_UP
+from schemas.objects.objects import ObjectKey, texts_of
+from schemas.reports.collectors import Program
+from schemas.reports.upsync import SECRETS
+from schemas.values.faults import Fault
+from schemas.values.groups import SYSTEM_NAMESPACE
+from schemas.values.wire import replace as changed
 
 _SYSTEM = ObjectKey("", "namespaces", "", SYSTEM_NAMESPACE)
 _REMEDY = (

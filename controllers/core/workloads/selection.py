@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemas.annotations import KEEP_AT_HOME
 from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
-from schemas.objects import ObjectKey, texts_of
-from schemas.selectors import EXISTS, IN, LabelSelector
-from schemas.upsync import SECRETS, UpsyncClause
-from schemas.wire import replace as changed
+from schemas.objects.annotations import KEEP_AT_HOME
+from schemas.objects.objects import ObjectKey, texts_of
+from schemas.objects.selectors import EXISTS, IN, LabelSelector
+from schemas.reports.upsync import SECRETS, UpsyncClause
+from schemas.values.wire import replace as changed
 
 ANY = "*"
 NAMESPACED, CLUSTER = "namespaced", "cluster"

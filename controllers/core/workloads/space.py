@@ -29,11 +29,11 @@ from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.unread_kinds import UnreadKinds
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import AS_WRITTEN, BindingPolicy, Cleaning, EdgePlacement, parse_wish
-from schemas.collectors import AGGREGATE, Program
 from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
-from schemas.faults import Fault, InvalidObject
-from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
-from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, takes_status
+from schemas.records.placements import KINDS, placement_at, placement_key, placement_with_result
+from schemas.reports.collectors import AGGREGATE, Program
+from schemas.values.faults import Fault, InvalidObject
 
 Object = Mapping[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""
@@ -85,7 +85,7 @@ def reaches_among(objects: Iterable[Object]) -> frozenset[KindScope]:
 class Workloads:
     """The present state of one space; each change returns the placements that it touches.
 
-    Placements go by the names of `schemas.placements`.
+    Placements go by the names of `schemas.records.placements`.
     """
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from schemas.annotations import TRACKING_MARKS
-from schemas.groups import SYSTEM_NAMESPACE
-from schemas.objects import ObjectKey, texts_of
+from schemas.objects.annotations import TRACKING_MARKS
+from schemas.objects.objects import ObjectKey, texts_of
+from schemas.values.groups import SYSTEM_NAMESPACE
 
 STANDARD = (
     "meta.helm.sh/*",

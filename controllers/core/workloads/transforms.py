@@ -13,9 +13,9 @@ from typing import Any
 
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
 from schemas.api.transform import check_identity
-from schemas.faults import Faulty, InvalidObject
-from schemas.json_paths import JsonPath, Place, StepBudget
-from schemas.objects import ObjectKey, identity_of
+from schemas.objects.json_paths import JsonPath, Place, StepBudget
+from schemas.objects.objects import ObjectKey, identity_of
+from schemas.values.faults import Faulty, InvalidObject
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
 ERRORS_MAX = 20

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from controllers.core.workloads.denature import DENATURED_KINDS
 from controllers.core.workloads.space import Workloads
-from schemas.annotations import KEEP_AT_HOME
-from schemas.objects import ObjectKey
-from schemas.wording import some_of
+from schemas.objects.annotations import KEEP_AT_HOME
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import some_of
 
 NAMED_MAX = 4
 

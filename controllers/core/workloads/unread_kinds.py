@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controllers.core.workloads.missing_references import UNKNOWN_KIND
 from controllers.core.workloads.selection import Clause, Rules
-from schemas.hold_reasons import KIND_UNREADABLE
+from schemas.records.hold_reasons import KIND_UNREADABLE
 
 NOT_LISTED = "KindNotListed"
 KINDS_LACKED = frozenset({UNKNOWN_KIND, KIND_UNREADABLE, NOT_LISTED})

@@ -15,7 +15,7 @@ from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import is_counted
 from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
 from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _NAMESPACES = ("", "namespaces")

@@ -32,12 +32,12 @@ from relay.objects.serving import (
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.space_errors import SpaceError
 from relay.space_port import Object
-from schemas.content.manifests import LoadedObject
-from schemas.faults import InvalidObject
-from schemas.groups import GROUP
 from schemas.kind_check import check_kind
-from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order, title_of
-from schemas.wording import namespace_first
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order, title_of
+from schemas.values.faults import InvalidObject
+from schemas.values.groups import GROUP
+from schemas.values.wording import namespace_first
 
 HOLD_AGAIN_SECONDS = 2.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2

@@ -7,10 +7,10 @@ from typing import Any
 
 from leafcast.ask.asked_space import AskedSpace
 from relay.space_errors import SpaceError
-from schemas.annotations import DEPENDS_ON
-from schemas.objects import ObjectKey
-from schemas.placements import KINDS, PlacementKind
-from schemas.placing import dependencies_of, reached
+from schemas.objects.annotations import DEPENDS_ON
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import KINDS, PlacementKind
+from schemas.records.placing import dependencies_of, reached
 
 Objects = Mapping[ObjectKey, Mapping[str, Any]]
 

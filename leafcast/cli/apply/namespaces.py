@@ -8,9 +8,9 @@ from leafcast.ask.session import Session
 from relay.objects.serving import needs_namespace
 from relay.objects.stored_object import Refused
 from relay.space_errors import NOT_FOUND, SpaceError
-from schemas.content.manifests import LoadedObject
-from schemas.objects import ObjectKey
-from schemas.wording import many
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.objects import ObjectKey
+from schemas.values.wording import many
 
 CREATE = "--create-namespace"
 

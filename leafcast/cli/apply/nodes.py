@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from leafcast.ask.session import CallFailed, Session
 from leafcast.cli.options.objects import refuse
 from relay.ports import Object
-from schemas.groups import PATH_ANNOTATION
+from schemas.values.groups import PATH_ANNOTATION
 
 NODES_SECONDS, NODES_NAMED_MAX = 90.0, 10
 

@@ -17,9 +17,9 @@ from leafcast.placing import (
     treatments_in,
 )
 from relay.space_port import Object
-from schemas.objects import ObjectKey
-from schemas.placements import EDGE_PLACEMENTS, placement_key
-from schemas.wording import many, some_of
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import EDGE_PLACEMENTS, placement_key
+from schemas.values.wording import many, some_of
 
 PLACING_MANAGER = "leafcast-place"
 """Whose fields the clauses and destinations are that `--place` writes; others' stay."""

@@ -16,10 +16,10 @@ from leafcast.cli.apply.batch import Change
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
 from relay.space_port import Object
-from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP
-from schemas.objects import ObjectKey
-from schemas.placements import short_title
-from schemas.wording import many
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import short_title
+from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP
+from schemas.values.wording import many
 
 NAMED_MAX = 5
 FLAG = "--confirm-removals"

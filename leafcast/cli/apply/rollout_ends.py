@@ -11,9 +11,9 @@ from leafcast.ask.session import Session
 from leafcast.cli.apply.rollouts import ROLLOUTS
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
-from schemas.objects import ObjectKey
-from schemas.placements import placement_at, short_title
-from schemas.wording import many
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_at, short_title
+from schemas.values.wording import many
 
 Fate = Literal["", "freeze", "let-go"]
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -7,8 +7,8 @@ from typing import Any
 
 from leafcast.ask.asked_space import AskedSpace
 from relay.space_errors import SpaceError
-from schemas.groups import DENATURED_GROUP
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.groups import DENATURED_GROUP
 
 ROLLOUTS = (DENATURED_GROUP, "rollouts")
 

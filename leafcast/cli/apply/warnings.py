@@ -19,11 +19,11 @@ from relay.objects.customization import (
 )
 from relay.objects.merge import wish_of
 from relay.objects.serving import DEFINITIONS
-from schemas.annotations import meant_by
-from schemas.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
-from schemas.placements import placement_at
-from schemas.wording import some_of
+from schemas.objects.annotations import meant_by
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.records.placements import placement_at
+from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP
+from schemas.values.wording import some_of
 
 _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")

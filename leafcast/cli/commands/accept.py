@@ -12,7 +12,7 @@ from leafcast.ask.resource_names import UnknownKind
 from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
-from schemas.placements import title
+from schemas.records.placements import title
 
 SECONDS = 90.0
 

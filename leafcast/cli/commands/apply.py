@@ -36,9 +36,9 @@ from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
 from relay.objects.serving import Serving
 from relay.space_errors import SpaceError
-from schemas.content.manifests import LoadedObject
-from schemas.selectors import LabelSelector
-from schemas.wording import many
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.selectors import LabelSelector
+from schemas.values.wording import many
 
 DryRun = Literal["none", "client", "server"]
 Output = Literal["yaml", "json", "name"]

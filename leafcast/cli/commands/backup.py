@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from leafcast.centre.backup import BackupUnusable, place_backup
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
 from leafcast.data_dir import DataDir
-from leafcast.local.backup import BackupUnusable, place_backup
 
 SECONDS = 3600.0
 

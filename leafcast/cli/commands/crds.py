@@ -7,7 +7,7 @@ import json
 import click
 
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.yaml_writing import write_yaml
+from schemas.objects.yaml_writing import write_yaml
 
 
 @click.command()

@@ -45,13 +45,13 @@ from leafcast.show.sanitize import sanitize
 from relay.objects.serving import DEFINITIONS, NAMESPACES
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object
-from schemas.annotations import DELETE, ON_REMOVAL
-from schemas.content.manifests import LoadedObject
-from schemas.groups import GROUP
-from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
-from schemas.placements import placement_at
-from schemas.selectors import LabelSelector
-from schemas.wording import some_of
+from schemas.objects.annotations import DELETE, ON_REMOVAL
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import placement_at
+from schemas.values.groups import GROUP
+from schemas.values.wording import some_of
 
 SYNC_TARGETS = (GROUP, "synctargets")
 AT_ONCE = 16

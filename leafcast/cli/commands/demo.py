@@ -35,7 +35,7 @@ from leafcast.local.views import (
 )
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
-from schemas.wording import many
+from schemas.values.wording import many
 
 KEPT_NAMED_MAX = 5
 CTRL_C = 130

@@ -8,7 +8,7 @@ import click
 
 from leafcast.denatured_text import denatured_text
 from leafcast.manifest_sources import STDIN_ORIGIN, BadManifests
-from schemas.yaml_documents import InvalidManifest
+from schemas.objects.yaml_documents import InvalidManifest
 
 
 @click.command()

@@ -26,9 +26,9 @@ from leafcast.show.sanitize import sanitize_lines
 from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from relay.space_port import Object
-from schemas.groups import CONTROL_GROUPS
-from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values.groups import CONTROL_GROUPS
 
 WITH_EVENTS_MAX = 5
 _EVENTS = ResourceKind("", "events", "Event", namespaced=True)

@@ -26,7 +26,7 @@ from leafcast.doctor.findings import Check, Facts, SpaceFact, exit_code, read_fa
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.wording import many
+from schemas.values.wording import many
 
 ASK_SECONDS = 30.0
 NAMED_MAX = 8

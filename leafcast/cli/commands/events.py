@@ -20,10 +20,10 @@ from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.durations import span_text
 from leafcast.show.layout import Table, Text
 from relay.adapters.clock import SystemClock
-from schemas.identity import NodePath
-from schemas.placements import KINDS, kind_of, meant, title
-from schemas.refusals import BadIdentity
-from schemas.wording import some_of
+from schemas.records.placements import KINDS, kind_of, meant, title
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
+from schemas.values.wording import some_of
 
 TYPES = ("Normal", "Warning")
 NAMED_MAX = 12

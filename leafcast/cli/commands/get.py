@@ -43,13 +43,13 @@ from leafcast.show.object_output import (
 )
 from leafcast.show.object_tables import runs_nothing_here
 from leafcast.show.sanitize import sanitize, sanitize_lines
-from schemas.groups import GROUP
-from schemas.objects import DEFAULT_NAMESPACE
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import DEFAULT_NAMESPACE
+from schemas.objects.selectors import LabelSelector
+from schemas.values.groups import GROUP
 
 if TYPE_CHECKING:
     from relay.space_port import Object, SpaceEvent
-    from schemas.content.manifests import LoadedObject
+    from schemas.objects.manifests import LoadedObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from leafcast.signals import run_until_signal
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_kubernetes
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.yaml_writing import write_yaml
+from schemas.objects.yaml_writing import write_yaml
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _KIND = re.compile(r"[a-z0-9-]+(\.[a-z0-9.-]+)?\Z")

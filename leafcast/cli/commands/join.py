@@ -33,9 +33,9 @@ from leafcast.join.folder import (
 from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode
-from leafcast.local.attached_cluster import attachment
-from leafcast.local.health_endpoint import HealthAddress
-from leafcast.local.listen_settings import ListenSettings
+from leafcast.node.attached_cluster import attachment
+from leafcast.node.health_endpoint import HealthAddress
+from leafcast.node.listen_settings import ListenSettings
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting

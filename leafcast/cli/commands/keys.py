@@ -25,11 +25,11 @@ from leafcast.key_files import (
 from leafcast.show.object_tables import laid_out
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.identity import KeyId, TreeId, random_id
-from schemas.placements import said_placement
-from schemas.records import KeysRecord
-from schemas.signing import Signer
-from schemas.wording import many
+from schemas.records.placements import said_placement
+from schemas.records.records import KeysRecord
+from schemas.records.signing import Signer
+from schemas.values.identity import KeyId, TreeId, random_id
+from schemas.values.wording import many
 
 SECONDS = 600.0
 LACKING_MAX = 10

@@ -26,9 +26,9 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.resource_arguments import BadArguments, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from relay.ports import Object
-from schemas import names
-from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values import names
 
 MANAGER = "leafcast-label"
 """Whose labels are that people set so: no manifest takes them off by leaving them out."""

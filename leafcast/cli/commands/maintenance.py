@@ -18,9 +18,9 @@ from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.options.common import NodeAt, Span, data_dir_option
 from leafcast.cli.session_calls import in_session
 from relay.adapters.clock import SystemClock
-from schemas.maintenance import NONE, REASON_MAX_CHARACTERS, SECONDS_MAX, Maintenance
-from schemas.states import IN_MAINTENANCE
-from schemas.wording import many
+from schemas.records.maintenance import NONE, REASON_MAX_CHARACTERS, SECONDS_MAX, Maintenance
+from schemas.reports.states import IN_MAINTENANCE
+from schemas.values.wording import many
 
 
 def _seconds(_ctx: click.Context, _param: click.Parameter, said: int) -> int:

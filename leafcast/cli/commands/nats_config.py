@@ -10,7 +10,7 @@ import click
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.data_dir import DataDir
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 # An nkey seed, whatever it opens: base32 from S and the kind of key on.
 _SEED = re.compile(r"\bS[A-Z2-7]{57}\b")

@@ -19,10 +19,10 @@ from leafcast.cli.options.objects import refuse
 from leafcast.cli.reachable_addresses import parents_of, tell_if_only_here
 from leafcast.cli.session_calls import in_session
 from relay.atomic_file import atomic_write
-from schemas import names
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
-from schemas.wording import many
+from schemas.values import names
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
+from schemas.values.wording import many
 
 ADDED_AT_ONCE, CHECKED_AT_ONCE = 500, 2_000
 ADD_SECONDS = 180.0

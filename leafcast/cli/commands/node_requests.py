@@ -14,7 +14,7 @@ from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import call
 from leafcast.show.object_tables import laid_out
 from leafcast.show.sanitize import sanitize
-from schemas.wording import many
+from schemas.values.wording import many
 
 SECONDS = 20.0
 APPROVE_SECONDS = 300.0

@@ -15,8 +15,8 @@ from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show
 from leafcast.show.layout import Table, Text, View
 from relay.adapters.clock import SystemClock
-from schemas.maintenance import Maintenance
-from schemas.states import IN_MAINTENANCE
+from schemas.records.maintenance import Maintenance
+from schemas.reports.states import IN_MAINTENANCE
 
 SECONDS = 90.0
 

@@ -12,7 +12,7 @@ import click
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
 from leafcast.show.sanitize import sanitize
-from schemas.wording import many, some_of
+from schemas.values.wording import many, some_of
 
 SECONDS = 60.0
 NAMED_MAX = 10

@@ -24,10 +24,10 @@ from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import STDIN
 from leafcast.placing import placeable, placement_of
 from leafcast.show.object_output import document
-from schemas import names
-from schemas.content.manifests import LoadedObject
-from schemas.objects import ALWAYS_THERE
-from schemas.selectors import LabelSelector
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.objects import ALWAYS_THERE
+from schemas.objects.selectors import LabelSelector
+from schemas.values import names
 
 _FALLBACK = "placed"
 

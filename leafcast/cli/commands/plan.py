@@ -29,10 +29,10 @@ from leafcast.cli.options.placing import Placing, placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
-from schemas.content.manifests import LoadedObject
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
-from schemas.wording import namespace_first
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values.wording import namespace_first
 
 ROWS_AT_ONCE = 200
 NOTES_MAX = 10

@@ -28,7 +28,7 @@ from leafcast.show.rendering import rendering_lines
 from leafcast.show.sanitize import sanitize
 from relay.objects.merge import merge_applied, wish_of
 from relay.objects.nulls import said_by
-from schemas.objects import DEFAULT_NAMESPACE
+from schemas.objects.objects import DEFAULT_NAMESPACE
 
 
 @click.command()

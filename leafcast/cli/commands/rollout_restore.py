@@ -15,9 +15,9 @@ from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.rollouts import rollout_argument
 from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
-from schemas.groups import DENATURED_GROUP
-from schemas.objects import ObjectKey
-from schemas.wording import many
+from schemas.objects.objects import ObjectKey
+from schemas.values.groups import DENATURED_GROUP
+from schemas.values.wording import many
 
 NAMED_MAX = 10
 Form = Mapping[str, Any]

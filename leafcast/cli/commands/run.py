@@ -18,10 +18,10 @@ from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.join.external_node import run_node
-from leafcast.local.credentials.own_certificate import read_pem
-from leafcast.local.health_endpoint import HealthAddress
-from leafcast.local.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.local.views import TreeShape
+from leafcast.node.credentials.own_certificate import read_pem
+from leafcast.node.health_endpoint import HealthAddress
+from leafcast.node.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice

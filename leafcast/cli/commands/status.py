@@ -74,7 +74,7 @@ def status(
         return placement_view(found, now_ms)
 
     def titles(found: Any) -> list[str]:
-        from schemas.placements import long_title  # noqa: PLC0415 - tables need no kinds
+        from schemas.records.placements import long_title  # noqa: PLC0415 - tables need no kinds
 
         forms = [found] if placement else found["placements"]
         return [long_title(form["name"]) for form in forms]

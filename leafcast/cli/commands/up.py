@@ -31,14 +31,7 @@ from leafcast.daemon.process import (
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
-from leafcast.local.credentials.own_certificate import check_files
-from leafcast.local.credentials.store_key import keep_file, kept_file
-from leafcast.local.listen_settings import (
-    ListenRefused,
-    ListenSettings,
-    keep_listen_settings,
-    kept_listen_settings,
-)
+from leafcast.local.kube_servers.binaries import KUBECTL, find_binaries
 from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -49,13 +42,20 @@ from leafcast.local.views import (
     TIMEOUT_SECONDS_MAX,
     TreeShape,
 )
+from leafcast.node.credentials.own_certificate import check_files
+from leafcast.node.credentials.store_key import keep_file, kept_file
+from leafcast.node.listen_settings import (
+    ListenRefused,
+    ListenSettings,
+    keep_listen_settings,
+    kept_listen_settings,
+)
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
 from relay.adapters.server.store_key import check_key
-from schemas.identity import NodePath
-from schemas.wording import many
+from schemas.values.identity import NodePath
+from schemas.values.wording import many
 
 CONTEXTS_SHOWN = 8
 SHOP = Path(__file__).resolve().parents[2] / "shop"

@@ -17,9 +17,9 @@ from leafcast.cli.options.objects import Labels, refuse
 from leafcast.cli.waiting import Wait, wait_for
 from leafcast.show.wait_states import last_state, met_text
 from leafcast.signals import Ended, run_until_signal
-from schemas.durations import BadDuration, read_duration
-from schemas.placements import PlacementKind, placement_kind
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import PlacementKind, placement_kind
+from schemas.values.durations import BadDuration, read_duration
 
 _CONDITION = "condition="
 
@@ -168,7 +168,7 @@ def _check_usage(placements: Sequence[str], conditions: Sequence[str], *, every:
 def placements_named(placements: Sequence[str]) -> list[str]:
     """Names alone, or as kubectl would have them: `epl/shop`, `epl shop`, `bp/shop`.
 
-    What comes back is for `schemas.placements.meant`.
+    What comes back is for `schemas.records.placements.meant`.
     """
     names = []
     kinds = ResourceKinds()

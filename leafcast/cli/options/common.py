@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.data_dir import ENVIRONMENT
-from schemas.durations import BadDuration, read_duration
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
+from schemas.values.durations import BadDuration, read_duration
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from leafcast.local.health_endpoint import LOOPBACK, HealthAddress
+from leafcast.node.health_endpoint import LOOPBACK, HealthAddress
 
 
 def health_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from leafcast.local.credentials.own_certificate import check_files
-from leafcast.local.listen_settings import ListenRefused, listen_settings
+from leafcast.node.credentials.own_certificate import check_files
+from leafcast.node.listen_settings import ListenRefused, listen_settings
 from relay.adapters.clock import SystemClock
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)

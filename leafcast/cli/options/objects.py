@@ -16,10 +16,10 @@ from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import NodeAt
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
 
 if TYPE_CHECKING:
-    from schemas.content.manifests import LoadedObject
+    from schemas.objects.manifests import LoadedObject
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

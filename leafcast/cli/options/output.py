@@ -52,7 +52,7 @@ class Output:
                 return json.dumps(form, indent=2) + "\n"
             case "yaml":
                 # Here, as most want no YAML.
-                from schemas.yaml_writing import write_yaml  # noqa: PLC0415
+                from schemas.objects.yaml_writing import write_yaml  # noqa: PLC0415
 
                 return write_yaml(form)
             case "jsonpath" if self.template is not None:

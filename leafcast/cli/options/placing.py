@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.cli.options.objects import Labels
-from schemas import names
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.values import names
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,8 +8,8 @@ import click
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli import shell_completion
-from schemas.groups import DENATURED_GROUP
-from schemas.placements import KINDS
+from schemas.records.placements import KINDS
+from schemas.values.groups import DENATURED_GROUP
 
 
 class _Name(click.ParamType[str]):

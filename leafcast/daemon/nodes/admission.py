@@ -35,10 +35,10 @@ from leafcast.daemon.nodes.enrolment import (
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.daemon.nodes.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
-from leafcast.local.certificate_lists import overlap
+from leafcast.node.certificate_lists import overlap
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
     PENDING,
@@ -52,10 +52,10 @@ from schemas.enrolment import (
     read_request,
     seal_answer,
 )
-from schemas.identity import NodePath
-from schemas.moves import former_paths
-from schemas.refusals import RecordRefused
-from schemas.tokens import SECRET_BYTES, Token, pin_of
+from schemas.enrolment.tokens import SECRET_BYTES, Token, pin_of
+from schemas.records.moves import former_paths
+from schemas.values.identity import NodePath
+from schemas.values.refusals import RecordRefused
 
 GATHER_SECONDS, GATHER_SECONDS_MAX = 0.25, 15.0
 """So long requests are gathered that nobody has to be asked about, to be granted as one."""

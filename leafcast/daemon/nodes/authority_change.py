@@ -28,17 +28,17 @@ from leafcast.daemon.nodes.authority_steps import (
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
-from leafcast.local.credentials.authorities import (
+from leafcast.node.credentials.authorities import (
     begin_change,
     end_change,
     load_authorities,
     switch,
 )
-from leafcast.local.credentials.certificates import IssuedCertificates
+from leafcast.node.credentials.certificates import IssuedCertificates
 from relay.adapters.server.process import ServerFailed
 from relay.ports import BusBroken, Clock
-from schemas.asks import CERTIFY, AskFault
-from schemas.identity import NodePath
+from schemas.records.asks import CERTIFY, AskFault
+from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 60.0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from leafcast.local.credentials.authorities import Authorities
+from leafcast.node.credentials.authorities import Authorities
 
 TOLD, RENEWED, LEFT, DONE = "told", "renewed", "left", "done"
 """What a change is at: all are told of the new one, servers get certificates of it, all leave the

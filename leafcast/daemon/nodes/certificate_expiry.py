@@ -8,11 +8,11 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.doctor.findings import Expiry, Trouble
-from leafcast.local.credentials.authorities import AUTHORITY_FILE, load_authorities
-from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable
-from leafcast.local.credentials.node_certificate import FOLDER
-from leafcast.local.credentials.own_certificate import check_files
-from leafcast.local.listen_settings import ListenRefused, kept_listen_settings
+from leafcast.node.credentials.authorities import AUTHORITY_FILE, load_authorities
+from leafcast.node.credentials.certificates import IssuedCertificates, IssuedUnreadable
+from leafcast.node.credentials.node_certificate import FOLDER
+from leafcast.node.credentials.own_certificate import check_files
+from leafcast.node.listen_settings import ListenRefused, kept_listen_settings
 from relay.adapters.tls.authority import CERTIFICATE_DAYS, RENEWED_AFTER, valid_from, valid_until
 from relay.adapters.tls.refusals import CertificateUnusable
 

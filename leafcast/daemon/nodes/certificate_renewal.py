@@ -14,14 +14,14 @@ from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
 from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
-from leafcast.local.credentials.authorities import Authorities, load_or_make_authorities
-from leafcast.local.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
-from leafcast.local.listen_settings import kept_listen_settings
+from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
+from leafcast.node.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
+from leafcast.node.listen_settings import kept_listen_settings
 from relay.adapters.tls.authority import RequestRefused, requested_names
-from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
-from schemas.asks import CERTIFY, NODE, AskFault
-from schemas.identity import NodePath
+from relay.shell.asker import AskFailed
+from schemas.records.asks import CERTIFY, NODE, AskFault
+from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 600.0
 

@@ -19,22 +19,22 @@ from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.ask.session import NODE_MANAGER
+from leafcast.centre.inventory import edge_objects
 from leafcast.daemon.nodes.relocation import name_for
 from leafcast.join.bundle import Bundle
-from leafcast.local.inventory import edge_objects
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
-from relay.asker import AskFailed
 from relay.ports import Clock, Dice, Space
-from schemas.asks import NODE, AskFault
-from schemas.faults import InvalidObject
-from schemas.groups import GROUP, PATH_ANNOTATION
-from schemas.identity import NodePath, TreeId
-from schemas.moves import MOVED_ANNOTATION, former_paths
-from schemas.objects import validate_object
-from schemas.records import NodeRecord, Profile
-from schemas.reports import NEVER_JOINED
-from schemas.roots import Roots
-from schemas.wording import many
+from relay.shell.asker import AskFailed
+from schemas.objects.objects import validate_object
+from schemas.records.asks import NODE, AskFault
+from schemas.records.moves import MOVED_ANNOTATION, former_paths
+from schemas.records.records import NodeRecord, Profile
+from schemas.records.roots import Roots
+from schemas.reports.reports import NEVER_JOINED
+from schemas.values.faults import InvalidObject
+from schemas.values.groups import GROUP, PATH_ANNOTATION
+from schemas.values.identity import NodePath, TreeId
+from schemas.values.wording import many
 
 ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0

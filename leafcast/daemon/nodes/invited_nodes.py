@@ -17,8 +17,8 @@ from leafcast.ask.remote import IN_SESSION, ask_all_signed
 from leafcast.daemon.nodes.enrolment import States, Tree
 from leafcast.doctor.findings import Expiry
 from relay.ports import BusBroken, Clock
-from schemas.asks import NODE
-from schemas.identity import NodePath
+from schemas.records.asks import NODE
+from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 60.0
 

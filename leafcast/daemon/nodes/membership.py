@@ -30,15 +30,15 @@ from leafcast.daemon.nodes.enrolment import (
 from leafcast.daemon.nodes.registration import register
 from leafcast.daemon.nodes.relocation import moved_objects
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.asker import AskFailed
 from relay.claims.edge_claim import HELD, REFUSED
 from relay.ports import Clock, Dice
-from schemas.annotations import ON_REMOVAL
-from schemas.asks import NODE, AskFault
-from schemas.groups import GROUP
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.wording import many
+from relay.shell.asker import AskFailed
+from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.objects import ObjectKey
+from schemas.records.asks import NODE, AskFault
+from schemas.values.groups import GROUP
+from schemas.values.identity import NodePath
+from schemas.values.wording import many
 
 DRAIN_SECONDS_MAX = 60.0
 NAMED_SECONDS = 60

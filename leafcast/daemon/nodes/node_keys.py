@@ -11,13 +11,13 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import NOT_SIGNED, CentreAsks, api_error
 from leafcast.daemon.nodes.enrolment import Enrolment, Tree
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
-from relay.asker import AskFailed
 from relay.ports import Clock
-from schemas.asks import REKEY
+from relay.shell.asker import AskFailed
 from schemas.content.sealing import sealing_public
-from schemas.identity import NodePath
-from schemas.records import NodeRecord
-from schemas.refusals import RecordRefused
+from schemas.records.asks import REKEY
+from schemas.records.records import NodeRecord
+from schemas.values.identity import NodePath
+from schemas.values.refusals import RecordRefused
 
 USED_SECONDS_MAX, POLL_SECONDS = 60.0, 0.25
 

@@ -8,11 +8,11 @@ from typing import Any
 from controllers.nodes import nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.session import NODE_MANAGER
+from leafcast.centre.inventory import edge_objects
 from leafcast.daemon.nodes.enrolment import Tree, path_of, valid
 from leafcast.daemon.nodes.relocation import name_for
-from leafcast.local.inventory import edge_objects
-from schemas.groups import GROUP
-from schemas.identity import NodePath
+from schemas.values.groups import GROUP
+from schemas.values.identity import NodePath
 
 Json = dict[str, Any]
 

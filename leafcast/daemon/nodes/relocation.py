@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from schemas.groups import GROUP, PATH_ANNOTATION, VERSION
-from schemas.identity import NodePath
-from schemas.moves import MOVED_ANNOTATION, after_move
+from schemas.records.moves import MOVED_ANNOTATION, after_move
+from schemas.values.groups import GROUP, PATH_ANNOTATION, VERSION
+from schemas.values.identity import NodePath
 
 Json = dict[str, Any]
 

@@ -15,9 +15,9 @@ from typing import Any
 from controllers.core.access.admissions import IssuedToken, TokenRequest
 from leafcast.pinned_roots import roots_form, roots_from
 from relay.atomic_file import atomic_write
-from schemas.codec import from_json
-from schemas.identity import NodePath
-from schemas.refusals import WireRefused
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath
+from schemas.values.refusals import WireRefused
 
 FORMAT = 1
 FOLDER = "tokens"

@@ -10,7 +10,7 @@ from typing import Any
 from controllers.core.access.admissions import USES_MAX
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.enrolment import NodeSpec
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 _PATTERN = re.compile(r"[a-z0-9*]([-a-z0-9*]{0,61}[a-z0-9*])?\Z")
 STAND_IN = "0"

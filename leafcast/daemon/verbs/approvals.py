@@ -9,11 +9,11 @@ from typing import Any
 
 from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.local.tree import LocalTree
-from schemas.placements import bare_name, kind_of, meant
-from schemas.records import Record
-from schemas.wording import many, some_of
+from schemas.records.placements import bare_name, kind_of, meant
+from schemas.records.records import Record
+from schemas.values.wording import many, some_of
 
 SETTLED_SECONDS_MAX = 30.0
 NAMED_MAX = 5

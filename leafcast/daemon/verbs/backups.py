@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import running
+from leafcast.centre.backup import BackupUnusable, write_backup
+from leafcast.centre.running_centre import running
 from leafcast.data_dir import DataDir
-from leafcast.local.backup import BackupUnusable, write_backup
 from leafcast.local.tree import LocalTree, streams_of
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.jetstream.stream_backup import BackupFailed
 from relay.ports import Clock
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 
 class Backups:

@@ -7,10 +7,10 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.access.keyring import Keyring
 from leafcast.ask.api import ApiError
-from leafcast.daemon.running_centre import RunningCentre
+from leafcast.centre.running_centre import RunningCentre
 from relay.ports import Dice
 from schemas.content.sealing import FLEET_KEYS_MAX, fleet_key, key_id
-from schemas.placements import meant, short_title
+from schemas.records.placements import meant, short_title
 
 Json = dict[str, Any]
 

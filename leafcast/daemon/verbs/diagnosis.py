@@ -25,11 +25,11 @@ from leafcast.show.faults import keeps_from_running
 from leafcast.show.wait_states import nowhere_text
 from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
-from schemas.asks import AskFault
-from schemas.causes import causes_first, said_in_form
-from schemas.hold_reasons import REMOVAL_HELD
-from schemas.identity import NodePath
-from schemas.reports import AT_WORK
+from schemas.records.asks import AskFault
+from schemas.records.hold_reasons import REMOVAL_HELD
+from schemas.reports.causes import causes_first, said_in_form
+from schemas.reports.reports import AT_WORK
+from schemas.values.identity import NodePath
 
 
 class Diagnosis:

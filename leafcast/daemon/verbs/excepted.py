@@ -9,10 +9,10 @@ from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.lacking_destinations import count_lacking
 from leafcast.ask.api import ApiError
 from schemas.content.blobs import Reference
-from schemas.identity import MailKey
-from schemas.placements import long_title
-from schemas.records import OVER_SYNC_TARGET, Alternative, DeltaHead, Gate, Profile
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import long_title
+from schemas.records.records import OVER_SYNC_TARGET, Alternative, DeltaHead, Gate, Profile
+from schemas.values.identity import MailKey
 
 EXCEPTED_MAX = 10_000
 """Of so many destinations one may say that they are not waited for."""

@@ -16,7 +16,7 @@ from leafcast.ask.asked_space import FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
 from leafcast.ask.space_events import Form, forms_of, interest_of
 from relay.ports import Clock, Dice, Space, SpaceError
 from relay.space_port import Interests, SpaceEvent
-from schemas.identity import random_id
+from schemas.values.identity import random_id
 
 FOLLOWERS_MAX = 64
 NEWS_SECONDS = 10.0

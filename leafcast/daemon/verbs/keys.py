@@ -15,16 +15,16 @@ from controllers.core.access.keys import (
 )
 from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import RunningCentre
+from leafcast.centre.running_centre import RunningCentre
 from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys
 from leafcast.daemon.verbs.sealing import register_sealing
 from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.root_walk import RootsRefused
 from relay.ports import Dice
-from schemas.identity import KeyId
-from schemas.records import KeyGrant
-from schemas.refusals import RecordRefused
-from schemas.signing import Signer
+from schemas.records.records import KeyGrant
+from schemas.records.signing import Signer
+from schemas.values.identity import KeyId
+from schemas.values.refusals import RecordRefused
 
 IN_USE, ENDED, REVOKED = "in use", "ended", "revoked"
 

@@ -16,14 +16,14 @@ from controllers.nodes import enrol_nodes, node_record
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.decode import BadAnswer, OrphanForm, read_orphans
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.local.tree import LocalTree
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
-from relay.asker import AskFailed
 from relay.ports import BusBroken
-from schemas.asks import ORPHANS
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
+from relay.shell.asker import AskFailed
+from schemas.records.asks import ORPHANS
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32

@@ -25,12 +25,12 @@ from leafcast.ask.plan_changes import (
     read_change,
     words_of,
 )
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, SpaceError
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.placements import title
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import title
+from schemas.values.identity import NodePath
 
 PLANS_MAX = 3
 ROWS_MAX = 500

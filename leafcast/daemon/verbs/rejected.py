@@ -6,10 +6,10 @@ from typing import Any
 
 from controllers.restoring import NotRestorable, read_restoration
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.daemon.verbs.rollout_ends import settle
 from leafcast.local.tree import LocalTree
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 OBJECTS_MAX = 2_000
 """So many objects are named at most; a command restores no more at a time."""

@@ -14,7 +14,7 @@ from controllers.core.workloads.transforms import TransformFailed, take_off, tra
 from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.daemon.verbs.selection import until_seen
 from leafcast.local.tree import LocalTree
 from relay.objects.customization import (
@@ -27,11 +27,11 @@ from relay.objects.nulls import field_text, null_fields
 from relay.objects.serving import DEFINITIONS, Serving
 from relay.ports import Object, Space, SpaceError
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
-from schemas.identity import NodePath
-from schemas.objects import ObjectKey
-from schemas.placements import title
-from schemas.properties import PARAMETER, Properties, properties_of
-from schemas.records import LocationRecord, Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import title
+from schemas.records.properties import PARAMETER, Properties, properties_of
+from schemas.records.records import LocationRecord, Profile
+from schemas.values.identity import NodePath
 
 _OF_TOOLS = "it tells a tool what is its own"
 

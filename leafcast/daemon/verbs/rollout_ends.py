@@ -9,11 +9,11 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.translation.stranded import objects_text
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.daemon.tree_facts import listed
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, SpaceError
-from schemas.placements import bare_name, kind_of, meant
+from schemas.records.placements import bare_name, kind_of, meant
 
 SETTLED_SECONDS_MAX = 10.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.daemon.running_centre import RunningCentre
+from leafcast.centre.running_centre import RunningCentre
 from relay.ports import Dice
-from schemas.records import DeltaHead, Profile
+from schemas.records.records import DeltaHead, Profile
 
 
 def register_sealing(api: Api, centre: RunningCentre, dice: Dice) -> None:

@@ -19,13 +19,13 @@ from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.unread_kinds import KINDS_LACKED
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, Clock, SpaceError
-from schemas.faults import told_once
-from schemas.objects import ObjectKey
-from schemas.properties import CLUSTER_NAME
-from schemas.records import LocationRecord, Profile
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import CLUSTER_NAME
+from schemas.records.records import LocationRecord, Profile
+from schemas.values.faults import told_once
 
 SEEN_SECONDS_MAX = 5.0
 KNOWN_SECONDS_MAX, LOOK_SECONDS = 0.5, 0.02

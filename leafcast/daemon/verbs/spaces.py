@@ -8,8 +8,8 @@ from typing import Any
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.asked_space import VERB, refusal_form
 from relay.ports import Space, SpaceError
-from schemas.objects import ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 Json = dict[str, Any]
 

@@ -32,9 +32,9 @@ from leafcast.daemon.verbs.selection import register_selection
 from leafcast.daemon.verbs.waits import register_wait
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, Clock, SpaceError
-from schemas.asks import AskFault
-from schemas.identity import NodePath
-from schemas.placements import bare_name, kind_of, meant
+from schemas.records.asks import AskFault
+from schemas.records.placements import bare_name, kind_of, meant
+from schemas.values.identity import NodePath
 
 CAUGHT_UP_SECONDS_MAX = 5.0
 EDGES_ASKED_MAX = 64

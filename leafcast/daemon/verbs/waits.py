@@ -31,7 +31,7 @@ from leafcast.ask.wait_goals import (
     Reached,
     check_share,
 )
-from leafcast.daemon.running_centre import running
+from leafcast.centre.running_centre import running
 from leafcast.daemon.tree_facts import count_form, listed
 from leafcast.daemon.verbs.excepted import Excepted, find_excepted
 from leafcast.daemon.verbs.selection import selection_form
@@ -41,8 +41,8 @@ from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
 from relay.ports import BusBroken, Clock, Listing, SpaceError
 from schemas.api import Condition
-from schemas.faults import Faulty
-from schemas.hold_reasons import (
+from schemas.objects.selectors import LabelSelector
+from schemas.records.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     NOT_AWAITED,
     OF_ROLLOUTS,
@@ -57,10 +57,10 @@ from schemas.hold_reasons import (
     WINDOW,
     ends_by_itself,
 )
-from schemas.identity import NodePath
-from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
-from schemas.reports import Count
-from schemas.selectors import LabelSelector
+from schemas.records.placements import bare_name, kind_of, long_title, meant, short_title, title
+from schemas.reports.reports import Count
+from schemas.values.faults import Faulty
+from schemas.values.identity import NodePath
 
 WAIT_SECONDS_MAX = 24 * 3600.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2

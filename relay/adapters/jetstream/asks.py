@@ -14,10 +14,10 @@ from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.periodic_yield import PeriodicYield
 from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.ports import BusBroken
-from schemas import subjects
-from schemas.asks import PART_MAX_BYTES
-from schemas.identity import NodePath
-from schemas.refusals import BadIdentity
+from schemas.records.asks import PART_MAX_BYTES
+from schemas.values import subjects
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 
 ASKS_WAITING_MAX = 64
 """Asks that wait for their reader; more are dropped, as asks may be."""

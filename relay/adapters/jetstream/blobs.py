@@ -13,10 +13,10 @@ from relay.adapters.jetstream.streams import purge
 from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
 from relay.core.events import BlobArrived
 from relay.ports import Clock
-from schemas import subjects
 from schemas.content.blobs import Reference, parts_of
-from schemas.identity import ContentHash, NodePath
-from schemas.refusals import BlobRefused
+from schemas.values import subjects
+from schemas.values.identity import ContentHash, NodePath
+from schemas.values.refusals import BlobRefused
 
 PARTS_AT_ONCE = 2
 """So that a slow link to the parent brings each part in the time a request has."""

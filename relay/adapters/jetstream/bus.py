@@ -49,12 +49,12 @@ from relay.core.events import (
     OwnRecord,
     Remembered,
 )
-from relay.inbox import Inbox
 from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
-from schemas import subjects
+from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, NodePath
-from schemas.reports import Done, decode
+from schemas.reports.reports import Done, decode
+from schemas.values import subjects
+from schemas.values.identity import ContentHash, NodePath
 
 CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
 """Of thousands asked for at once the last ones would not be answered in time."""

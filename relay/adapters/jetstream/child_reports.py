@@ -18,10 +18,10 @@ from relay.adapters.jetstream.periodic_yield import PeriodicYield
 from relay.adapters.jetstream.read_places import ReadPlaces
 from relay.adapters.jetstream.records import reported
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader, Take
-from relay.inbox import FromChild, Inbox
 from relay.ports import Clock
-from schemas import subjects
-from schemas.identity import NodePath
+from relay.shell.inbox import FromChild, Inbox
+from schemas.values import subjects
+from schemas.values.identity import NodePath
 
 CALM_SECONDS = 5.0
 """Who said little for so long is read with the others again."""

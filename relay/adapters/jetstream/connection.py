@@ -23,8 +23,8 @@ from relay.adapters.jetstream.reconnecting_client import (
 )
 from relay.adapters.jetstream.server_url import connect_options
 from relay.ports import BusBroken
-from schemas.codec import from_json
-from schemas.refusals import CodecError
+from schemas.values.codec import from_json
+from schemas.values.refusals import CodecError
 
 CONNECT_SECONDS = 30.0
 RECONNECT_WAIT_SECONDS = 0.25

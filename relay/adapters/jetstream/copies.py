@@ -17,8 +17,8 @@ from relay.adapters.jetstream.delivery import count_of
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import Uplink
 from relay.ports import BusBroken, CopiesPage, CopiesPlace, StoredCopy
-from schemas import subjects
-from schemas.identity import NodePath
+from schemas.values import subjects
+from schemas.values.identity import NodePath
 
 ANSWER_SECONDS = 10.0
 PUT_SECONDS = 60.0

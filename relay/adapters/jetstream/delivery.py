@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from schemas.values import Value
+from schemas.values.value import Value
 
 _DIGITS_MAX = 19
 NO_COUNT = -1

@@ -20,7 +20,7 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection
 from relay.ports import Clock
-from schemas.enrolment import (
+from schemas.enrolment.enrolment import (
     NO_WAY_UP,
     REQUEST_MAX_BYTES,
     UNREADABLE,
@@ -28,8 +28,8 @@ from schemas.enrolment import (
     read_answer,
     read_request,
 )
-from schemas.identity import NodePath
-from schemas.refusals import WireRefused
+from schemas.values.identity import NodePath
+from schemas.values.refusals import WireRefused
 
 HERE, BELOW = "lc._enrol", "_enrol"
 REQUESTS_AT_ONCE, WINDOW_SECONDS = 500, 5.0

@@ -34,12 +34,12 @@ from relay.adapters.jetstream.connection import (
 from relay.adapters.jetstream.delivery import Place, count_of, place_of
 from relay.adapters.jetstream.records import hops_of
 from relay.core.events import MailArrived
-from relay.inbox import Inbox
 from relay.ports import Clock
-from schemas import subjects
+from relay.shell.inbox import Inbox
 from schemas.content.carried import without_carried
-from schemas.identity import MailKey, NodePath
-from schemas.wire import replace
+from schemas.values import subjects
+from schemas.values.identity import MailKey, NodePath
+from schemas.values.wire import replace
 
 RESET_SECONDS = 5.0
 BEGIN_SECONDS = 2.0

@@ -25,7 +25,7 @@ from relay.adapters.jetstream.connection import (
 )
 from relay.adapters.jetstream.reconnecting_client import command
 from relay.ports import BusBroken, MailConflict
-from schemas.values import Value
+from schemas.values.value import Value
 
 WINDOW_MESSAGES = 512
 WINDOW_BYTES = 1024 * 1024

@@ -17,12 +17,12 @@ from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived
-from schemas import subjects
 from schemas.content.carried import with_carried
-from schemas.identity import DEPTH_MAX, MailKey, NodePath
-from schemas.refusals import BadIdentity
-from schemas.report_messages import messages_of, said_in
-from schemas.reports import Done, encode
+from schemas.reports.report_messages import messages_of, said_in
+from schemas.reports.reports import Done, encode
+from schemas.values import subjects
+from schemas.values.identity import DEPTH_MAX, MailKey, NodePath
+from schemas.values.refusals import BadIdentity
 
 _YES, _NO = "1", "0"
 HOPS_MAX = 2 * DEPTH_MAX

@@ -14,8 +14,8 @@ from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, head
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_stream, purge
 from relay.ports import Clock
-from schemas import subjects
-from schemas.identity import NodePath
+from schemas.values import subjects
+from schemas.values.identity import NodePath
 
 BATCH_MESSAGES, BATCH_BYTES = 500, 4 * 1024 * 1024
 _NO_STREAM = 10059

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.publish import REPLACED_MAX
 from relay.ports import BusBroken, first_of
-from schemas import subjects
-from schemas.identity import NodePath
-from schemas.reports import PART_MAX_BYTES
-from schemas.upsync import EDGE_MAX_BYTES, EDGE_MAX_OBJECTS
+from schemas.reports.reports import PART_MAX_BYTES
+from schemas.reports.upsync import EDGE_MAX_BYTES, EDGE_MAX_OBJECTS
+from schemas.values import subjects
+from schemas.values.identity import NodePath
 
 T = TypeVar("T")
 

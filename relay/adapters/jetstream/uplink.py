@@ -21,13 +21,13 @@ from relay.adapters.jetstream.connection import (
 from relay.adapters.jetstream.mailbox import Mailbox
 from relay.adapters.jetstream.publish import Outgoing, Publisher
 from relay.core.events import LinkChanged, Welcomed
-from relay.inbox import Inbox
 from relay.ports import BusBroken, Clock, Dice
-from schemas import subjects
-from schemas.identity import ContentHash, NodePath
-from schemas.link import Welcome
-from schemas.refusals import RecordRefused
-from schemas.reports import PART_MAX_BYTES, decode
+from relay.shell.inbox import Inbox
+from schemas.reports.link import Welcome
+from schemas.reports.reports import PART_MAX_BYTES, decode
+from schemas.values import subjects
+from schemas.values.identity import ContentHash, NodePath
+from schemas.values.refusals import RecordRefused
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0

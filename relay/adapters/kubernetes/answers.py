@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from relay.adapters.kubernetes import paths, refusals
 from relay.ports import Kind, Object, SpaceError
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 _CHANGES: Mapping[str, Literal["added", "modified", "deleted"]] = {
     "ADDED": "added",

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from relay.adapters.jetstream import websocket_transport
-from schemas.refusals import CodecError
+from schemas.values.refusals import CodecError
 
 # nats-py is kept from loading it: here it is what is wanted.
 websocket_transport.allow()
@@ -52,7 +52,7 @@ from relay.adapters.kubernetes.kubeconfig import (
 )
 from relay.adapters.kubernetes.paths import JSON, with_query
 from relay.ports import Clock, SpaceError
-from schemas.codec import from_json, to_json
+from schemas.values.codec import from_json, to_json
 
 REQUEST_SECONDS_MAX = 65.0
 """A server ends its own requests after 60 s; longer than that means that it hangs."""

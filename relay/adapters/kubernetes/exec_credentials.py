@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig
-from schemas.codec import from_json
+from schemas.values.codec import from_json
 
 EXEC_SECONDS_MAX = 60.0
 _SAID_LETTERS_MAX = 400

@@ -30,7 +30,7 @@ from relay.ports import (
     Tell,
     number_of,
 )
-from schemas.objects import CRD_GROUP
+from schemas.objects.objects import CRD_GROUP
 
 QUIET_SECONDS = 1.0
 LOOK_SECONDS = 0.1

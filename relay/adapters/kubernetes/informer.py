@@ -29,7 +29,7 @@ from relay.ports import (
     first_of,
     number_of,
 )
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 PAGE_OBJECTS_MAX = 500
 LISTS_AT_ONCE = 4

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from relay.ports import SpaceError
-from schemas.yaml_documents import InvalidManifest, read_documents
+from schemas.objects.yaml_documents import InvalidManifest, read_documents
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"

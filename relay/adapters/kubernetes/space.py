@@ -36,9 +36,9 @@ from relay.ports import (
     first_of,
     number_of,
 )
-from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
-from schemas.refusals import CodecError
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
+from schemas.objects.selectors import LabelSelector
+from schemas.values.refusals import CodecError
 
 LISTS_AT_ONCE = 4
 NULLS_ROUNDS_MAX = 20

@@ -13,7 +13,7 @@ from typing import Any
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient, Pairs
 from relay.ports import Clock, Kind, SpaceError, number_of
-from schemas.objects import CRD_GROUP
+from schemas.objects.objects import CRD_GROUP
 
 SILENT_SECONDS_MAX = 1.0
 """How much later a watch may tell what a watch of the stored version has told."""

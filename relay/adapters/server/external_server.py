@@ -27,7 +27,7 @@ from relay.adapters.server.nats_config import (
     write_config,
 )
 from relay.ports import BusBroken
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 
 @dataclass(frozen=True, slots=True)

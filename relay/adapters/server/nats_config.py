@@ -16,7 +16,7 @@ from relay.adapters.server.leaf_address import LOOPBACK, TlsFiles, is_loopback
 from relay.adapters.server.nkey_pairs import check_public_nkey, derived_seed, public_nkey
 from relay.adapters.server.store_key import is_variable
 from relay.atomic_file import atomic_write
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 _INSTALLED = Path(__file__).with_name("server_config")
 _CHECKOUT = Path(__file__).parents[3] / "nats"

@@ -37,7 +37,7 @@ from relay.adapters.server.process import (
 from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
 from relay.adapters.server.store_space import is_full
 from relay.ports import Clock
-from schemas.identity import NodePath
+from schemas.values.identity import NodePath
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - with TLS, which the configuration insists on
 READY_SECONDS = 60.0

@@ -10,8 +10,8 @@ import re
 import nkeys
 
 from schemas.content.sealing import sealing_private
-from schemas.identity import TreeId
-from schemas.tokens import entrance_entropy
+from schemas.enrolment.tokens import entrance_entropy
+from schemas.values.identity import TreeId
 
 _PUBLIC = re.compile(r"U[A-Z2-7]{55}\Z")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from relay.adapters.server.port_holder import Holder
 from relay.atomic_file import atomic_write
-from schemas.codec import from_json
+from schemas.values.codec import from_json
 
 _FIRST, _COUNT = 20_000, 12_000
 _FILE = "ports.json"

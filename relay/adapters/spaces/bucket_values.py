@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relay.ports import SpaceError
 from schemas.content import compression
-from schemas.refusals import CodecError
+from schemas.values.refusals import CodecError
 
 PART_BYTES = 512 * 1024
 VALUE_MAX_BYTES = 8 * 1024 * 1024

@@ -44,12 +44,12 @@ from relay.ports import (
     Tell,
 )
 from schemas.content import blobs
-from schemas.faults import InvalidObject
-from schemas.identity import random_id
 from schemas.kind_check import check_kind
-from schemas.objects import ObjectKey
-from schemas.refusals import CodecError
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values.faults import InvalidObject
+from schemas.values.identity import random_id
+from schemas.values.refusals import CodecError
 
 ATTEMPTS_MAX = 16
 RESUME_SECONDS_MAX = 3600

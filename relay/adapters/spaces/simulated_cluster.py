@@ -29,8 +29,8 @@ from relay.ports import (
     SpaceEvent,
     Tell,
 )
-from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
-from schemas.selectors import LabelSelector
+from schemas.objects.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.objects.selectors import LabelSelector
 
 RETRY_SECONDS = 1.0
 _NAMESPACES = ("", "namespaces")

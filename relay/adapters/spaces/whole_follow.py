@@ -27,7 +27,7 @@ from relay.ports import (
     first_of,
     number_of,
 )
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
+from schemas.objects.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
 _DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")

@@ -11,12 +11,12 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from relay.objects.merge import copied
-from schemas import codec
-from schemas.asks import REDACTED
-from schemas.identity import MailKey, check_mail_key
-from schemas.refusals import BadIdentity
-from schemas.reports import Cell, Summary
-from schemas.secret_values import without_secret_values
+from schemas.objects.secret_values import without_secret_values
+from schemas.records.asks import REDACTED
+from schemas.reports.reports import Cell, Summary
+from schemas.values import codec
+from schemas.values.identity import MailKey, check_mail_key
+from schemas.values.refusals import BadIdentity
 
 PAGE_MAX = 1000
 PAGE_DIGITS = len(str(PAGE_MAX))

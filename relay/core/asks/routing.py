@@ -14,7 +14,7 @@ from typing import Protocol
 
 from relay.core.effects import Noted
 from relay.core.events import Instant
-from schemas.asks import (
+from schemas.records.asks import (
     ANSWER_MAX_BYTES,
     PART_MAX_BYTES,
     PARTS_MAX,
@@ -25,11 +25,11 @@ from schemas.asks import (
     failure,
     receipt,
 )
-from schemas.identity import NodePath, check_id
-from schemas.records import AskRecord, Record, decode_payload
-from schemas.refusals import RecordRefused, WireRefused
-from schemas.reports import decode, encode
-from schemas.signing import Envelope, decode_envelope
+from schemas.records.records import AskRecord, Record, decode_payload
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.reports.reports import decode, encode
+from schemas.values.identity import NodePath, check_id
+from schemas.values.refusals import RecordRefused, WireRefused
 
 ASKS_MAX = 64
 """Under way at one node."""

@@ -16,9 +16,15 @@ from relay.core.audience.numbering import Numbering, Range
 from relay.core.audience.selection import Counts, Selection, changed_indices
 from relay.core.audience.selector_index import SelectorIndex
 from relay.core.audience.terms import selectable
-from schemas.identity import MailKey, NodePath
-from schemas.records import OVER_LOCATION, Alternative, LocationHead, LocationRecord, Profile
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
+from schemas.records.records import (
+    OVER_LOCATION,
+    Alternative,
+    LocationHead,
+    LocationRecord,
+    Profile,
+)
+from schemas.values.identity import MailKey, NodePath
 
 HERE = ""
 """The child name under which destinations at the node itself count; no child has it."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pyroaring import BitMap
 
 from relay.core.audience.terms import label_term, selectable, space_term
-from schemas.selectors import LabelSelector
+from schemas.objects.selectors import LabelSelector
 
 _EMPTY = BitMap()
 

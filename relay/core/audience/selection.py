@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import TypeAlias
 
-from schemas.identity import MailKey
-from schemas.records import OVER_LOCATION, Alternative
+from schemas.records.records import OVER_LOCATION, Alternative
+from schemas.values.identity import MailKey
 
 Counts: TypeAlias = "array[int]"
 """Numbers of destinations by child index, 4 bytes each; what lies beyond the end is 0."""

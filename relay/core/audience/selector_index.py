@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from relay.core.audience.terms import label_term, selectable, space_term
-from schemas.selectors import EXISTS, IN, LabelSelector, Requirement
+from schemas.objects.selectors import EXISTS, IN, LabelSelector, Requirement
 
 Item = TypeVar("Item", bound=Hashable)
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from schemas import codec
-from schemas.collectors import TABLE_MAX_BYTES
-from schemas.merging import ALL_TRUE, CONDITIONS, DIFFER, FIELDS, LEAST, MOST, Node
-from schemas.refusals import CodecError, RecordRefused
-from schemas.reports import COUNT_MAX
+from schemas.reports.collectors import TABLE_MAX_BYTES
+from schemas.reports.reports import COUNT_MAX
+from schemas.values import codec
+from schemas.values.merging import ALL_TRUE, CONDITIONS, DIFFER, FIELDS, LEAST, MOST, Node
+from schemas.values.refusals import CodecError, RecordRefused
 
 DEPTH_MAX = 32
 _UNTELLABLE: Node = (DIFFER,)

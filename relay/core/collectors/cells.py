@@ -13,11 +13,17 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from schemas import codec
-from schemas.collectors import BUCKETS_MAX, DISTINCT_HASHES, TOP_MAX, CombinedField, FieldType
-from schemas.ordered_values import pack_values
-from schemas.refusals import CodecError
-from schemas.reports import COUNT_MAX
+from schemas.reports.collectors import (
+    BUCKETS_MAX,
+    DISTINCT_HASHES,
+    TOP_MAX,
+    CombinedField,
+    FieldType,
+)
+from schemas.reports.reports import COUNT_MAX
+from schemas.values import codec
+from schemas.values.ordered_values import pack_values
+from schemas.values.refusals import CodecError
 
 UNIT_BITS = 1074
 """An integer here says so many times the least double: each double is one of these."""

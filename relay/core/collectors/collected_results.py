@@ -28,7 +28,11 @@ from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
-from schemas.collectors import (
+from schemas.content.blobs import Reference
+from schemas.content.sealing import NotOpened, SealingKey
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DeltaBody
+from schemas.reports.collectors import (
     SCOPE_PLACEMENT,
     WHOLE,
     Collected,
@@ -36,13 +40,9 @@ from schemas.collectors import (
     ProgramSet,
     read_program_set,
 )
-from schemas.content.blobs import Reference
-from schemas.content.sealing import NotOpened, SealingKey
-from schemas.identity import ContentHash, MailKey, TreeId
-from schemas.objects import ObjectKey
-from schemas.records import DeltaBody
-from schemas.refusals import RecordRefused, WireRefused
-from schemas.wire import replace
+from schemas.values.identity import ContentHash, MailKey, TreeId
+from schemas.values.refusals import RecordRefused, WireRefused
+from schemas.values.wire import replace
 
 NAMES_MAX = 20_000
 _PROGRAMS, _OBJECTS = "collect/", "collected/"

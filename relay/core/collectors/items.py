@@ -22,13 +22,13 @@ from relay.core.collectors.ports import (
 from relay.core.collectors.tables import Outcome, Table, TableAlgebra
 from relay.core.collectors.turns import Unfinished
 from relay.core.collectors.upsynced import UpsyncedObject
-from schemas.collectors import MEMBERS_BYTES, TABLE_MAX_BYTES, WHOLE, Collected, Program
-from schemas.identity import DestinationId, MailKey
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
-from schemas.records import DIGEST_MODULUS
-from schemas.refusals import RecordRefused
-from schemas.upsync import UpsyncClause
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import DIGEST_MODULUS
+from schemas.reports.collectors import MEMBERS_BYTES, TABLE_MAX_BYTES, WHOLE, Collected, Program
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import DestinationId, MailKey
+from schemas.values.ordered_values import pack_values
+from schemas.values.refusals import RecordRefused
 
 BLANKS_MAX = 2000
 """So many blank rows that differ are evaluated for one child; the rest are only counted."""

@@ -10,11 +10,11 @@ from relay.core.collectors.bound_programs import BoundPrograms
 from relay.core.collectors.tables import Outcome
 from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import UpsyncedObject
-from schemas.collectors import Blanks, Program
-from schemas.identity import DestinationId, MailKey
-from schemas.objects import ObjectKey
-from schemas.ordered_values import pack_values
-from schemas.upsync import UpsyncClause
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Blanks, Program
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import DestinationId, MailKey
+from schemas.values.ordered_values import pack_values
 
 HERE = ""
 """The child that is the node itself."""

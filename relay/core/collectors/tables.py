@@ -13,16 +13,16 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from relay.core.collectors.cells import CELLS, Sample
-from schemas.collectors import (
+from schemas.reports.collectors import (
     COLUMNS_MAX,
     RESULT_MAX_BYTES,
     TABLE_MAX_BYTES,
     CombinedField,
     Program,
 )
-from schemas.refusals import CodecError, RecordRefused
-from schemas.reports import COUNT_MAX, TEXT_MAX_BYTES
-from schemas.wire import Natural, WireRecord, decode, encode
+from schemas.reports.reports import COUNT_MAX, TEXT_MAX_BYTES
+from schemas.values.refusals import CodecError, RecordRefused
+from schemas.values.wire import Natural, WireRecord, decode, encode
 
 KEY_MAX_BYTES = 2 * RESULT_MAX_BYTES
 ERRORS_MAX = 2 * COLUMNS_MAX + 1

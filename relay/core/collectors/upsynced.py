@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from schemas.content import blobs
-from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, RecordRefused
-from schemas.upsync import UpsyncClause, read_copy
+from schemas.objects.objects import ObjectKey
+from schemas.reports.upsync import UpsyncClause, read_copy
+from schemas.values.refusals import BlobRefused, RecordRefused
 
 
 class Sources(NamedTuple):

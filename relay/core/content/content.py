@@ -16,9 +16,9 @@ from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.chunks import Manifest, chunk_references, read_manifest, read_root
 from schemas.content.sealing import SealingKey
-from schemas.identity import ContentHash
-from schemas.refusals import WireRefused
-from schemas.snapshots import SNAPSHOT_INNER, read_inner
+from schemas.records.snapshots import SNAPSHOT_INNER, read_inner
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import WireRefused
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0

@@ -11,8 +11,8 @@ from schemas.content.sealing import (
     fleet_keys_for,
     unwrap_keys,
 )
-from schemas.identity import MailKey, TreeId
-from schemas.records import Profile
+from schemas.records.records import Profile
+from schemas.values.identity import MailKey, TreeId
 
 PrivateKeys = Callable[[], tuple[bytes, ...]]
 """The X25519 keys (32 bytes) that a node has now: of its nkey, and of the next one."""

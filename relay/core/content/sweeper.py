@@ -15,9 +15,9 @@ from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash
-from schemas.refusals import BlobRefused, WireRefused
-from schemas.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
+from schemas.records.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
+from schemas.values.identity import ContentHash
+from schemas.values.refusals import BlobRefused, WireRefused
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0

@@ -9,11 +9,11 @@ from relay.core.destination.object_outcome import not_delivered
 from relay.core.destination.tally import SAMPLES_MAX
 from relay.core.events import Instant
 from relay.core.gates import Admission, Candidate, admit, arm_name
-from schemas.identity import MailKey
-from schemas.records import Gate, Profile, TakenArms
-from schemas.reports import CELL_FORMER, ExceptionSample, Summary, cell
-from schemas.windows import next_opening, zone_fault
-from schemas.wire import encode, replace
+from schemas.records.records import Gate, Profile, TakenArms
+from schemas.records.windows import next_opening, zone_fault
+from schemas.reports.reports import CELL_FORMER, ExceptionSample, Summary, cell
+from schemas.values.identity import MailKey
+from schemas.values.wire import encode, replace
 
 NO_ZONE = "NoZone"
 LOOK_AGAIN_SECONDS = 60.0

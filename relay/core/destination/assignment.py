@@ -11,8 +11,8 @@ from relay.core.destination.removals import DROPPED
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.content.sealing import SealingKey
-from schemas.identity import MailKey
-from schemas.records import HINTED, DeltaBody
+from schemas.records.records import HINTED, DeltaBody
+from schemas.values.identity import MailKey
 
 _OWNER = "edge/"
 

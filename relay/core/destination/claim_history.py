@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import MailKey
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")

@@ -23,9 +23,9 @@ from schemas.content.chunks import (
     removal_word,
 )
 from schemas.content.sealing import SealingKey
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.source_objects import SourceObject
+from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import SourceObject
+from schemas.values.identity import ContentHash, MailKey
 
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 

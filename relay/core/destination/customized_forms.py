@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from schemas.content.blobs import Reference
 from schemas.content.chunks import TEMPLATE, Manifest, ManifestEntry
-from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
-from schemas.properties import Properties
-from schemas.refusals import WireRefused
+from schemas.objects.objects import ObjectKey
+from schemas.records.properties import Properties
+from schemas.values.identity import ContentHash, MailKey
+from schemas.values.refusals import WireRefused
 
 Values = tuple[tuple[str, str | None], ...]
 """Properties as they were asked for, sorted; None is one that the destination has not."""

@@ -43,14 +43,11 @@ from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved
 from relay.core.gates import Candidate, arm_name
 from schemas.content.blobs import Reference
-from schemas.content.returned_states import sealed_state
-from schemas.identity import MailKey, NodePath, TreeId
-from schemas.objects import ObjectKey
-from schemas.placements import source_title
-from schemas.properties import properties_of
-from schemas.records import DeltaBody, DeltaHead, Dependency, Profile
-from schemas.refusals import WireRefused
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.records.placements import source_title
+from schemas.records.properties import properties_of
+from schemas.records.records import DeltaBody, DeltaHead, Dependency, Profile
+from schemas.reports.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
@@ -59,6 +56,9 @@ from schemas.reports import (
     State,
     Summary,
 )
+from schemas.reports.returned_states import sealed_state
+from schemas.values.identity import MailKey, NodePath, TreeId
+from schemas.values.refusals import WireRefused
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
-from schemas.collectors import read_program_set
 from schemas.content.blobs import Reference
-from schemas.health_rules import HealthProgram
-from schemas.identity import ContentHash, MailKey
-from schemas.refusals import RecordRefused
+from schemas.records.health_rules import HealthProgram
+from schemas.reports.collectors import read_program_set
+from schemas.values.identity import ContentHash, MailKey
+from schemas.values.refusals import RecordRefused
 
 _OWNER = "health/"
 _Rules = dict[tuple[str, str], HealthProgram]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from schemas.identity import MailKey, NodePath
-from schemas.moves import former_paths
-from schemas.records import LocationRecord, Profile
-from schemas.reports import Done
+from schemas.records.moves import former_paths
+from schemas.records.records import LocationRecord, Profile
+from schemas.reports.reports import Done
+from schemas.values.identity import MailKey, NodePath
 
 
 class Inventory(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from relay.core.destination.object_outcome import sample
 from relay.core.destination.tally import SAMPLES_MAX, PlacementOutcome
 from relay.core.events import Instant
-from schemas.maintenance import NONE, maintenance_of
-from schemas.records import Profile
-from schemas.reports import AT_WORK, MAINTAINED, Summary
-from schemas.wire import replace
+from schemas.records.maintenance import NONE, maintenance_of
+from schemas.records.records import Profile
+from schemas.reports.reports import AT_WORK, MAINTAINED, Summary
+from schemas.values.wire import replace
 
 WORD = "Maintenance"
 LOOK_SECONDS = 60.0

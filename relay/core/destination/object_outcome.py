@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.tally import Judged
 from relay.core.events import ObjectObserved
-from schemas.objects import ObjectKey
-from schemas.reports import AT_WORK, NOT_WORKING, ExceptionSample, Health
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import AT_WORK, NOT_WORKING, ExceptionSample, Health
 
 REASON_MAX_CHARACTERS = 200
 WAITING = "Waiting"

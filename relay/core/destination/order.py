@@ -8,11 +8,11 @@ from typing import NamedTuple
 from relay.core.destination.assignment import Assignment
 from relay.core.destination.claims import Claim
 from relay.core.gates import Candidate
-from schemas.identity import MailKey, mail_key
-from schemas.objects import ObjectKey
-from schemas.records import OVER_LOCATION, Alternative, DeltaHead, Dependency
-from schemas.reports import Done
-from schemas.upsync import UpsyncClause
+from schemas.objects.objects import ObjectKey
+from schemas.records.records import OVER_LOCATION, Alternative, DeltaHead, Dependency
+from schemas.reports.reports import Done
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import MailKey, mail_key
 
 
 class CompleteContent(NamedTuple):

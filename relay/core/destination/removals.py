@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schemas.objects import ObjectKey
+from schemas.objects.objects import ObjectKey
 
 NAMESPACES = ("", "namespaces")
 DROPPED = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
 from schemas.content.content_ids import content_id
-from schemas.objects import ObjectKey
-from schemas.reports import ObjectResult
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import ObjectResult
 
 
 def returned_state(

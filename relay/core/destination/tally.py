@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from typing import NamedTuple
 
-from schemas.objects import ObjectKey
-from schemas.reports import ExceptionSample, Health, State, Summary
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import ExceptionSample, Health, State, Summary
 
 SAMPLES_MAX = 20
 

@@ -14,9 +14,8 @@ from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.object_outcome import sample
 from relay.core.effects import Noted
 from relay.core.events import KEPT, KEPT_GONE, LEFT_IN_PLACE, ObjectObserved
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import (
     COUNT_MAX,
     KEPT_COPIES_MAX,
     Done,
@@ -25,8 +24,9 @@ from schemas.reports import (
     Summary,
     newest_repairs,
 )
-from schemas.wire import replace
-from schemas.wording import namespace_first, repair_text
+from schemas.values.identity import MailKey
+from schemas.values.wire import replace
+from schemas.values.wording import namespace_first, repair_text
 
 
 class FormerTrace(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relay.core.events import UpsyncObserved
-from schemas.identity import MailKey
-from schemas.reports import ExceptionSample
-from schemas.upsync import UpsyncClause
+from schemas.reports.reports import ExceptionSample
+from schemas.reports.upsync import UpsyncClause
+from schemas.values.identity import MailKey
 
 REASON_MAX_CHARACTERS = 200
 SECRETS_LEFT_OUT = "Secrets stay: `*` does not bring them up; name secrets in spec.upsync.resources"

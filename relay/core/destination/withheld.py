@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemas.identity import MailKey
+from schemas.values.identity import MailKey
 
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0

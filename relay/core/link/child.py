@@ -8,7 +8,7 @@ from relay.core.link.progress import Answers
 from relay.core.link.session import ChildSession
 from relay.core.link.writer import MailboxWriter
 from relay.core.records.accepted import Accepted
-from schemas.identity import MailKey
+from schemas.values.identity import MailKey
 
 
 @dataclass(slots=True)

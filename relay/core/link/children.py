@@ -22,11 +22,11 @@ from relay.core.link.session import (
 from relay.core.link.writer import Comparison, MailboxWriter, Target
 from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import SNAPSHOT_KEY, MailKey
-from schemas.link import Hello, Progress, Repair, Welcome, greeting
-from schemas.records import Away
-from schemas.reports import encode
-from schemas.subjects import AWAY_PREFIX
+from schemas.records.records import Away
+from schemas.reports.link import Hello, Progress, Repair, Welcome, greeting
+from schemas.reports.reports import encode
+from schemas.values.identity import SNAPSHOT_KEY, MailKey
+from schemas.values.subjects import AWAY_PREFIX
 
 REWRITE_EVERY_SECONDS = 60.0
 SAY_AFTER_SECONDS, SAY_EVERY_SECONDS = 10.0, 60.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relay.core.records.accepted import Version
-from schemas.identity import MailKey
-from schemas.records import DIGEST_MODULUS
+from schemas.records.records import DIGEST_MODULUS
+from schemas.values.identity import MailKey
 
 DIGEST_BYTES = 16
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from relay.core.effects import Effect, StoreOwn
 from relay.core.events import Instant
-from schemas.records import FirstSession
-from schemas.subjects import FIRST_SESSION_PREFIX
-from schemas.wire import INT_MAX, encode
+from schemas.records.records import FirstSession
+from schemas.values.subjects import FIRST_SESSION_PREFIX
+from schemas.values.wire import INT_MAX, encode
 
 LOOK_SECONDS = 60.0
 """A clock that was set is looked at so often, besides when anything happens."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from relay.core.link.reader import MailboxReader
 from relay.core.link.session import ParentSession, Session, SessionEvent
-from schemas.identity import MailKey
-from schemas.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
+from schemas.reports.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
+from schemas.values.identity import MailKey
 
 QUIET_SECONDS = 5.0
 """So long after the last mail it is acknowledged, and a hello says what is still wanted."""

@@ -12,8 +12,8 @@ from relay.core.events import MailArrived
 from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Version
 from relay.core.records.parked import Parked
-from schemas.identity import MailKey
-from schemas.link import Cursor, Repair, Welcome
+from schemas.reports.link import Cursor, Repair, Welcome
+from schemas.values.identity import MailKey
 
 
 class Reading(Enum):

@@ -10,7 +10,7 @@ from relay.core.content.content import Content
 from relay.core.link.writer import Supply, Wish
 from relay.core.records.accepted import Accepted
 from relay.core.records.book import RecordBook
-from schemas.identity import KEYS_KEY, ContentHash, MailKey
+from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 CONTENT_REFUSED_SECONDS = 60.0
 CARRIED_MAX_BYTES = 2048

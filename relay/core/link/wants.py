@@ -9,10 +9,10 @@ from relay.core.link.children import Children
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
 from relay.core.records.snapshot import Listed, Unread
-from schemas.identity import MailKey
-from schemas.link import WANTS_MAX
-from schemas.refusals import CodecError
-from schemas.snapshots import EntryKey, mail_entry_key
+from schemas.records.snapshots import EntryKey, mail_entry_key
+from schemas.reports.link import WANTS_MAX
+from schemas.values.identity import MailKey
+from schemas.values.refusals import CodecError
 
 
 class Wants:

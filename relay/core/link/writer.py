@@ -18,9 +18,9 @@ from relay.core.events import MailSlot
 from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import slot_term
-from schemas.values import Value
+from schemas.records.records import slot_term
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.values.value import Value
 
 CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0

@@ -11,12 +11,12 @@ from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust, Verdict
 from relay.core.records.verdict import Admission
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, TreeId
-from schemas.records import NodeRecord, Record
-from schemas.refusals import CodecError, RecordRefused
-from schemas.signing import Envelope, decode_envelope
-from schemas.snapshots import read_snapshot, snapshot_source
-from schemas.values import Value
+from schemas.records.records import NodeRecord, Record
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.records.snapshots import read_snapshot, snapshot_source
+from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, TreeId
+from schemas.values.refusals import CodecError, RecordRefused
+from schemas.values.value import Value
 
 
 class NewVersion(Value, frozen=True):

@@ -6,8 +6,7 @@ from typing import TypeGuard
 
 from relay.core.effects import StoreOwn
 from relay.core.records.verdict import HeldRecord
-from schemas.identity import KEYS_KEY, MailKey
-from schemas.records import (
+from schemas.records.records import (
     DeltaBody,
     DeltaHead,
     LocationHead,
@@ -19,10 +18,11 @@ from schemas.records import (
     decode_record,
     slot_term,
 )
-from schemas.refusals import BodyAltered, RecordRefused
-from schemas.signing import Envelope, decode_envelope
-from schemas.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
-from schemas.values import Value
+from schemas.records.signing import Envelope, decode_envelope
+from schemas.records.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
+from schemas.values.identity import KEYS_KEY, MailKey
+from schemas.values.refusals import BodyAltered, RecordRefused
+from schemas.values.value import Value
 
 
 class Version(Value, frozen=True, gc=False):

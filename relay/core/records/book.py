@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from relay.core.records.accepted import Accepted, is_delta
-from schemas.identity import MailKey, NodePath
-from schemas.records import DeltaHead, NodeRecord, Profile
+from schemas.records.records import DeltaHead, NodeRecord, Profile
+from schemas.values.identity import MailKey, NodePath
 
 
 class RecordBook:

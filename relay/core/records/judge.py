@@ -14,15 +14,15 @@ from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading, WholeReading
 from relay.core.records.verdict import Admission, Standing, admit, standing
 from schemas.content.blobs import Reference
-from schemas.identity import KEYS_KEY, ContentHash, MailKey, NodePath
-from schemas.records import Profile
-from schemas.snapshots import (
+from schemas.records.records import Profile
+from schemas.records.snapshots import (
     EntryKey,
     SnapshotRecord,
     SnapshotRefused,
     mail_key_of,
     path_entry_key,
 )
+from schemas.values.identity import KEYS_KEY, ContentHash, MailKey, NodePath
 
 REACH_SECONDS_MAX = 60.0
 """So long a snapshot waits for what it lacks; then it is reached without, and that is reported."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from relay.core.events import MailArrived
-from schemas.identity import MailKey
+from schemas.values.identity import MailKey
 
 PARKED_MAX, PARKED_BYTES_MAX = 10_000, 32 * 1024 * 1024
 """So much mail waits here; what finds no room is read again from the parent once there is some."""

@@ -7,12 +7,12 @@ that changed the roots before it.
 
 from __future__ import annotations
 
-from schemas.identity import TreeId
-from schemas.records import KeysRecord
-from schemas.refusals import RecordRefused
-from schemas.roots import Roots, forerunners_of, keys_record, roots_of, signatures_of
-from schemas.signing import Envelope
-from schemas.wire import replace
+from schemas.records.records import KeysRecord
+from schemas.records.roots import Roots, forerunners_of, keys_record, roots_of, signatures_of
+from schemas.records.signing import Envelope
+from schemas.values.identity import TreeId
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import replace
 
 
 class RootsRefused(Exception):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash, NodePath
-from schemas.snapshots import (
+from schemas.records.snapshots import (
     Entry,
     EntryKey,
     InnerNode,
@@ -20,6 +19,7 @@ from schemas.snapshots import (
     path_entry_prefix,
     read_terms,
 )
+from schemas.values.identity import ContentHash, NodePath
 
 
 @dataclass(frozen=True, slots=True)

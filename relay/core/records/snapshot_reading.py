@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from relay.core.records.snapshot import Interest, children_for
 from schemas.content.blobs import Reference
-from schemas.identity import ContentHash
-from schemas.snapshots import Entry, EntryKey, SnapshotRecord, Subtree, read_terms
+from schemas.records.snapshots import Entry, EntryKey, SnapshotRecord, Subtree, read_terms
+from schemas.values.identity import ContentHash
 
 FETCHES_MAX = 64
 

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from schemas import codec
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
-from schemas.snapshots import (
+from schemas.records.snapshots import (
     INNER_MAX,
     LEAF_MAX,
     SNAPSHOT_INNER,
@@ -30,6 +29,7 @@ from schemas.snapshots import (
     read_inner,
     read_leaf,
 )
+from schemas.values import codec
 
 # The least size, and how many bits of a key's hash must be 0 for a node to begin there: on average
 # 32 entries in a leaf and 16 references in an inner node. Twice that costs a change more bytes.

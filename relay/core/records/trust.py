@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from relay.core.records.root_walk import recall, walk
-from schemas.identity import KeyId, TreeId
-from schemas.records import KeyGrant, KeysRecord, Record
-from schemas.roots import Roots
-from schemas.signing import Envelope
+from schemas.records.records import KeyGrant, KeysRecord, Record
+from schemas.records.roots import Roots
+from schemas.records.signing import Envelope
+from schemas.values.identity import KeyId, TreeId
 
 
 class Verdict(Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from relay.core.records.snapshot import Listed, Listing, NotListed, SnapshotView, Unread
-from schemas.snapshots import EntryKey, SnapshotRecord, Term
-from schemas.values import Value
+from schemas.records.snapshots import EntryKey, SnapshotRecord, Term
+from schemas.values.value import Value
 
 
 class Standing(Enum):

@@ -16,10 +16,9 @@ from relay.core.reports import reduce
 from relay.core.reports.digest import ReportDigests, run_number
 from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
 from relay.core.reports.room import PartBudget, Said, UnsaidCounts, room_of, size_of, taken_from
-from schemas.collectors import Collected
-from schemas.identity import MailKey
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Collected
+from schemas.reports.reports import (
     ARM_OLDER,
     CELL_FORMER,
     CELL_OTHER,
@@ -33,7 +32,8 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.wire import replace
+from schemas.values.identity import MailKey
+from schemas.values.wire import replace
 
 
 def _is_of_one(summary: Summary) -> bool:

@@ -10,9 +10,9 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from schemas.records import DIGEST_MODULUS, digest_term
-from schemas.reports import Report, encode
-from schemas.wire import replace
+from schemas.records.records import DIGEST_MODULUS, digest_term
+from schemas.reports.reports import Report, encode
+from schemas.values.wire import replace
 
 
 def report_term(slot: str, run: int, revision: int) -> int:

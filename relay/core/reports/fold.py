@@ -12,8 +12,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from relay.core.reports.reduce import EMPTY, merge_all, repeated
-from schemas.reports import ObjectResult, Summary
-from schemas.wire import replace
+from schemas.reports.reports import ObjectResult, Summary
+from schemas.values.wire import replace
 
 BLOCK_CHILDREN = 45
 """About the square root of the most children a relay is made for, 2,000."""

@@ -13,10 +13,8 @@ from typing import get_args
 from relay.core.gates import GateNames
 from relay.core.reports.parts import PARTS_MAX
 from relay.core.reports.reduce import fit_arms, fit_cells
-from schemas.identity import MailKey, NodePath
-from schemas.link import Progress
-from schemas.refusals import BadIdentity, RecordRefused
-from schemas.reports import (
+from schemas.reports.link import Progress
+from schemas.reports.reports import (
     ARM_OTHER,
     ARM_WORDS,
     ARMS_MAX,
@@ -42,8 +40,10 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.subjects import PROGRESS_KEY
-from schemas.wire import replace
+from schemas.values.identity import MailKey, NodePath
+from schemas.values.refusals import BadIdentity, RecordRefused
+from schemas.values.subjects import PROGRESS_KEY
+from schemas.values.wire import replace
 
 SEVERITY_MAX = 9
 RUN_MAX_BYTES = 64

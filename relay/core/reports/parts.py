@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from schemas.collectors import Collected
-from schemas.objects import ObjectKey
-from schemas.reports import PART_MAX_BYTES, ObjectResult, encode
-from schemas.wire import replace
+from schemas.objects.objects import ObjectKey
+from schemas.reports.collectors import Collected
+from schemas.reports.reports import PART_MAX_BYTES, ObjectResult, encode
+from schemas.values.wire import replace
 
 ENVELOPE_BYTES = 512
 ROOM_BYTES = PART_MAX_BYTES - ENVELOPE_BYTES

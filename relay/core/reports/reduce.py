@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from schemas.objects import ObjectKey
-from schemas.reports import (
+from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import (
     ARM_OLDER,
     ARM_OTHER,
     ARM_WORDS,
@@ -29,7 +29,7 @@ from schemas.reports import (
     Summary,
     newest_repairs,
 )
-from schemas.wire import replace
+from schemas.values.wire import replace
 
 EMPTY = Summary()
 

@@ -11,10 +11,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from relay.core.reports.parts import Part, split_results
-from schemas.collectors import Collected
-from schemas.identity import MailKey
-from schemas.reports import COUNT_MAX, ObjectResult, ReportPart, part_key
-from schemas.wire import replace
+from schemas.reports.collectors import Collected
+from schemas.reports.reports import COUNT_MAX, ObjectResult, ReportPart, part_key
+from schemas.values.identity import MailKey
+from schemas.values.wire import replace
 
 ROOM_BYTES = 64 * 1024 * 1024
 """So much memory the later parts of one relay take at its parent, in all placements."""

@@ -11,12 +11,20 @@ from relay.core.reports.digest import content_of, digest_bytes, report_term, run
 from relay.core.reports.intake import bounded
 from relay.core.reports.parts import Part, inlined
 from relay.core.reports.room import Allotted, SenderRoom, room_of
-from schemas.collectors import Collected
-from schemas.identity import MailKey
-from schemas.link import Progress
-from schemas.records import DIGEST_MODULUS
-from schemas.reports import COUNT_MAX, ObjectResult, Report, ReportPart, Summary, encode, part_key
-from schemas.subjects import PROGRESS_KEY
+from schemas.records.records import DIGEST_MODULUS
+from schemas.reports.collectors import Collected
+from schemas.reports.link import Progress
+from schemas.reports.reports import (
+    COUNT_MAX,
+    ObjectResult,
+    Report,
+    ReportPart,
+    Summary,
+    encode,
+    part_key,
+)
+from schemas.values.identity import MailKey
+from schemas.values.subjects import PROGRESS_KEY
 
 
 class ReportSender:

@@ -7,7 +7,7 @@ However much one child reports, it alone makes no window longer.
 
 from __future__ import annotations
 
-from schemas.identity import MailKey
+from schemas.values.identity import MailKey
 
 GATHER_SECONDS = 0.1
 GATHER_MAX_SECONDS = 5.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from relay.objects.expressions.calls import CLOSE, OPEN, TEXT, Token, calls_of
-from schemas.collectors import EXPRESSION_MAX_BYTES
+from schemas.reports.collectors import EXPRESSION_MAX_BYTES
 
 LOOPS_DEEP_MAX = 2
 BRACKETS_DEEP_MAX = 32

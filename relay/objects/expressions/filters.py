@@ -11,8 +11,8 @@ from relay.objects.expressions.cel import (
     EvaluationFailed,
     ExpressionValues,
 )
-from schemas import codec
-from schemas.refusals import CodecError
+from schemas.values import codec
+from schemas.values.refusals import CodecError
 
 OBJECT = {"returned": VARIABLES["obj"]}
 """Of a filter of objects: the object."""

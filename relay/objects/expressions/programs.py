@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from relay.objects.expressions.bounds import TooCostly, check_all, check_texts
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
-from schemas.collectors import Program
-from schemas.faults import Fault
+from schemas.reports.collectors import Program
+from schemas.values.faults import Fault
 
 FILTER = ""
 """The column of what goes wrong in a filter."""

@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from schemas.collectors import QUANTILE_ACCURACY
+from schemas.reports.collectors import QUANTILE_ACCURACY
 
 _OFFSET = 1 << 20
 """More than any bucket's number, so that positive values have positive ones."""

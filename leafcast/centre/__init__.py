@@ -1,0 +1,1 @@
+"""A running centre: its node, controllers, spaces and backups."""

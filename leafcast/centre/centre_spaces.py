@@ -1,0 +1,157 @@
+"""The spaces of a centre, each with the lease by which this centre alone works there.
+
+Embedded spaces are the centre's own, and need none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import platform
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from leafcast.machine import machine_id
+from leafcast.space_settings import CentreSpaces, SpaceSetting
+from leafcast.spaces import open_space
+from relay.claims.centre_lease import (
+    INVENTORY_LEASE,
+    WORKLOADS_LEASE,
+    CentreLease,
+    HubTaken,
+)
+from relay.claims.claim import CentreIdentity, CentreVerdict
+from relay.claims.guarded_space import FinalizedSpace, LeasedSpace
+from relay.claims.leases import SharedSpace
+from relay.ports import Clock, Dice, Space
+from schemas.values.identity import random_id
+
+LOOK_SECONDS = 0.5
+
+HUB_LOST, HUB_HELD = "HubLost", "HubHeld"
+
+Embedded = Callable[[], Awaitable[Space]]
+Note = Callable[[str, str, str], None]
+
+log = logging.getLogger("leafcast")
+
+
+def centre_identity(tree: str, folder: Path, dice: Dice) -> CentreIdentity:
+    """Who a centre is that keeps its data in this folder; a copy of the folder is another one."""
+    place = f"{machine_id()} {folder.stat().st_ino}"
+    digest = hashlib.sha256(place.encode()).hexdigest()[:26]
+    return CentreIdentity(tree, digest, random_id(dice.entropy(16)), platform.node())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpaces:
+    """A centre's spaces while they are open; at least one of each sort."""
+
+    workloads: Sequence[Space]
+    inventory: Sequence[Space]
+
+
+class HeldSpaces:
+    """Opens the spaces of a centre in each of its runs, and holds their leases meanwhile."""
+
+    def __init__(
+        self,
+        me: CentreIdentity,
+        clock: Clock,
+        dice: Dice,
+        say: Callable[[str], None],
+        note: Note,
+        *,
+        take_over: bool,
+    ) -> None:
+        self._me = me
+        self._clock = clock
+        self._dice = dice
+        self._say = say
+        self._note = note
+        self._take_over = take_over
+        self._leases: dict[tuple[str, SpaceSetting], CentreLease] = {}
+        self._was_open = False
+
+    def unready(self) -> dict[str, str]:
+        """Why a hub may not be written, by the sort of its space."""
+        names = {WORKLOADS_LEASE: "workloads", INVENTORY_LEASE: "inventory"}
+        return {
+            names[name]: f"{setting.title}: {lease.trouble}"
+            for (name, setting), lease in self._leases.items()
+            if lease.trouble
+        }
+
+    @asynccontextmanager
+    async def open(
+        self,
+        spaces: CentreSpaces,
+        workloads: Embedded,
+        inventory: Embedded,
+        stack: AsyncExitStack,
+    ) -> AsyncIterator[OpenSpaces]:
+        """All of them, for as long as this lasts; waits while another centre of this tree has one.
+
+        `workloads` and `inventory` open the embedded ones. A hub that does not answer is taken once
+        it does, and is not read or written before. Raises HubTaken, SpaceError, in groups.
+        """
+        held: list[tuple[SharedSpace, CentreLease]] = []
+
+        async def each(name: str, setting: SpaceSetting, made: Embedded) -> Space:
+            space = await open_space(setting, made, self._clock, self._dice, stack)
+            if not isinstance(space, SharedSpace) or not isinstance(space, FinalizedSpace):
+                return space
+            held.append((space, self._lease(name, setting)))
+            return LeasedSpace(space, held[-1][1])
+
+        found = OpenSpaces(
+            [await each(WORKLOADS_LEASE, it, workloads) for it in spaces.workloads],
+            [await each(INVENTORY_LEASE, it, inventory) for it in spaces.inventory],
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                keepers = [group.create_task(lease.keep(space)) for space, lease in held]
+                keepers += [group.create_task(self._tell(lease)) for _, lease in held]
+                await self._taken([lease for _, lease in held])
+                self._was_open = True
+                yield found
+                for keeper in keepers:
+                    keeper.cancel()
+        finally:
+            for space, lease in held:
+                await lease.give_back(space)
+
+    def _lease(self, name: str, setting: SpaceSetting) -> CentreLease:
+        key = name, setting
+        if key not in self._leases:
+            self._leases[key] = CentreLease(
+                name, self._me, setting.title, self._clock, take_over=self._take_over
+            )
+        return self._leases[key]
+
+    async def _tell(self, lease: CentreLease) -> None:
+        """Note when the centre may not write to a hub any more, and when it may again."""
+        while True:
+            await lease.changed()
+            if not self._was_open:
+                continue
+            if lease.trouble:
+                log.warning("nothing is written to %s: %s", lease.title, lease.trouble)
+                self._note(HUB_LOST, lease.title, lease.trouble)
+            else:
+                log.info("%s is written to again", lease.title)
+                self._note(HUB_HELD, lease.title, "the centre writes to it again")
+
+    async def _taken(self, leases: Sequence[CentreLease]) -> None:
+        """Wait until each was looked at, and none is another's that may come to be ours."""
+        for lease in leases:
+            await lease.looked.wait()
+            while lease.verdict is CentreVerdict.WAIT:
+                self._say(lease.trouble)
+                await self._clock.sleep(LOOK_SECONDS)
+        refused = [lease for lease in leases if lease.verdict is CentreVerdict.REFUSED]
+        if refused and not self._was_open:
+            raise HubTaken("\n".join(f"{it.title}: {it.trouble}" for it in refused))

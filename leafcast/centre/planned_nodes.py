@@ -1,0 +1,51 @@
+"""Nodes that were laid out to run elsewhere: the list that the centre registers once, at its start.
+
+The list goes when it is done, so that a node removed later does not come back with a restart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from leafcast.data_dir import DataDir, DataDirUnusable
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath
+
+FILE = "planned.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """A node below the centre, and the public key it will prove itself with."""
+
+    path: NodePath
+    nkey: str
+    edge: bool
+
+
+def plan_nodes(place: DataDir, nodes: Iterable[PlannedNode]) -> None:
+    """Leave the list for the centre; parents come before their children."""
+    forms = [{"path": str(node.path), "nkey": node.nkey, "edge": node.edge} for node in nodes]
+    (place.folder / FILE).write_text(json.dumps(forms, indent=2) + "\n", encoding="utf-8")
+
+
+def planned_nodes(place: DataDir) -> list[PlannedNode]:
+    """What is still to be registered; mostly nothing. Raises DataDirUnusable."""
+    try:
+        forms = from_json((place.folder / FILE).read_bytes())
+        return [
+            PlannedNode(NodePath.parse(form["path"]), str(form["nkey"]), bool(form["edge"]))
+            for form in forms
+        ]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        remedy = "write it anew with `leafcast layout`"
+        raise DataDirUnusable(place.folder, f"{FILE} is damaged", remedy) from error
+
+
+def forget_planned(place: DataDir) -> None:
+    """All are registered."""
+    (place.folder / FILE).unlink(missing_ok=True)

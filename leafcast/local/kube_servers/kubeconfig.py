@@ -1,0 +1,53 @@
+"""Kubeconfig files: one cluster, one user and one context for each server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relay.atomic_file import atomic_write
+from schemas.objects.yaml_writing import write_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How someone gets into a server; `context` names it, `authority` is its CA in PEM."""
+
+    context: str
+    url: str
+    authority: bytes
+    token: str
+    user: str = "admin"
+
+
+def kubeconfig(accesses: Iterable[Access], *, current: str | None = None) -> dict[str, Any]:
+    """A kubeconfig; the context in use is `current`, or the first."""
+    known = list(accesses)
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": its.context, "cluster": _cluster(its)} for its in known],
+        "users": [{"name": _user(its), "user": {"token": its.token}} for its in known],
+        "contexts": [
+            {"name": its.context, "context": {"cluster": its.context, "user": _user(its)}}
+            for its in known
+        ],
+        "current-context": current or next((its.context for its in known), ""),
+    }
+
+
+def write_kubeconfig(file: Path, accesses: Iterable[Access], *, current: str | None = None) -> None:
+    """Write it in one go, readable by its owner only; raises OSError."""
+    atomic_write(file, write_yaml(kubeconfig(accesses, current=current)), durable=False)
+
+
+def _cluster(access: Access) -> dict[str, str]:
+    authority = base64.b64encode(access.authority).decode()
+    return {"server": access.url, "certificate-authority-data": authority}
+
+
+def _user(access: Access) -> str:
+    return f"{access.context}-{access.user}"

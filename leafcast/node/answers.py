@@ -1,0 +1,318 @@
+"""What a node answers to asks for it: who it is, the state of a placement, objects it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import Protocol
+
+from leafcast.node.copies_answer import CopyQuery, copies_answer
+from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
+from relay.core.link.session import Standing
+from relay.core.node import Node
+from relay.core.records.accepted import Accepted, is_delta
+from relay.core.reports.reduce import merge_all
+from relay.core.view import Orphan
+from relay.objects.expressions.cel import ExpressionRefused
+from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
+from relay.ports import BusBroken, CopiesPage, Object, Space
+from relay.shell.asker import Answerer, AskFailed
+from relay.shell.driver import Driver
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.records.asks import CERTIFY, GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault
+from schemas.records.records import AskRecord, NodeRecord
+from schemas.reports.reports import Count
+from schemas.values.codec import from_json
+from schemas.values.identity import MailKey, NodePath
+
+ORPHANS_PAGE_MAX = 1000
+
+
+class AskedNode(Protocol):
+    """A node that runs here; see leafcast.node.runtime."""
+
+    path: NodePath
+
+    @property
+    def attached(self) -> bool: ...
+
+    @property
+    def driver(self) -> Driver | None: ...
+
+    @property
+    def node(self) -> Node | None: ...
+
+    @property
+    def objects_applied(self) -> int: ...
+
+    @property
+    def objects_kept(self) -> int:
+        """Of those that nothing wants any more."""
+        ...
+
+    @property
+    def claim_standing(self) -> Mapping[str, str]:
+        """Whether an edge claims its cluster, `claim`, and why not, `unclaimed`."""
+        ...
+
+    @property
+    def leaf_urls(self) -> tuple[str, ...]:
+        """Where servers of children dial in."""
+        ...
+
+    def certificate_request(self) -> str:
+        """What the tree's authority is to sign anew for its server; "" if it signs nothing here."""
+        ...
+
+    async def take_certificate(self, certificate: str, authorities: str) -> None:
+        """Have its server show that from now on, and believe these; raises AskFailed.
+
+        Without a certificate it keeps the one that it has.
+        """
+        ...
+
+    @property
+    def authorities(self) -> str:
+        """Whom those are to believe: PEM text, "" for their system's authorities."""
+        ...
+
+    @property
+    def cluster(self) -> Space | None:
+        """The workload execution cluster, at an edge."""
+        ...
+
+    async def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
+        """Its key at its parent, and the one that is to take its place; raises AskFailed."""
+        ...
+
+    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
+        """The answer as the node's own, by its key at its parent: see signed_answers."""
+        ...
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        """What a child brought up; see relay.ports.Bus."""
+        ...
+
+
+def answerers(
+    runtime: AskedNode, place: Callable[[], Mapping[str, object]] = dict
+) -> dict[str, Answerer]:
+    """What a node that runs here answers to asks for it; `place` adds how it is where it runs."""
+    path = str(runtime.path)
+
+    async def node(record: AskRecord) -> object:
+        driver = runtime.driver
+        assert driver is not None
+        role = "edge" if runtime.attached else "relay"
+        said = node_answer(driver.node, path)
+        for name, figures in _counted_by_child(driver.node).items():
+            said["children"][name]["counts"] = figures
+        told = {
+            **said,
+            "role": "centre" if runtime.path.is_root else role,
+            "version": version("leafcast"),
+            "leafUrls": list(runtime.leaf_urls),
+            "authorities": runtime.authorities,
+            "certificateRequest": runtime.certificate_request(),
+            "objectsApplied": runtime.objects_applied,
+            "objectsKept": runtime.objects_kept,
+            **runtime.claim_standing,
+            "mailWritten": driver.counters.mail_written,
+            "noted": dict(driver.counters.noted),
+            **place(),
+        }
+        return runtime.sign(record, told)
+
+    async def status(record: AskRecord) -> object:
+        if runtime.node is None:
+            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+        wanted = read_filter(record.arguments.get("filter", ""), DESTINATION)
+        takes = wanted.matches if wanted is not None else None
+        return status_answer(runtime.node, path, record.arguments, takes)
+
+    async def certify(record: AskRecord) -> object:
+        said = record.arguments
+        await runtime.take_certificate(said.get("certificate", ""), said.get("authority", ""))
+        return runtime.sign(record, {"taken": True})
+
+    async def orphans(record: AskRecord) -> object:
+        if runtime.node is None:
+            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+        return orphans_answer(runtime.node, record.arguments)
+
+    async def rekey(record: AskRecord) -> object:
+        return runtime.sign(record, await runtime.rekey(record.arguments))
+
+    return {
+        REKEY: rekey,
+        GET: partial(_get, runtime),
+        STATUS: status,
+        NODE: node,
+        ORPHANS: orphans,
+        CERTIFY: certify,
+        UPSYNCED: partial(_upsynced, runtime),
+    }
+
+
+class OrphanHolder(Protocol):
+    """What of a node tells of orphans."""
+
+    @property
+    def records(self) -> Mapping[MailKey, Accepted]: ...
+
+    def orphans(self) -> Sequence[Orphan]: ...
+
+    def children(self) -> Collection[str]: ...
+
+    def standing_of(self, child: str) -> Standing | None: ...
+
+
+def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str, object]:
+    """A page of what is in force here and of no term that the centre knows, and the children.
+
+    `{orphans: [{key, kind, namespace, name, generation, term, nkey}], children: [name],
+    absent: [name], next: key}`; a node has its public key beside it, `absent` are children that
+    never joined.
+    """
+    after = arguments.get("after", "")
+    found = sorted((it for it in node.orphans() if it.key > after), key=lambda it: it.key)
+    page = found[:ORPHANS_PAGE_MAX]
+    return {
+        "orphans": [{**it._asdict(), "nkey": _nkey(node, it.key)} for it in page],
+        "children": sorted(node.children()),
+        "absent": sorted(name for name in node.children() if not _has_joined(node, name)),
+        "next": page[-1].key if len(found) > len(page) else "",
+    }
+
+
+def _has_joined(node: OrphanHolder, child: str) -> bool:
+    standing = node.standing_of(child)
+    return standing is not None and standing.joined
+
+
+def _nkey(node: OrphanHolder, key: MailKey) -> str:
+    record = node.records[key].record
+    return record.nkey if isinstance(record, NodeRecord) else ""
+
+
+def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
+    """What each child counts for in all placements together, in the words of `tree_facts`."""
+    found: dict[str, list[Count]] = {name: [] for name in node.children()}
+    for held in node.records.values():
+        if is_delta(held):
+            # Of a destination where no node hangs nothing else is told, either.
+            for name, count in children_counts(node, held.key).items():
+                if name in found:
+                    found[name].append(count)
+    return {
+        name: figures_of(
+            Count(merge_all(it.summary for it in counts), all(it.exact for it in counts))
+        )
+        for name, counts in found.items()
+    }
+
+
+def children_counts(node: Node, key: MailKey) -> dict[str, Count]:
+    """What each child counts for in a placement, and whether that is exact."""
+    whole = node.count(key)
+    return {
+        name: Count(summary, whole.exact or name not in whole.waiting_for)
+        for name, summary in node.child_counts(key).items()
+    }
+
+
+def figures_of(count: Count) -> dict[str, object]:
+    """How many destinations have joined, and how many of them are synced and healthy."""
+    summary = count.summary
+    return {
+        "destinations": summary.joined,
+        "synced": summary.states.get("synced", 0),
+        "healthy": summary.health.get("healthy", 0),
+        "complete": count.exact,
+    }
+
+
+async def _get(runtime: AskedNode, record: AskRecord) -> object:
+    objects = await _objects(runtime, record.arguments)
+    if not record.arguments.get("kept"):
+        return objects_answer(objects, record.arguments)
+    kept = _kept_of(runtime, record.arguments, objects)
+    # Who knows nothing of this lists all, and does not say so.
+    return {**objects_answer(kept, record.arguments), "kept": True}
+
+
+async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Object]:
+    space, path = runtime.cluster, str(runtime.path)
+    if space is None:
+        raise AskFailed(AskFault("NoCluster", f"{path} has no cluster of its own", path))
+    group, resource = arguments.get("group", ""), arguments.get("resource", "")
+    namespace, name = arguments.get("namespace", ""), arguments.get("name", "")
+    if not resource:
+        raise BadArguments("resource: it is missing; name a plural such as configmaps")
+    if name:
+        found = await space.get(ObjectKey(group, resource, namespace, name))
+        return [] if found is None else [found]
+    selector = read_selector(arguments.get("selector", ""))
+    listing = await space.list(group, resource, namespace=namespace, selector=selector)
+    return list(listing.objects)
+
+
+def _kept_of(
+    runtime: AskedNode, arguments: Mapping[str, str], objects: Sequence[Object]
+) -> list[Object]:
+    """Those that nothing wants any more, and that are kept."""
+    node, path = runtime.node, str(runtime.path)
+    if node is None:
+        raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+    kind = (arguments.get("group", ""), arguments["resource"])
+    placed = [(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]) for obj in objects]
+    keys = [ObjectKey(*kind, *place) for place in placed]
+    return [obj for key, obj in zip(keys, objects, strict=True) if node.is_kept(key)]
+
+
+async def _upsynced(runtime: AskedNode, record: AskRecord) -> object:
+    node, path, said = runtime.node, str(runtime.path), record.arguments
+    if node is None:
+        raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+    child, after = said.get("child", ""), said.get("after", "")
+    if child and child not in node.children():
+        raise AskFailed(AskFault("NoSuchNode", f"{path} has no child {child}", path))
+    wanted, read = _wanted(said), runtime.read_copies
+    try:
+        return await copies_answer(node, read, runtime.path, wanted, child=child, after=after)
+    except BusBroken as error:
+        raise AskFailed(AskFault("NotReady", str(error), path)) from error
+
+
+def _wanted(arguments: Mapping[str, str]) -> CopyQuery:
+    if not arguments.get("resource"):
+        raise BadArguments("resource: it is missing; name a plural such as configmaps")
+    return CopyQuery(
+        arguments.get("group", ""),
+        arguments["resource"],
+        arguments.get("namespace", ""),
+        arguments.get("name", ""),
+        read_selector(arguments.get("selector", "")),
+        read_filter(arguments.get("filter", ""), OBJECT),
+    )
+
+
+def read_filter(text: str, variables: Mapping[str, object]) -> Filter | None:
+    """An expression over these variables, none if nothing is said; raises BadArguments."""
+    try:
+        return Filter(text, variables) if text else None
+    except ExpressionRefused as error:
+        raise BadArguments(f"filter: {error}") from error
+
+
+def read_selector(text: str) -> LabelSelector | None:
+    """A label selector said as JSON, none if nothing is; raises BadArguments."""
+    if not text:
+        return None
+    try:
+        form = from_json(text)
+        return LabelSelector.from_kubernetes(form)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise BadArguments(f"selector: {error}") from error

@@ -1,0 +1,194 @@
+"""Certificates of the servers on this machine: who signs them, where they lie, what is due."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from leafcast.node.credentials.authorities import Authorities
+from leafcast.node.credentials.node_certificate import FOLDER, NodeCertificate
+from leafcast.node.credentials.own_certificate import (
+    OwnCertificate,
+    Reloadable,
+    reload_all,
+    renew_in_time,
+)
+from leafcast.node.listen_settings import ListenSettings
+from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress, TlsFiles
+from relay.adapters.tls.authority import fingerprint, renewal_ms
+from relay.adapters.tls.names import host_form
+from relay.atomic_file import atomic_write
+from relay.ports import Clock
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath
+
+
+class NameTaken(Exception):
+    """A name that belongs to another node; with it one could pass for that."""
+
+    def __init__(self, name: str, holder: NodePath, path: NodePath) -> None:
+        whose = "the centre" if holder.is_root else holder
+        other = "" if holder.is_root else f", or remove {holder} first"
+        super().__init__(
+            f"{path} asks for a certificate for {name}, which is {whose}'s; let it listen at a "
+            f"name of its own{other}"
+        )
+
+
+class IssuedUnreadable(ValueError):
+    """Nobody knows which names are whose, so nothing is signed; says where it stood, what to do."""
+
+    def __init__(self, file: Path, error: Exception) -> None:
+        self.reason = f"{file} does not say which names are whose ({error!r})"
+        self.remedy = "restore it from a backup, or remove it: who asks first has a name then"
+        super().__init__(f"{self.reason}; {self.remedy}")
+
+
+class IssuedCertificates:
+    """What the tree's authority signed for nodes elsewhere: for which names, and until when.
+
+    A name belongs to the first that had a certificate for it, until that node is removed. Raises
+    IssuedUnreadable.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / FOLDER / "issued.json"
+        try:
+            self._issued = _read_issued(from_json(self._file.read_bytes()))
+        except FileNotFoundError:
+            self._issued = {}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise IssuedUnreadable(self._file, error) from error
+
+    def names_of(self, path: NodePath) -> tuple[str, ...]:
+        """What its certificate is for; nothing if it never had one."""
+        issued = self._issued.get(str(path))
+        return tuple(issued.names) if issued else ()
+
+    def due(self, now_ms: int, authority: str) -> list[NodePath]:
+        """Whose certificates are to be renewed: it is time, or another authority signed them."""
+        signer = fingerprint(authority)
+        return [
+            NodePath.parse(path)
+            for path, it in self._issued.items()
+            if it.due_ms <= now_ms or it.signer != signer
+        ]
+
+    def renewals(self) -> dict[str, int]:
+        """By path, when each is to be renewed."""
+        return {path: it.due_ms for path, it in self._issued.items()}
+
+    def check(self, path: NodePath, names: Iterable[str], centre: Iterable[str]) -> None:
+        """Refuse names of another node, and those of the centre; raises NameTaken.
+
+        All are in the form of `host_form`, as whoever reads them brings them to it.
+        """
+        held = {holder: issued.names for holder, issued in self._issued.items()}
+        for holder, theirs in {**held, str(NodePath()): centre}.items():
+            for name in sorted(set(names) & set(theirs) - {LOOPBACK}):
+                if holder != str(path):
+                    raise NameTaken(name, NodePath.parse(holder), path)
+
+    def keep(self, path: NodePath, names: Iterable[str], certificate: str, authority: str) -> None:
+        """Write down what was signed, and by whom."""
+        issued = _Issued(list(names), renewal_ms(certificate), fingerprint(authority))
+        self._write({**self._issued, str(path): issued})
+
+    def forget_others(self, nodes: Container[str]) -> None:
+        """Free the names of nodes that are none any more."""
+        left = {path: it for path, it in self._issued.items() if path in nodes}
+        if left != self._issued:
+            self._write(left)
+
+    def _write(self, issued: dict[str, _Issued]) -> None:
+        self._issued = issued
+        forms = {path: asdict(it) for path, it in issued.items()}
+        atomic_write(self._file, json.dumps(forms))
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    names: list[str]
+    due_ms: int
+    signer: str = ""
+
+
+def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
+    """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
+    return {
+        str(NodePath.parse(path)): _Issued(
+            [host_form(str(name)) for name in it["names"]],
+            int(it["due_ms"]),
+            str(it.get("signer", "")),
+        )
+        for path, it in form.items()
+    }
+
+
+class LocalListening:
+    """How the relays of one program are reached; certificates of the tree's own, or the user's."""
+
+    def __init__(
+        self,
+        settings: ListenSettings,
+        relays: list[NodePath],
+        folder_of: Callable[[NodePath], Path],
+        authorities: Callable[[], Authorities],
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._places = {path: at for at, path in enumerate(relays)}
+        self._folder_of = folder_of
+        self._authorities = authorities
+        self._clock = clock
+        self._own = OwnCertificate(settings) if settings.own_files is not None else None
+
+    def leaf_address(self, path: NodePath) -> LeafAddress | None:
+        """How servers of its children dial in; None for a node that has none."""
+        if path not in self._places:
+            return None
+        return self._settings.leaf_address(self._places[path], path, self._files(path))
+
+    def authorities(self) -> str:
+        """Whom a child is to believe, as PEM text; "" for the authorities of its system."""
+        if self._settings.behind_proxy or self._settings.own_files is not None:
+            return self._settings.authorities_text()
+        return self._authorities().believed
+
+    async def renew(self, servers: Callable[[], Mapping[NodePath, Reloadable]]) -> None:
+        """Renew what is due, and take what the user renewed, under open links; without end."""
+        await renew_in_time(lambda: self.renew_now(servers()), self._clock)
+
+    async def renew_now(self, servers: Mapping[NodePath, Reloadable]) -> list[NodePath]:
+        """Do it once; whose certificates were renewed.
+
+        Raises CertificateUnusable, ServerFailed, BusBroken, OSError or ValueError.
+        """
+        if self._settings.behind_proxy:
+            return []
+        here = {path: servers[path] for path in self._places if path in servers}
+        if self._own is not None:
+            return await self._own.renew_now(here, self._clock.now().wall_ms)
+        return await reload_all({path: here[path] for path in here if self._renewed(path)})
+
+    def _files(self, path: NodePath) -> TlsFiles | None:
+        if self._settings.behind_proxy:
+            return None
+        if (own := self._settings.own_files) is not None:
+            return own
+        self._renewed(path)
+        return self._certificate(path).files
+
+    def _renewed(self, path: NodePath) -> bool:
+        own, now_ms = self._certificate(path), self._clock.now().wall_ms
+        authorities = self._authorities()
+        if not own.due(now_ms, authorities.signing.certificate):
+            return False
+        own.certified(authorities.signing, now_ms, authorities.believed)
+        return True
+
+    def _certificate(self, path: NodePath) -> NodeCertificate:
+        return NodeCertificate(self._folder_of(path), self._settings.served_names)

@@ -1,0 +1,1 @@
+"""How a node is let in: tokens, requests, grants."""

@@ -1,0 +1,1 @@
+"""Kubernetes objects: kinds, keys, selectors, order, files that people write."""

@@ -1,0 +1,1 @@
+"""What is signed and sent down: records, snapshots, roots, windows, asks."""

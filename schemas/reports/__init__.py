@@ -1,0 +1,1 @@
+"""What is said upward: the link, reports, rows, returned states."""

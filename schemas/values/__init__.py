@@ -1,0 +1,1 @@
+"""Values that everything else is made of: names, ids, bytes, JSON, words of errors."""

@@ -1,0 +1,144 @@
+"""The subject grammar: the only place where a subject is made or taken apart.
+
+Every tail is one token, and reserved tokens start with an underscore, which no node name can:
+so the streams of different tiers never overlap (protocol.md, "Subjects and streams").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
+
+TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
+NODE_SELF = "self"
+PROGRESS_KEY = "_progress"
+CURSOR_KEY = "_cursor"
+TAKEN_KEY = "_taken"
+FIRST_SESSION_PREFIX = "_session_"
+"""Before the name of a child, in its parent's OWN."""
+AWAY_PREFIX = "_away_"
+"""Before the name of a child, in its parent's OWN."""
+HISTORY_PREFIX = "_history_"
+"""Before a placement's mail key: the former contents that the centre keeps."""
+FORMER_ROLLOUT_PREFIX = "_former_rollout_"
+"""Before a placement's mail key: what the centre knows of the Rollout that it had."""
+SPACE_PREFIX = "_space_"
+"""Before the mail key of a workload description space's identity: how far the centre knew it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A subject of a node, taken apart: `lc.<path>.<tail>.<key>`."""
+
+    path: NodePath
+    tail: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.path.prefix}.{self.tail}.{self.key}"
+
+
+def parse(subject: str) -> Subject:
+    """Take a node's subject apart; raises BadIdentity if it is none."""
+    tokens = subject.split(".")
+    if len(tokens) < 3 or tokens[0] != "lc" or not (tokens[-2] in TAILS or tokens[-2] == "_node"):
+        raise BadIdentity("subject of a node", subject, "lc.<path>.<_tail>.<key>")
+    return Subject(NodePath(tuple(tokens[1:-2])), tokens[-2], tokens[-1])
+
+
+def mail(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._mail.{key}"
+
+
+def blob(path: NodePath, address: str) -> str:
+    return f"{path.prefix}._blob.{address}"
+
+
+def stat(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._stat.{key}"
+
+
+def node_self(path: NodePath) -> str:
+    return f"{path.prefix}._node.{NODE_SELF}"
+
+
+def children_selves(path: NodePath) -> str:
+    """What matches `node_self` of each child."""
+    return f"{path.prefix}.*._node.{NODE_SELF}"
+
+
+def own(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._own.{key}"
+
+
+def done(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._done.{key}"
+
+
+def copy(path: NodePath, key: str) -> str:
+    """Where the node's copy of an object of its space lies at its parent."""
+    return f"{path.prefix}._up.{key}"
+
+
+def answer(path: NodePath, ask_id: str) -> str:
+    return f"{path.prefix}._answer.{ask_id}"
+
+
+def child_answers(path: NodePath) -> str:
+    """The pattern of all that the node's direct children answer."""
+    return f"{path.prefix}.*._answer.*"
+
+
+def deliveries(child: str) -> str:
+    """Where the parent's server delivers the child's mail; not kept."""
+    return f"lc._d.{child}.m"
+
+
+def welcome(child: str) -> str:
+    """Where the parent answers the child's hello; not kept."""
+    return f"lc._d.{child}.welcome"
+
+
+def ask(child: str, verb: str) -> str:
+    return f"lc._d.{child}.ask.{verb}"
+
+
+def child_mail(path: NodePath) -> str:
+    """The filter of one child's part of its parent's MAIL."""
+    return mail(path, "*")
+
+
+STREAMS = ("MAIL", "STAT", "BLOB", "OWN", "DONE")
+
+
+def stream_subjects(path: NodePath) -> dict[str, tuple[str, ...]]:
+    """What each stream at the node captures: its direct children's subjects, and its own."""
+    prefix = path.prefix
+    return {
+        "MAIL": (f"{prefix}.*._mail.*",),
+        "STAT": (f"{prefix}.*._stat.*", f"{prefix}.*._node.{NODE_SELF}"),
+        "BLOB": (f"{prefix}._blob.*",),
+        "OWN": (f"{prefix}._own.*",),
+        "DONE": (f"{prefix}._done.*",),
+    }
+
+
+def kept_for_itself(path: NodePath) -> tuple[str, ...]:
+    """The streams whose subjects are the node's own, and so follow it to another path."""
+    own = f"{path.prefix}._"
+    found = stream_subjects(path).items()
+    return tuple(name for name, captured in found if captured[0].startswith(own))
+
+
+# Headers on MAIL and OWN, so that a restarting relay reads headers only.
+HEADER_GENERATION = "Lc-Gen"
+HEADER_HASH = "Lc-Hash"
+HEADER_HAS_BODY = "Lc-Has-Body"
+HEADER_TRACE = "Lc-Trace"
+HEADER_ORIGIN = "Lc-Origin"
+HEADER_HOPS = "Lc-Hops"
+# On OWN only: where in the parent's stream the record was read.
+HEADER_INCARNATION = "Lc-Incarnation"
+HEADER_SEQUENCE = "Lc-Sequence"

@@ -1,0 +1,45 @@
+"""What is installed is used: no module of the product is there for tests alone."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("schemas", "relay", "controllers", "leafcast")
+FOR_USERS = {
+    "leafcast.__main__": "python -m leafcast",
+    "leafcast.cli.main": "the program, as pyproject.toml names it",
+    "leafcast.cli.commands_page": "make docs",
+    "leafcast.client": "for programs of users",
+    "leafcast.daemon.__main__": "what `up` starts",
+}
+
+
+def modules():
+    """The modules of the product, by name; a package goes by its own."""
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            yield name.removesuffix(".__init__"), file
+
+
+def imported(name, file):
+    """What a module imports anywhere, and what it may name by it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # Commands are loaded by name.
+            yield node.value.partition(":")[0]
+
+
+def test_every_module_that_is_installed_is_imported_by_another():
+    files = dict(modules())
+    used = {
+        other for name, file in files.items() for other in imported(name, file) if other != name
+    }
+    packages = {name for name, file in files.items() if file.name == "__init__.py"}
+    unused = files.keys() - used - packages - FOR_USERS.keys()
+    assert not unused
