@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from schemas.records.asks import MOMENT_MAX_MS as TIME_MAX_MS
+from schemas.values.durations import MOMENT_MAX_MS as TIME_MAX_MS
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 

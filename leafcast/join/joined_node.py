@@ -82,7 +82,7 @@ class JoinedNode:
 
     async def run(self) -> None:
         """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
-        bundle = self.bundle
+        bundle, failure = self.bundle, None
         try:
             async with Guard() as guard:
                 world = NodeEnvironment(
@@ -112,8 +112,10 @@ class JoinedNode:
                     if (health := self._health) is not None:
                         endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
                         group.create_task(endpoint.run(), name="health")
-        except* (JoinFailed, ClusterRefused) as failed:
-            raise first_of(failed) from None
+        except* (JoinFailed, ClusterRefused) as refused:
+            failure = first_of(refused)
+        if failure is not None:
+            raise failure
 
     def _link(self) -> ParentLink:
         """The way to the parent; whom to believe there lies in a file for the server."""

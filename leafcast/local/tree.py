@@ -259,6 +259,7 @@ class LocalTree:
         """Run the controllers on the centre's relay; they begin anew with each of its runs."""
         centre = self.nodes[NodePath()]
         assert self._held is not None
+        broken = None
         try:
             async with (
                 AsyncExitStack() as stack,
@@ -282,8 +283,10 @@ class LocalTree:
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.centre_up.set()
                 await self.controllers.run()
-        except* SpaceError as broken:
-            raise BusBroken(f"the centre's spaces: {first_of(broken)}") from broken
+        except* SpaceError as failed:
+            broken = first_of(failed)
+        if broken is not None:
+            raise BusBroken(f"the centre's spaces: {broken}") from broken
 
     async def _enrol_children(self, issuer: Issuer, centre: NodeRuntime) -> None:
         """Let the children in whose records the ledger lost: its server knew them last."""

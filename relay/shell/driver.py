@@ -113,6 +113,7 @@ class Driver:
         if self._publisher is not None:
             self._publisher.restore(remembered.own)
         node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
+        broken = None
         try:
             async with asyncio.TaskGroup() as group:
                 await self._perform(node.start(), group)
@@ -120,8 +121,10 @@ class Driver:
                 group.create_task(self._cleanup.run(), name=f"cleanup {self.config.path}")
                 self.started.set()
                 await self._loop(node, group)
-        except* BusBroken as broken:
-            raise BusBroken(f"node {self.config.path}: {first_of(broken)}") from broken
+        except* BusBroken as failed:
+            broken = first_of(failed)
+        if broken is not None:
+            raise BusBroken(f"node {self.config.path}: {broken}") from broken
 
     async def leave(self) -> None:
         """Once the run is over: tell the parent that it ended, if it can be soon."""

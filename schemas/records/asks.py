@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemas.values.durations import MOMENT_MAX_MS
 from schemas.values.wire import Natural, WireRecord
 
 GET, STATUS, NODE = "get", "status", "node"
@@ -24,8 +25,6 @@ PART_DATA_MAX_BYTES = PART_MAX_BYTES - 4096
 PARTS_MAX = 32
 ANSWER_MAX_BYTES = PARTS_MAX * PART_DATA_MAX_BYTES
 TEXT_MAX_CHARACTERS = 1000
-MOMENT_MAX_MS = 253_402_300_799_000
-"""The end of the year 9999, ms since 1970."""
 
 RECEIPT = 0
 

@@ -153,6 +153,21 @@ def test_relative_links_in_documents_lead_somewhere():
     none_of(faults(), "every relative link leads to a file that exists")
 
 
+def test_nothing_is_raised_where_groups_are_caught():
+    none_of(
+        (
+            f"{name(path)}:{raised.lineno}"
+            for path in modules(*CODE_FOLDERS)
+            for caught in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(caught, ast.TryStar)
+            for handler in caught.handlers
+            for raised in ast.walk(handler)
+            if isinstance(raised, ast.Raise)
+        ),
+        "before Python 3.11.4 it comes out in a group; note it, and raise it after the block",
+    )
+
+
 def test_nothing_is_left_marked_as_unfinished():
     def faults() -> Iterator[str]:
         for path in files_under("."):

@@ -39,7 +39,7 @@ from leafcast.local.tree import LocalTree
 from leafcast.show.wait_states import nowhere_text
 from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
-from relay.ports import BusBroken, Clock, Listing, SpaceError
+from relay.ports import BusBroken, Clock, Listing, SpaceError, first_of
 from schemas.api import Condition
 from schemas.objects.selectors import LabelSelector
 from schemas.records.hold_reasons import (
@@ -196,7 +196,7 @@ class _Waiting:
         controllers = self._tree.controllers
         if controllers is None:
             return False
-        run = asyncio.timeout(None)
+        run, refusal = asyncio.timeout(None), None
         try:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._until_other(controllers, run))
@@ -207,7 +207,9 @@ class _Waiting:
                         return True
                 watch.cancel()
         except* ApiError as refused:
-            raise refused.exceptions[0] from None
+            refusal = first_of(refused)
+        if refusal is not None:
+            raise refusal
         return False
 
     async def _met_by(self, controllers: Controllers) -> None:

@@ -219,12 +219,15 @@ async def _each(erase: Callable[[T], Awaitable[object]], those: Iterable[T]) -> 
         async with limit:
             await erase(one)
 
+    broken = None
     try:
         async with asyncio.TaskGroup() as group:
             for one in those:
                 group.create_task(limited(one))
-    except* BusBroken as broken:
-        raise first_of(broken) from broken
+    except* BusBroken as failed:
+        broken = first_of(failed)
+    if broken is not None:
+        raise broken
 
 
 class ChildrenHeard(NamedTuple):

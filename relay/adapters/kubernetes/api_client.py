@@ -142,6 +142,12 @@ class _Session:
     def by_program(self) -> bool:
         return "exec" in self.access.user
 
+    async def close(self) -> None:
+        """Give up its connections."""
+        # Early Pythons 3.11 cannot abort a TLS connection that the server closed just before.
+        with suppress(AttributeError):
+            await self.rest.close()
+
 
 class ApiClient:
     """Raises SpaceError, in the server's words where it has any, for all that goes wrong."""
@@ -214,7 +220,7 @@ class ApiClient:
         """Give up all connections that nobody uses; the others end with their requests."""
         session, self._session = self._session, None
         if session and not session.users:
-            await session.rest.close()
+            await session.close()
 
     async def _events(
         self, session: _Session, response: ClientResponse
@@ -287,7 +293,7 @@ class ApiClient:
         finally:
             session.users -= 1
             if session is not self._session and not session.users:
-                await session.rest.close()
+                await session.close()
 
     async def _current(self) -> _Session:
         """The session, made anew if what it was made of is not what it was."""
@@ -311,7 +317,7 @@ class ApiClient:
             self._session = fresh
             self.doubt()
         if held and not held.users:
-            await held.rest.close()
+            await held.close()
         return fresh
 
     async def _made(self) -> _Session:
