@@ -6,7 +6,7 @@ Decisions are in `relay.core`; adapters keep these promises on JetStream and in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -179,8 +179,12 @@ class EventQueue(Protocol):
         """
         ...
 
+    def weigh(self, batch: Iterable[Event]) -> Iterator[Event]:
+        """The events of a batch, to be dealt with one by one: what a word costs, its child pays."""
+        ...
+
     def handled(self) -> None:
-        """To be called once a batch is dealt with: what that cost, its children have cost."""
+        """To be called once a batch is dealt with, and nothing else meanwhile."""
         ...
 
     def wake(self) -> None:

@@ -168,10 +168,11 @@ class Driver:
             return None
 
     async def _loop(self, node: Node, group: asyncio.TaskGroup) -> None:
+        inbox = self._bus.inbox
         while True:
             batch = await self._next_batch(node)
-            effects = node.handle(batch, self._clock.now())
-            self._bus.inbox.handled()
+            effects = node.handle(inbox.weigh(batch), self._clock.now())
+            inbox.handled()
             if effects:
                 await self._perform(still_meant(effects), group)
             if self._publisher is not None:

@@ -1,13 +1,13 @@
 """Whose words are taken next: who costs little at once, who costs much by turns, in what is left.
 
-What a child costs is the processor's time for its words. Beyond an allowance it is heavy: then its
-words are taken in slices, from all heavy ones by turns, and while others have work to do they all
-together have a quarter of the time. Nobody waits if the processor would be idle.
+What a child costs is the processor's time for its words, without what each turn costs whatever is
+said in it. Beyond an allowance it is heavy: then its words are taken in slices, from all heavy ones
+by turns, and while others have work to do they all together have a quarter of the time. Nobody
+waits if the processor would be idle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 ALLOWED_SECONDS = 0.05
@@ -19,7 +19,7 @@ REMEMBERED_SECONDS = 0.15
 HEAVY_SHARE = 0.25
 """Of the time of the processor, while others have work to do."""
 SLICE_SECONDS = 0.002
-"""What a turn of a heavy child is to cost."""
+"""What the words of a heavy child in one turn are to cost."""
 FIRST_GUESS_SECONDS = 0.0001
 """What a word costs of whom nobody knows it yet."""
 _NEWEST_WEIGHT = 0.25
@@ -61,31 +61,21 @@ class FairShares:
         each = cost.each if cost is not None else FIRST_GUESS_SECONDS
         return max(1, int(SLICE_SECONDS / max(each, 1e-9)))
 
-    def took(
-        self, words: Mapping[str, int], seconds: float, now: float, *, alone: bool = True
-    ) -> None:
-        """So many words of each child were dealt with in so long: each word cost the same.
-
-        If not `alone`, with other work that may have cost most of it: then what words cost before.
-        """
-        count = sum(words.values())
-        mean = seconds / max(count, 1)
-        for child, many in words.items():
-            cost = self._costs.get(child)
-            if cost is None:
-                cost = self._costs[child] = _Cost()
-            if alone:
-                cost.each += (mean - cost.each) * _NEWEST_WEIGHT
-            each = mean if alone else min(mean, cost.each)
-            cost.seconds = min(_left(cost, now) + each * many, REMEMBERED_SECONDS)
-            cost.at = now
-            if cost.seconds > ALLOWED_SECONDS:
-                # It is the last one's turn next.
-                self._heavy.pop(child, None)
-                self._heavy[child] = None
+    def took(self, child: str, words: int, seconds: float, now: float) -> None:
+        """So many words of a child, and nothing else, were dealt with in so long."""
+        cost = self._costs.get(child)
+        if cost is None:
+            cost = self._costs[child] = _Cost()
+        cost.each += (seconds / max(words, 1) - cost.each) * _NEWEST_WEIGHT
+        cost.seconds = min(_left(cost, now) + seconds, REMEMBERED_SECONDS)
+        cost.at = now
+        if cost.seconds > ALLOWED_SECONDS:
+            # It is the last one's turn next.
+            self._heavy.pop(child, None)
+            self._heavy[child] = None
 
     def took_heavy(self, seconds: float) -> None:
-        """That was the turn of a heavy child."""
+        """That was the turn of a heavy child, with all that came of it."""
         self._credit = max(self._credit - seconds, -REMEMBERED_SECONDS)
 
     def others_took(self, seconds: float) -> None:

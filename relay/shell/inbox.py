@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 
 from relay.core.events import Event, HelloArrived, MailArrived, ReportArrived
 from relay.ports import BusBroken
@@ -88,10 +89,9 @@ class Inbox:
         self._failed = False
         self._used, self._now = used, now
         self._shares = FairShares()
-        # Whose words the last batch has, whether they are a heavy child's, and whether it has
-        # nothing else.
-        self._given: Counter[str] = Counter()
-        self._given_heavy = self._given_alone = False
+        # Whether the words in the last batch are a heavy child's, what they cost, and whether
+        # nothing else was dealt with besides.
+        self._given_heavy, self._weighed, self._alone = False, 0.0, True
         # The time of the processor when the last batch was given, or dealt with.
         self._mark = used()
 
@@ -161,16 +161,37 @@ class Inbox:
             await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
         return self._take(most)
 
+    def weigh(self, batch: Iterable[Event]) -> Iterator[Event]:
+        """Each event in turn: what is used until the next is asked for, its child pays for.
+
+        So no child pays for what else is done in a turn.
+        """
+        self._weighed, self._alone = 0.0, True
+        for child, events in groupby(batch, _child_of):
+            began, words = self._used(), 0
+            for event in events:
+                words += 1
+                yield event
+            if child is None:
+                self._alone = False
+                continue
+            took = self._used() - began
+            self._weighed += took
+            self._shares.took(child, words, took, self._now())
+
     def handled(self) -> None:
-        """The last batch was dealt with, and nothing else meanwhile: its children pay for it."""
+        """The last batch was dealt with, and nothing else meanwhile.
+
+        What came of a heavy child's words is its own, if it alone had the turn.
+        """
         used = self._used()
         took, self._mark = used - self._mark, used
-        self._shares.took(self._given, took, self._now(), alone=self._given_alone)
+        heavy = 0.0
         if self._given_heavy:
-            self._shares.took_heavy(took)
-        else:
-            self._shares.others_took(took)
-        self._given, self._given_heavy = Counter(), False
+            heavy = took if self._alone else self._weighed
+            self._shares.took_heavy(heavy)
+        self._shares.others_took(took - heavy)
+        self._given_heavy = False
 
     def wake(self) -> None:
         """Have a reader that waits look: something may have come to it another way."""
@@ -210,8 +231,6 @@ class Inbox:
             batch = deque[Event](self._take_from(heavy[0], self._shares.slice_of(heavy[0])))
         else:
             batch = self._take_light(most, frozenset(heavy))
-        self._given = Counter(e.child for e in batch if isinstance(e, FromChild))
-        self._given_alone = self._given.total() == len(batch)
         self._taken.set()
         self._mark = self._used()
         return batch
@@ -254,6 +273,11 @@ class Inbox:
             self._waiting = None
             if timer is not None:
                 timer.cancel()
+
+
+def _child_of(event: Event) -> str | None:
+    """Who said it; None if no child did."""
+    return event.child if isinstance(event, FromChild) else None
 
 
 def _size(event: FromChild) -> int:

@@ -41,11 +41,15 @@ class Heard:
             await asyncio.sleep(0.05)
 
     def _take(self, events, now):
+        return self._handle(self._noted(events), now)
+
+    def _noted(self, events):
+        """Each when it is its turn: what it costs is measured meanwhile."""
         for event in events:
             if isinstance(event, ReportArrived | HelloArrived):
                 said = event.key if isinstance(event, ReportArrived) else event.data
                 self.words.append((event.child, said))
-        return self._handle(events, now)
+            yield event
 
 
 def slot(number):

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.shell.fair_shares import (
-    ALLOWED_SECONDS,
     ALLOWED_SHARE,
     HEAVY_SHARE,
     REMEMBERED_SECONDS,
@@ -18,14 +17,14 @@ COSTS = st.floats(1e-6, 0.02)
 def heavy_ones(names, each=0.001):
     shares = FairShares()
     for name in names:
-        shares.took({name: 64}, 64 * each, 0.0)
+        shares.took(name, 64, 64 * each, 0.0)
     return shares
 
 
 def test_who_costs_little_is_never_heavy():
     shares = FairShares()
     for second in range(100):
-        shares.took({"quiet": 1}, 0.9 * ALLOWED_SHARE, float(second))
+        shares.took("quiet", 1, 0.9 * ALLOWED_SHARE, float(second))
         assert not shares.heavy(float(second))
 
 
@@ -33,19 +32,6 @@ def test_who_cost_much_is_heavy_for_some_seconds_and_then_no_more():
     shares = heavy_ones(["loud"])
     assert shares.heavy(0.0) == ["loud"]
     assert not shares.heavy(REMEMBERED_SECONDS / ALLOWED_SHARE)
-
-
-def test_what_a_batch_cost_is_charged_by_words():
-    shares = FairShares()
-    shares.took({"loud": 63, "quiet": 1}, 64 * ALLOWED_SECONDS / 10, 0.0)
-    assert shares.heavy(0.0) == ["loud"]
-
-
-def test_what_other_work_costs_is_not_charged_to_who_said_a_word_meanwhile():
-    shares = FairShares()
-    for _ in range(10):
-        shares.took({"quiet": 1}, 10.0, 0.0, alone=False)
-    assert not shares.heavy(0.0)
 
 
 @given(st.lists(COSTS, min_size=1, max_size=60), st.floats(1e-5, 0.01))
@@ -58,7 +44,7 @@ def test_while_others_work_all_heavy_ones_together_have_their_share_and_no_more(
             all_else += others
         [name, *_] = shares.heavy(0.0)
         names.append(name)
-        shares.took({name: 1}, cost, 0.0)
+        shares.took(name, 1, cost, 0.0)
         shares.took_heavy(cost)
         heavy += cost
     # Beside what it began with, and what the last turn took too much.
@@ -75,7 +61,7 @@ def test_who_costs_most_is_not_held_up_when_nobody_else_has_anything_to_do(cost)
     for _ in range(100):
         shares.idle()
         assert shares.admits_heavy
-        shares.took({"a": 1}, cost, 0.0)
+        shares.took("a", 1, cost, 0.0)
         shares.took_heavy(cost)
 
 
@@ -83,7 +69,7 @@ def test_who_costs_most_is_not_held_up_when_nobody_else_has_anything_to_do(cost)
 def test_a_turn_takes_a_slice_and_at_least_one_word(each):
     shares = FairShares()
     for _ in range(50):
-        shares.took({"a": 10}, 10 * each, 0.0)
+        shares.took("a", 10, 10 * each, 0.0)
     words = shares.slice_of("a")
     assert words >= 1
     assert words == 1 or words * each <= 1.01 * SLICE_SECONDS

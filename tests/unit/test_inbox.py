@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from relay.core.events import HelloArrived, LinkChanged, MailArrived, ReportArrived, Tick
 from relay.ports import BusBroken
+from relay.shell.fair_shares import HEAVY_SHARE, REMEMBERED_SECONDS, SLICE_SECONDS
 from relay.shell.inbox import INBOX_MAX, LANE_BYTES_MAX, LANE_MAX, LANE_SHARE, Inbox
 from schemas.values.identity import MailKey
 
@@ -64,18 +65,75 @@ async def test_no_child_is_passed_over_for_ever_when_batches_are_small():
 
 
 class Costs:
-    """A processor: what is dealt with costs what its child's words cost."""
+    """A processor: what is dealt with costs what its child's words cost, and each turn besides."""
 
-    def __init__(self, **each) -> None:
-        self.used, self.each = 0.0, each
-        self.inbox = Inbox(lambda: self.used, lambda: 0.0)
+    def __init__(self, turn=0.0, **each) -> None:
+        self.used, self.each, self.of_turn = 0.0, each, turn
+        self.inbox = Inbox(lambda: self.used, lambda: self.used)
 
-    async def turn(self):
-        """Deal with the next batch; whose words it has."""
+    async def turn(self, *others):
+        """Deal with the next batch, and with others before and after it; whose words it has."""
         batch = await self.inbox.next_batch(512)
-        self.used += sum(self.each[event.child] for event in batch)
+        words = [event.child for event in batch]
+        for event in self.inbox.weigh((*others, *batch)):
+            if not isinstance(event, Tick):
+                self.used += self.each[event.child]
+        self.used += self.of_turn
         self.inbox.handled()
-        return [event.child for event in batch]
+        return words
+
+    async def heavy_words_in(self, seconds):
+        """How many words of one heavy child are dealt with, while nobody else says any."""
+        self.inbox._shares.took("loud", 1, REMEMBERED_SECONDS, 0.0)
+        words = count = 0
+        while self.used < seconds:
+            while self.inbox.offer(report("loud", count)):
+                count += 1
+            words += len(await self.turn())
+        return words
+
+
+@pytest.mark.parametrize("others", [(), (Tick(),)])
+async def test_a_child_pays_for_its_own_words_only(others):
+    world = Costs(turn=0.1, quiet=0.0002)
+    for number in range(20):
+        world.inbox.offer(report("quiet", number))
+        await world.turn(*others)
+        assert not world.inbox._shares.heavy(world.used)
+
+
+async def test_who_says_little_pays_not_for_who_is_heard_in_the_same_turn():
+    world = Costs(loud=0.005, quiet=0.0002)
+    for slot in range(LANE_SHARE):
+        world.inbox.offer(report("loud", slot))
+    world.inbox.offer(report("quiet", 1))
+    assert "quiet" in await world.turn()
+    assert world.inbox._shares.heavy(world.used) == ["loud"]
+
+
+@pytest.mark.parametrize("each", [0.00003, 0.0001, 0.0005, 0.002])
+@pytest.mark.parametrize("of_turn", [0.0, 0.0005, 0.002])
+async def test_what_each_turn_costs_makes_no_slices_smaller(of_turn, each):
+    words = await Costs(turn=of_turn, loud=each).heavy_words_in(1.0)
+    in_whole_batches = LANE_SHARE / (of_turn + LANE_SHARE * each)
+    assert words >= 0.45 * in_whole_batches
+
+
+@given(st.floats(0.0, 0.02), st.floats(0.0001, 0.01), st.integers(0, 3))
+def test_a_heavy_childs_turn_is_paid_for_with_what_came_of_it_and_with_nothing_else(
+    of_turn, each, ticks
+):
+    async def run():
+        world = Costs(turn=of_turn, loud=each)
+        shares = world.inbox._shares
+        world.inbox._shares.took("loud", 1, REMEMBERED_SECONDS, 0.0)
+        world.inbox.offer(report("loud", 1))
+        shares.idle()
+        assert await world.turn(*[Tick()] * ticks) == ["loud"]
+        earned = of_turn * HEAVY_SHARE / (1 - HEAVY_SHARE) if ticks else -of_turn
+        assert shares._credit == pytest.approx(min(SLICE_SECONDS, SLICE_SECONDS - each + earned))
+
+    asyncio.run(run())
 
 
 async def test_of_thousands_that_wait_a_siblings_word_is_taken_within_two_turns():
