@@ -7,26 +7,31 @@ import time
 from collections.abc import Callable
 
 IDLE_SECONDS = 0.00015
-"""A round in which nobody did anything costs less of the processor, also on a slow machine."""
+"""A round in which nobody did anything costs less of the processor."""
+IDLE_MAX_SECONDS = 0.001
+"""The same on a slow machine, where it is told by the shortest round seen."""
 ROUND_TURNS = 3
 """Turns of the loop until what came by a socket has reached whoever waits for it."""
 
 
-async def round_of_others(used: Callable[[], float] = time.thread_time) -> float:
-    """Let all who are ready have a turn; the time of the processor that they took."""
-    began = used()
-    for _ in range(ROUND_TURNS):
-        await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
-    return used() - began
+class SpareTime:
+    """Tells by the processor's time whether others have something to do."""
 
+    def __init__(self, used: Callable[[], float] = time.thread_time) -> None:
+        self._used = used
+        self._shortest = IDLE_MAX_SECONDS
 
-def is_idle(took: float) -> bool:
-    """Whether nobody had anything to do in a round that took so long."""
-    return took < IDLE_SECONDS
+    async def round_of_others(self) -> bool:
+        """Let all who are ready have a turn; whether nobody had anything to do in it."""
+        began = self._used()
+        for _ in range(ROUND_TURNS):
+            await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
+        took = self._used() - began
+        self._shortest = min(self._shortest, took)
+        return took < max(IDLE_SECONDS, min(2 * self._shortest, IDLE_MAX_SECONDS))
 
-
-async def spare_time(rounds: int) -> None:
-    """Wait until nobody else has anything to do, or others had so many rounds."""
-    for _ in range(rounds):
-        if is_idle(await round_of_others()):
-            return
+    async def wait(self, rounds: int) -> None:
+        """Wait until nobody else has anything to do, or others had so many rounds."""
+        for _ in range(rounds):
+            if await self.round_of_others():
+                return

@@ -16,7 +16,7 @@ from itertools import groupby
 from relay.core.events import Event, HelloArrived, MailArrived, ReportArrived
 from relay.ports import BusBroken
 from relay.shell.fair_shares import FairShares
-from relay.spare_time import is_idle, round_of_others
+from relay.spare_time import SpareTime
 
 INBOX_MAX = 1024
 LANE_MAX, LANE_BYTES_MAX = 1024, 1024 * 1024
@@ -89,6 +89,9 @@ class Inbox:
         self._failed = False
         self._used, self._now = used, now
         self._shares = FairShares()
+        self._spare_time = SpareTime(used)
+        # Whether the reader is to look elsewhere, or has waited as long as it would.
+        self._woken = False
         # Whether the words in the last batch are a heavy child's, what they cost, and whether
         # nothing else was dealt with besides.
         self._given_heavy, self._weighed, self._alone = False, 0.0, True
@@ -100,7 +103,7 @@ class Inbox:
         while len(self._events) >= INBOX_MAX:
             await self._until_taken()
         self._events.append(event)
-        self.wake()
+        self._look()
 
     def offer(self, event: FromChild) -> bool:
         """Put what a child said into its lane; False if there is no room."""
@@ -110,7 +113,7 @@ class Inbox:
         before = lane.bytes
         lane.put(event)
         self._lanes_bytes += lane.bytes - before
-        self.wake()
+        self._look()
         return True
 
     async def put_from_child(self, event: FromChild) -> None:
@@ -141,17 +144,10 @@ class Inbox:
         """
         self._account()
         batch = self._take(most)
-        while not batch and self._lanes:
-            # Heavy ones only: who else has something to do goes first.
-            took = await round_of_others(self._used)
-            if is_idle(took):
-                self._shares.idle()
-            self._account()
-            batch = self._take(most)
-            if seconds == 0:
-                return batch
         if batch:
             return batch
+        if self._lanes:
+            return await self._heavy_batch(most, seconds)
         if self._failed:
             raise BusBroken("the bus has ended: its reading failed") from self._failure
         # Also who does not want to wait lets others go on: something may come of that.
@@ -160,6 +156,24 @@ class Inbox:
         else:
             await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
         return self._take(most)
+
+    async def _heavy_batch(self, most: int, seconds: float | None) -> deque[Event]:
+        """The next batch while only heavy ones' words wait: others' work goes before them."""
+        self._woken = False
+        timer = (
+            None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.wake)
+        )
+        try:
+            while True:
+                if await self._spare_time.round_of_others():
+                    self._shares.idle()
+                self._account()
+                batch = self._take(most)
+                if batch or self._woken:
+                    return batch
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def weigh(self, batch: Iterable[Event]) -> Iterator[Event]:
         """Each event in turn: what is used until the next is asked for, its child pays for.
@@ -195,6 +209,10 @@ class Inbox:
 
     def wake(self) -> None:
         """Have a reader that waits look: something may have come to it another way."""
+        self._woken = True
+        self._look()
+
+    def _look(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 

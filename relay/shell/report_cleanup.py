@@ -10,7 +10,7 @@ from itertools import islice
 
 from relay.core.effects import DropReport
 from relay.ports import Bus
-from relay.spare_time import spare_time
+from relay.spare_time import SpareTime
 
 AT_ONCE = 16
 ROUNDS = 20
@@ -26,6 +26,7 @@ class ReportCleanup:
         self._bus = bus
         self._waiting: dict[tuple[str, str], DropReport] = {}
         self._news = asyncio.Event()
+        self._spare_time = SpareTime()
 
     def add(self, drop: DropReport) -> None:
         slot = (drop.child, drop.key)
@@ -43,4 +44,4 @@ class ReportCleanup:
             while self._waiting:
                 slots = list(islice(self._waiting, AT_ONCE))
                 await self._bus.drop_reports([self._waiting.pop(slot) for slot in slots])
-                await spare_time(ROUNDS)
+                await self._spare_time.wait(ROUNDS)

@@ -1,6 +1,7 @@
 """The queue before the core: bounded, fair between children, each child in its order."""
 
 import asyncio
+import itertools
 
 import pytest
 from hypothesis import given
@@ -161,6 +162,42 @@ async def test_all_that_heavy_children_said_is_taken_in_order_and_by_turns():
         taken += await world.turn()
         world.inbox.check()
     assert taken[-100:] in (["loud", "louder"] * 50, ["louder", "loud"] * 50)
+
+
+def busy_world():
+    """A heavy child's word waits, and others have so much to do that it is not its turn."""
+    world = Costs(loud=1.0)
+    world.inbox._shares.took("loud", 1, 1.0, 0.0)
+    world.inbox._shares.took_heavy(1.0)
+    world.inbox.offer(report("loud", 0))
+    world.inbox._used = world.inbox._spare_time._used = lambda: next(ticking)
+    ticking = itertools.count(0.0, 0.0012)
+    return world
+
+
+async def test_who_is_woken_waits_for_no_heavy_childs_turn():
+    world = busy_world()
+    reading = asyncio.create_task(world.inbox.next_batch(10))
+    await asyncio.sleep(0)
+    world.inbox.wake()
+    assert not await reading
+    # What others took until then is not enough for its turn.
+    assert not world.inbox._shares.admits_heavy
+
+
+async def test_who_waits_for_a_moment_waits_for_no_heavy_childs_turn():
+    world = busy_world()
+    assert not await world.inbox.next_batch(10, 0)
+    assert not world.inbox._shares.admits_heavy
+
+
+async def test_what_a_heavy_child_says_wakes_no_reader_before_its_turn():
+    world = busy_world()
+    reading = asyncio.create_task(world.inbox.next_batch(10))
+    await asyncio.sleep(0)
+    world.inbox.offer(report("loud", 1))
+    assert list(await reading) == [report("loud", 0), report("loud", 1)][: len(reading.result())]
+    assert reading.result()
 
 
 async def test_who_says_the_same_over_and_over_waits_until_it_was_heard():
