@@ -82,6 +82,27 @@ def test_one_child_alone_makes_no_window_longer_whatever_it_says():
     assert throttle.ends == pytest.approx(1.0 + GATHER_SECONDS)
 
 
+@pytest.mark.parametrize("children", [2, 3, 5])
+def test_a_few_children_that_report_much_make_windows_longer(children):
+    throttle = ReportThrottle()
+    for slot in range(BUSY_REPORTS // children + 1):
+        for child in range(children):
+            throttle.heard(f"c{child}", f"s{slot}")
+    throttle.close(1.0)
+    throttle.gather(1.0)
+    assert throttle.ends == pytest.approx(1.0 + 2 * GATHER_SECONDS)
+
+
+@pytest.mark.parametrize(("only_child", "times"), [(True, 2), (False, 1)])
+def test_an_only_child_that_reports_much_makes_windows_longer(only_child, times):
+    throttle = ReportThrottle()
+    for slot in range(BUSY_REPORTS):
+        throttle.heard("c", f"s{slot}")
+    throttle.close(1.0, only_child=only_child)
+    throttle.gather(1.0)
+    assert throttle.ends == pytest.approx(1.0 + times * GATHER_SECONDS)
+
+
 def test_a_destination_at_work_is_reported_when_it_is_done():
     throttle = ReportThrottle()
     assert throttle.waits(KEY, 1.0, at_work=True)

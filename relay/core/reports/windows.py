@@ -2,7 +2,7 @@
 
 A window gathers what changes; under load the windows grow. A destination that is at work is not
 reported before it is done, or has taken as long as the longest window: one report then says all.
-However much one child reports, it alone makes no window longer.
+However much one child of several reports, it alone makes no window longer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ GATHER_SECONDS = 0.1
 GATHER_MAX_SECONDS = 5.0
 BUSY_REPORTS = 500
 OF_ONE_MAX = BUSY_REPORTS // 2
-"""So many slots of one child count in a window."""
+"""So many slots of one child count in a window, if there are others."""
 BUSY_MAIL = 100
 
 
@@ -37,7 +37,7 @@ class ReportThrottle:
     def heard(self, child: str, slot: str) -> None:
         """A child has reported in a slot."""
         slots = self._heard.setdefault(child, set())
-        if len(slots) < OF_ONE_MAX:
+        if len(slots) < BUSY_REPORTS:
             slots.add(slot)
 
     def gather(self, now: float) -> None:
@@ -71,9 +71,13 @@ class ReportThrottle:
         self.ends = now + GATHER_SECONDS
         return True
 
-    def close(self, now: float) -> dict[MailKey, None]:
-        """End the window, with the reports that waited; after many reports the next is longer."""
-        busy = sum(map(len, self._heard.values())) > BUSY_REPORTS
+    def close(self, now: float, *, only_child: bool = False) -> dict[MailKey, None]:
+        """End the window, with the reports that waited; after many reports the next is longer.
+
+        An `only_child` delays nobody else.
+        """
+        most = BUSY_REPORTS if only_child else OF_ONE_MAX
+        busy = sum(min(len(slots), most) for slots in self._heard.values()) >= BUSY_REPORTS
         self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS
         self._ended_last = now
         if self._hurried:
