@@ -184,7 +184,7 @@ class EventQueue(Protocol):
         ...
 
     def handled(self) -> None:
-        """To be called once a batch is dealt with, and nothing else meanwhile."""
+        """To be called once a batch is dealt with, and what came of it is carried out."""
         ...
 
     def wake(self) -> None:

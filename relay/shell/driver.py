@@ -172,9 +172,9 @@ class Driver:
         while True:
             batch = await self._next_batch(node)
             effects = node.handle(inbox.weigh(batch), self._clock.now())
-            inbox.handled()
             if effects:
                 await self._perform(still_meant(effects), group)
+            inbox.handled()
             if self._publisher is not None:
                 for event in batch:
                     self._publisher.handled(event)

@@ -194,9 +194,10 @@ class Inbox:
             self._shares.took(child, words, took, self._now())
 
     def handled(self) -> None:
-        """The last batch was dealt with, and nothing else meanwhile.
+        """The last batch was dealt with, and what came of it carried out.
 
-        What came of a heavy child's words is its own, if it alone had the turn.
+        For that, too, a heavy child pays if it alone had the turn, and for what others did while it
+        was waited for: else its words would earn it the next turn.
         """
         used = self._used()
         took, self._mark = used - self._mark, used

@@ -1,6 +1,7 @@
 """The simulated hosts carry out a batch of effects as the driver does, stage after stage."""
 
 import asyncio
+from collections import deque
 from random import Random
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from relay.adapters.clock import SystemClock
 from relay.core import effects as fx
 from relay.core.config import NodeConfig
-from relay.core.events import BlobArrived, Tick
+from relay.core.events import BlobArrived, HelloArrived, Tick
 from relay.core.node import Node
 from relay.ports import BusBroken
 from relay.shell.driver import BATCH_MAX, Driver
@@ -168,3 +169,41 @@ async def test_content_wakes_a_node_that_waits_for_nothing_else():
     finally:
         await bus.close()
     assert BlobArrived in map(type, waiting.result())
+
+
+class Paid:
+    """An inbox with one child's word in it, whose turn costs what is done in it."""
+
+    def __init__(self, done) -> None:
+        self.cost = None
+        self._done = done
+
+    async def next_batch(self, most, seconds):
+        if self.cost is not None:
+            raise BusBroken("the end")
+        return deque([HelloArrived("emea", b"")])
+
+    def weigh(self, batch):
+        return iter(batch)
+
+    def handled(self):
+        self.cost = list(self._done)
+
+
+class Answering:
+    """A node that has something written whatever it is told."""
+
+    def deadline(self):
+        return None
+
+    def handle(self, events, now):
+        return (fx.StoreOwn("a", b"1"),) if list(events) else ()
+
+
+async def test_what_comes_of_a_childs_words_is_carried_out_in_its_turn():
+    bus = Noting(MemoryBus(MemoryNetwork(), NodePath()))
+    bus.inbox = Paid(bus.calls)
+    async with asyncio.TaskGroup() as group:
+        with pytest.raises(BusBroken):
+            await Driver(bus, CONFIG, SystemClock())._loop(Answering(), group)
+    assert [kind for kind, _ in bus.inbox.cost] == [fx.StoreOwn]
