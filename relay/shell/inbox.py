@@ -23,8 +23,6 @@ LANE_MAX, LANE_BYTES_MAX = 1024, 1024 * 1024
 LANES_BYTES_MAX = 64 * 1024 * 1024
 LANE_SHARE = 64
 """How many events of one child a batch holds at most."""
-HOGGING_SHARE = 8
-"""A lane hogs the inbox if it is full, and one in so many of the waiting events is in it."""
 EVENT_BYTES = 200
 """What an event takes besides its data."""
 
@@ -130,12 +128,10 @@ class Inbox:
             await self._until_taken()
         await self.put_from_child(event)
 
-    def hogged_by(self, child: str) -> bool:
-        """Whether no room is left for this child because so much of what waits is its own."""
+    def is_full_of(self, child: str) -> bool:
+        """Whether no room is left for what this child says because of what else it said."""
         lane = self._lanes.get(child)
-        if lane is None or not lane.full:
-            return False
-        return HOGGING_SHARE * len(lane) >= sum(map(len, self._lanes.values()))
+        return lane is not None and lane.full
 
     async def next_batch(self, most: int, seconds: float | None = None) -> deque[Event]:
         """What there is, in the order of each writer; empty if nothing comes in so many seconds.

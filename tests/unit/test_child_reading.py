@@ -1,11 +1,25 @@
 """Who reads which child's words: each is read once and in order, whoever reads them."""
 
+import asyncio
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from relay.adapters.jetstream.loudness import LOUD_BYTES, LOUD_WORDS, WINDOW_SECONDS, Loudness
+from relay.adapters.jetstream.child_reports import ChildReports
+from relay.adapters.jetstream.loudness import (
+    LOUD_BYTES,
+    LOUD_SHARE,
+    LOUD_WORDS,
+    WINDOW_SECONDS,
+    Loudness,
+)
 from relay.adapters.jetstream.read_places import ReadPlaces
+from relay.adapters.jetstream.stream_reader import Stored
+from relay.core.events import Instant
+from relay.shell.inbox import LANE_MAX, Inbox
+from schemas.values import subjects
+from schemas.values.identity import NodePath, short_key
 
 CHILDREN = "abc"
 CHILD = st.sampled_from(CHILDREN)
@@ -92,3 +106,56 @@ def test_who_says_very_much_in_a_second_is_loud_by_words_and_by_bytes():
 def test_nobody_is_loud_who_says_no_more_than_many_others():
     loudness, children = Loudness(), [f"c{number}" for number in range(100)]
     assert not any(loudness.heard(child, 100, 0.0) for child in children * LOUD_WORDS * 2)
+
+
+class Clock:
+    """Stands still."""
+
+    def now(self):
+        return Instant(0.0, 0)
+
+
+class Read:
+    """What a node's common reader reads of some children; who is apart is read by nobody."""
+
+    def __init__(self) -> None:
+        self.inbox, self.apart, self._last = Inbox(), [], 0
+        self._reports = ChildReports(None, Clock(), NodePath(), self.inbox)
+        self._reports._read_apart = self._part
+
+    async def hears(self, words):
+        """Whether the reader gets through all these, though the node takes nothing."""
+
+        async def read():
+            async with asyncio.TaskGroup() as group:
+                for child, slot in words:
+                    self._last += 1
+                    subject = subjects.stat(NodePath((child,)), short_key(slot.to_bytes(20, "big")))
+                    await self._reports._take(Stored(subject, b"r", {}, self._last), group)
+
+        reading = asyncio.create_task(read())
+        for _ in range(len(words)):
+            await asyncio.sleep(0)
+        try:
+            return reading.done()
+        finally:
+            reading.cancel()
+
+    async def _part(self, child):
+        self.apart.append(child)
+
+
+async def test_of_many_that_flood_together_none_holds_up_who_reads_all():
+    read, floods = Read(), [f"c{number}" for number in range(LOUD_SHARE + 3)]
+    words = [(child, slot) for slot in range(LANE_MAX + 10) for child in floods]
+    assert await read.hears([*words, ("quiet", 1)])
+    assert sorted(read.apart) == sorted(floods)
+    read.inbox.check()
+
+
+async def test_so_many_are_read_by_themselves_and_no_more(monkeypatch):
+    monkeypatch.setattr("relay.adapters.jetstream.child_reports.APART_MAX", 2)
+    read, floods = Read(), [f"c{number}" for number in range(LOUD_SHARE + 3)]
+    words = [(child, slot) for slot in range(LANE_MAX + 10) for child in floods]
+    assert not await read.hears(words)
+    assert read.apart == floods[:2]

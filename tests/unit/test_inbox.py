@@ -45,9 +45,9 @@ async def test_who_says_little_is_in_the_next_batch_however_much_another_says():
         assert inbox.offer(report("loud", slot))
     assert not inbox.offer(report("loud", "one more"))
     assert inbox.offer(report("loud", 0))
-    assert inbox.hogged_by("loud")
+    assert inbox.is_full_of("loud")
     assert inbox.offer(report("quiet", 1))
-    assert not inbox.hogged_by("quiet")
+    assert not inbox.is_full_of("quiet")
     batch = await inbox.next_batch(512)
     assert [event.child for event in batch].count("loud") == LANE_SHARE
     assert report("quiet", 1) in batch

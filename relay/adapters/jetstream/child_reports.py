@@ -27,6 +27,8 @@ CALM_SECONDS = 5.0
 """Who said little for so long is read with the others again."""
 GROUP_MAX = 500
 """So many children share a consumer that knows their names: of thousands a server takes seconds."""
+APART_MAX = 32
+"""So many are read by themselves because of a full lane; who fills one then is waited for."""
 
 logger = logging.getLogger(__name__)
 
@@ -119,10 +121,10 @@ class ChildReports:
                 return
 
     async def _put(self, event: FromChild) -> bool:
-        """Put a word into its lane; False if there is no room, and the child itself took it."""
+        """Put a word into its lane; False if that is full, and its child can be read by itself."""
         if self._inbox.offer(event):
             return True
-        if self._inbox.hogged_by(event.child):
+        if self._inbox.is_full_of(event.child) and len(self._apart) < APART_MAX:
             return False
         await self._inbox.put_from_child(event)
         return True
