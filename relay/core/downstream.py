@@ -62,6 +62,11 @@ class Downstream:
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether there is just one child."""
+        return len(self._children.by_name) == 1
+
     def hello(self, event: HelloArrived) -> HelloTaken:
         """Take a child's hello."""
         name = event.child

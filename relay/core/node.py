@@ -424,9 +424,8 @@ class Node(NodeView):
 
     def _flush(self, now: float) -> None:
         """Say what changed since the last window, and then how far that reaches."""
-        only_child = self._destination is None and len(self._children.by_name) == 1
+        upstream, only_child = self._upstream, self._downstream.is_one and self._destination is None
         dirty = self._throttle.close(now, only_child=only_child) | self._reports.take_dirty()
-        upstream = self._upstream
         if upstream is None:
             self._tell_counts(dirty)
         elif upstream.welcomed:
