@@ -8,19 +8,20 @@ import pytest
 
 from controllers.core.access.keyring import Keyring
 from controllers.core.translation import blank_rows
+from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.preparing import prepare, waiting
 from controllers.core.workloads import collectors as collectors_room
 from controllers.core.workloads import health_rules as health_room
 from controllers.core.workloads import transforms as transforms_room
 from controllers.placement_translator import PlacementTranslator
-from controllers.preparation import PREPARED_SECONDS_MAX, SHARE_SECONDS, Preparation
+from controllers.preparation import PREPARED_SECONDS_MAX, SHARE_SECONDS, WALKS_MAX, Preparation
 from controllers.work_queue import PlacementQueues
 from relay.core.instant import Instant
 from relay.shell.evaluator import CelEvaluator
 from schemas.content.blobs import PROGRAM
 from schemas.objects.annotations import DEPENDS_ON, HEALTH
-from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.values.identity import TreeId, random_id
 from tests.unit.centre_world import config, config_key, placement
 
@@ -126,7 +127,7 @@ async def test_a_dear_placement_delays_itself_and_not_the_others(evaluations):
         rounds += 1
         assert evaluations.count <= 250
     assert (rounds, evaluations.count) == (1, 250)
-    assert not preparation._spent
+    assert not preparation._walks
     assert PREPARED_SECONDS_MAX > SHARE_SECONDS > STEP_SECONDS
 
 
@@ -168,6 +169,126 @@ def test_what_goes_from_one_placement_to_another_waits_for_both():
     names = frozenset({"gives", "takes", "other", "later"})
     assert waiting(seen, ["takes"], names) == names
     assert waiting(seen, ["gives"], frozenset({"gives", "other"})) == {"gives"}
+
+
+class CastingClock:
+    """Time goes on with each look at an object, and something may happen then."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.looks, self.then, self.keys = 0, lambda: None, []
+        casting = CleanObjects.casting
+
+        def counted(cleaned, key, obj):
+            self.looks += 1
+            self.keys.append(key)
+            self.then()
+            return casting(cleaned, key, obj)
+
+        monkeypatch.setattr(CleanObjects, "casting", counted)
+        self._seconds = seconds
+
+    def now(self):
+        return Instant(self.looks * self._seconds, 0)
+
+
+async def rounds_of(preparation, seen, names, between=lambda: None):
+    """In how many rounds all of these are prepared."""
+    for number in range(1, 100):
+        if not await preparation.prepare(seen, names, lambda _name: True):
+            return number
+        between()
+    return None
+
+
+def shop_key(name):
+    return ObjectKey("edge.kubestellar.io", "edgeplacements", "", name)
+
+
+async def test_very_many_that_share_an_object_are_prepared_in_the_end(monkeypatch):
+    names = frozenset(f"p{at:02}" for at in range(40))
+    own = [config("own", name) for name in names]
+    clauses = {n: {"namespaces": ["all", n], "objectNames": ["shared", "own"]} for n in names}
+    seen = placements(
+        config("shared", "all"), *own, *(placement(n, clause) for n, clause in clauses.items())
+    )
+    clock = CastingClock(monkeypatch, PREPARED_SECONDS_MAX / 20)
+    preparation = Preparation(clock)
+    assert await rounds_of(preparation, seen, names) > 2
+    # Each once, and the shared one is looked at by all.
+    assert clock.looks <= 2 * 2 * len(names)
+    assert not preparation._walks
+
+
+async def test_who_changed_while_it_waited_is_prepared_anew(monkeypatch):
+    clause = {"namespaces": ["shop"]}
+    seen = placements(placement("shop", clause), *(config(f"c{at:02}") for at in range(30)))
+    clock, names = CastingClock(monkeypatch, PREPARED_SECONDS_MAX / 20), frozenset({"shop"})
+    preparation = Preparation(clock)
+    assert await preparation.prepare(seen, names, lambda _name: True) == names
+    first = clock.keys[0]
+    preparation.changed(seen.put(first, config("c00", value="news")))
+    clock.keys.clear()
+    assert await rounds_of(preparation, seen, names)
+    assert first in clock.keys
+    assert not preparation._walks
+
+
+async def test_what_changes_all_the_time_holds_nothing_back_for_ever(monkeypatch):
+    seen = placements(placement("shop", {"namespaces": ["shop"]}), config("a"), config("b"))
+    clock, names = CastingClock(monkeypatch, 2 * SHARE_SECONDS), frozenset({"shop"})
+    preparation = Preparation(clock)
+    clock.then = lambda: preparation.changed(seen.put(config_key("a"), config("a")))
+    assert await rounds_of(preparation, seen, names) < WALKS_MAX
+    clock.then = lambda: None
+    assert await rounds_of(preparation, seen, names) == 1
+
+
+async def test_what_waits_together_does_not_go_out_apart_though_one_of_it_is_asked_for(monkeypatch):
+    def clause(*names):
+        return {"namespaces": ["shop"], "objectNames": list(names)}
+
+    names = [f"c{at:02}" for at in range(30)]
+    seen = placements(
+        config("x"), *map(config, names),
+        placement("gives", clause("x")), placement("takes", clause("c00")),
+        placement("other", clause("y")),
+    )  # fmt: skip
+    works = seen.next(["gives"])
+    seen.issued(works, [work.draft.stamped(5) for work in works])
+    seen.put(shop_key("gives"), placement("gives", clause("none")))
+    seen.put(shop_key("takes"), placement("takes", clause("x", *names)))
+    preparation = Preparation(CastingClock(monkeypatch, PREPARED_SECONDS_MAX / 20))
+    both = frozenset({"gives", "takes"})
+    sealed = lambda _name: True  # noqa: E731
+    assert await preparation.prepare(seen, both, sealed) == both
+    assert await preparation.prepare(seen, frozenset({"gives", "other"}), sealed) == {"gives"}
+    assert await rounds_of(preparation, seen, both)
+
+
+async def test_what_is_selected_meanwhile_and_not_read_yet_is_waited_for(monkeypatch):
+    seen = placements(
+        config("a"), config("b"),
+        placement("shop", {"namespaces": ["shop"], "objectNames": ["a"]}),
+    )  # fmt: skip
+    seen.workloads.thin([config_key("b")])
+    clock, names = CastingClock(monkeypatch, 0.0), frozenset({"shop"})
+    preparation = Preparation(clock)
+    spec = {"namespaces": ["shop"], "objectNames": ["b"]}
+    clock.then = lambda: seen.put(shop_key("shop"), placement("shop", spec))
+    assert await preparation.prepare(seen, names, lambda _name: True) == names
+    # If it cannot be read either, that is said.
+    assert await preparation.prepare(seen, names, lambda _name: True) == frozenset()
+
+
+def test_what_is_forgotten_between_two_steps_and_stays_is_prepared_all_the_same(evaluations):
+    seen = placements(
+        collector("a", "obj.kind"), collector("b", "obj.data"),
+        *collecting("shop", "shop", 1, "a", "b"),
+    )  # fmt: skip
+    for _ in prepare(seen, "shop", lambda _name: True):
+        # As if a Denatured had the same object.
+        seen.cleaned.forget(config_key("c000"))
+    assert evaluations.count == 2
 
 
 def test_health_expressions_of_very_many_objects_are_read_once_each(monkeypatch):

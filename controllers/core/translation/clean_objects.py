@@ -167,6 +167,8 @@ class CleanObjects:
             yield 0
             self.present(key, obj)
             for program in programs:
+                # Between two steps it may be forgotten, though it is there: as what stands in.
+                self.present(key, obj)
                 yield self.blanks(key, obj, program)[1]
         except ObjectRefused:
             # It is said where it is translated.
