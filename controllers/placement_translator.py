@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -103,6 +103,8 @@ class PlacementTranslator:
         self._definitions = Definitions(space)
         self._vanishing = Vanishing(self._definitions)
         self._preparation = Preparation(clock)
+        # What is in the queue again, as it takes long to prepare.
+        self._unprepared: frozenset[str] = frozenset()
         self._reading = KindReading(space, clock, lambda: self.workloads, self._tell_all)
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
@@ -140,6 +142,7 @@ class PlacementTranslator:
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
+        self._preparation, self._unprepared = Preparation(self._clock), frozenset()
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
         holds = self._issuer.ledger.holds
@@ -303,6 +306,9 @@ class PlacementTranslator:
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
         await self._queue.wait_caught_up(await self._space.revision())
+        left = self._unprepared
+        while left := left & self._unprepared:
+            await self._queue.wait_caught_up()
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
@@ -409,7 +415,8 @@ class PlacementTranslator:
             # What is held may not be lost any more: it may be theirs in another way.
             self._queue.add(self._placements.braked)
 
-    def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
+    def _look(self, names: Collection[str], slices: frozenset[str]) -> None:
+        self._preparation.changed(names)
         if self._widen():
             self._deferred.update(names)
         else:
@@ -451,7 +458,9 @@ class PlacementTranslator:
         names, undecided = await self._vanishing.judge(self._placements, names)
         again = undecided if await self._complete(names) else names | undecided
         waiting = await self._preparation.prepare(self._placements, names, self._is_sealed)
-        names, again = names - waiting, again | waiting
+        self._unprepared = waiting
+        self._queue.add(waiting)
+        names, again = names - waiting, again - waiting
         generations = self.workloads.generations(names)
         await self._read_targets(names)
         todo, issued = names, False
@@ -511,6 +520,7 @@ class PlacementTranslator:
 
     async def _complete(self, names: Iterable[str]) -> bool:
         """Read what is selected and of which only metadata is known; whether all could be read."""
+        self._preparation.changed(name for name in names if self.workloads.partial(name))
         await self._complete_by_lists(names)
         partial = sorted({key for name in names for key in self.workloads.partial(name)})
         for at in range(0, len(partial), READS_AT_ONCE):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from controllers.preparation import Preparation
 from controllers.work_queue import WorkQueue
 from leafcast.ask.api import Api
 from leafcast.daemon.verbs.tree import TreeVerbs
@@ -82,6 +83,23 @@ async def test_a_centre_that_starts_again_lists_what_there_is_before_it_tells_of
     await tree.control(tree.group)
     [form] = (await TreeVerbs(Tree(tree), None, None, SystemClock()).status())["placements"]
     assert (form["name"], form["selected"]) == ("shop", 1)
+
+
+async def test_who_waits_for_the_ledger_waits_for_what_takes_long_to_prepare(tree, monkeypatch):
+    rounds, prepare = 0, Preparation.prepare
+
+    async def slowly(preparation, placements, names, is_sealed):
+        nonlocal rounds
+        rounds += "shop" in names
+        waiting = await prepare(preparation, placements, names, is_sealed)
+        return waiting | (names & {"shop"} if rounds < 4 else frozenset())
+
+    monkeypatch.setattr(Preparation, "prepare", slowly)
+    await tree.apply(placement("shop", "shop"), config_map("settings", "shop"))
+    async with asyncio.timeout(60):
+        await tree.controllers.caught_up()
+    assert rounds >= 4
+    assert tree.controllers.translator.placements.in_force("shop")
 
 
 async def test_a_placement_without_destinations_is_never_synced(tree):
