@@ -93,8 +93,14 @@ class StatusSummarizer:
         """Write what is reported of these placements; those to be tried again."""
         if ALL in names:
             names = names - {ALL} | self._translator.workloads.objects.keys()
-        objects = sorted(self._concerned(names))
-        errors = [error for key in objects if (error := await self._return(key)) is not None]
+        former = {name: self._asked_last.get(name, ()) for name in names}
+        found = {key: await self._return(key) for key in sorted(self._concerned(names))}
+        failed = {key: error for key, error in found.items() if error is not None}
+        errors = failed.values()
+        for name, keys in former.items():
+            # What it asks for no more is to be asked for once more.
+            if left := failed.keys() & set(keys):
+                self._asked_last[name] = left.union(self._asked_last.get(name, ()))
         again = frozenset([name for name in sorted(names) if not await self._write_all(name)])
         if any(passes(error.reason) for error in errors):
             return names

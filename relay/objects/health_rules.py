@@ -79,18 +79,31 @@ def expression_fault(path: str, text: str) -> Fault | None:
 
 
 def rule_faults(rule: HealthProgram) -> list[Fault]:
-    """What is wrong with the expressions of a HealthRule, by field."""
-    fields = (("healthy", rule.healthy), ("degraded", rule.degraded))
-    named = (*fields, ("message", rule.message), ("done", rule.done))
-    found = (expression_fault(f"spec.{name}", text) for name, text in named if text)
-    if faults := [fault for fault in found if fault is not None]:
-        return faults
+    """What is wrong with a HealthRule that is to be written: by field, or with all it says."""
+    return field_faults(rule) or length_faults(rule)
+
+
+def field_faults(rule: HealthProgram) -> list[Fault]:
+    """What is wrong with each expression of a HealthRule, by field."""
+    found = (expression_fault(f"spec.{name}", text) for name, text in _texts(rule).items())
+    return [fault for fault in found if fault is not None]
+
+
+def length_faults(rule: HealthProgram) -> list[Fault]:
+    """Whether a HealthRule, of which each expression is right, says too much in all."""
     try:
-        compiled = [_compiled(text) for _, text in named if text]
+        compiled = [_compiled(text) for text in _texts(rule).values()]
         check_texts([each.shape for each in compiled if isinstance(each, CompiledExpression)])
     except TooCostly as error:
         return [Fault("spec", str(error), "say less by one rule")]
     return []
+
+
+def _texts(rule: HealthProgram) -> dict[str, str]:
+    """The expressions of a HealthRule that are there, by field."""
+    fields = (("healthy", rule.healthy), ("degraded", rule.degraded))
+    named = (*fields, ("message", rule.message), ("done", rule.done))
+    return {name: text for name, text in named if text}
 
 
 def assess_as_said(text: str, obj: Mapping[str, Any]) -> Assessment:

@@ -1,11 +1,16 @@
 """What placements and singletons are told."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from controllers.core.translation.placements import Placements
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
-from controllers.status_summarizer import MANAGER
-from controllers.work_queue import ALL
-from schemas.objects.objects import ObjectKey
+from controllers.status_summarizer import MANAGER, StatusSummarizer
+from controllers.work_queue import ALL, WorkQueue
+from relay.adapters.clock import SystemClock
+from relay.ports import SpaceError
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.reports.reports import ExceptionSample, ObjectResult, Summary
 from schemas.values import codec
 from tests.unit.centre_world import (
@@ -75,6 +80,36 @@ async def test_counts_come_back_into_the_placement(centre):
         "shop/deployments.apps/web: ImagePullBackOff (3 destinations, e.g. /emea/s1)"
     ]
     assert condition(obj, "Synced")["reason"] == "Failing"
+
+
+async def test_what_is_asked_for_no_more_is_tried_again_until_the_space_takes_it(monkeypatch):
+    wanting = placement("shop", wantSingletonReportedState=True)
+    web, key = deployment("web"), ObjectKey("apps", "deployments", "shop", "web")
+    seen = Placements("space", {})
+    other = placement("other", wantSingletonReportedState=True)
+    seen.listed({BUILT_IN_KINDS.key_of(obj): obj for obj in (web, wanting, other)})
+    translator = SimpleNamespace(workloads=seen.workloads)
+    queue = WorkQueue(SystemClock())
+    summarizer = StatusSummarizer(None, None, SystemClock(), queue, translator, tuple, None)
+    asked, answers = [], [None, SpaceError("ServerTimeout", "wait"), None, None]
+
+    async def give_back(_summarizer, key):
+        asked.append(key)
+        return answers.pop(0)
+
+    async def write(_summarizer, _name):
+        return True
+
+    monkeypatch.setattr(StatusSummarizer, "_return", give_back)
+    monkeypatch.setattr(StatusSummarizer, "_write_all", write)
+    names = frozenset({"shop"})
+    assert not await summarizer.reconcile(names)
+    # The other one still asks for it, so that nothing but this says that it changed.
+    seen.put(SHOP, placement("shop"))
+    assert await summarizer.reconcile(names) == names
+    assert not await summarizer.reconcile(names)
+    assert not await summarizer.reconcile(names)
+    assert asked == [key] * 3
 
 
 async def test_a_singleton_has_the_status_of_its_one_copy_and_loses_it_with_a_second(centre):

@@ -3,6 +3,7 @@
 import pytest
 
 from controllers.core.workloads.health_rules import HealthRules
+from relay.objects.expressions.bounds import TOKENS_MAX
 from relay.objects.health import assess
 from relay.objects.health_rules import (
     annotation_fault,
@@ -183,6 +184,19 @@ def test_a_rule_that_becomes_invalid_counts_as_it_was():
     assert rules.of([OX])[0].healthy == "obj.x"
     assert rules.put("a", health_rule("a", **OXEN, healthy="obj.y"))
     assert not rules.invalid
+
+
+def test_a_rule_that_is_there_counts_though_it_says_too_much_and_says_so():
+    one = "+".join(["1"] * (TOKENS_MAX // 2 - 2))
+    said = {"healthy": f"{one}>0", "degraded": f"{one}>1", "message": f"string({one})"}
+    rules = HealthRules()
+    assert rules.put("a", health_rule("a", **OXEN, **said))
+    assert not rules.invalid
+    assert rules.of([OX])[0].healthy == said["healthy"]
+    [warning] = rules.warnings("a")
+    assert "say less by one rule" in warning
+    [fault] = rule_faults(rules.of([OX])[0])
+    assert str(fault) == warning
 
 
 def test_rules_travel_beside_programs_and_without_them_nothing_does():

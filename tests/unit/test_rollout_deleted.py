@@ -110,6 +110,47 @@ async def test_one_that_another_rollout_takes_up_is_held_no_more(tmp_path):
         await centre.until_status(SHOP, lambda obj: not reasons(obj))
 
 
+async def test_one_that_cannot_be_read_by_a_new_run_is_not_said_to_be_deleted(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await begin(centre)
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+    before = gates(centre.relay)
+    wide = rollout()
+    wide["spec"]["windows"] = "every day"
+    await centre.apply(wide)
+    async with centre.running():
+        obj = await centre.until_status(SHOP, lambda obj: reasons(obj) == ["RolloutInvalid"])
+        hold = obj["status"]["held"][0]
+        assert 'rollout "shop" cannot be read' in hold["message"]
+        assert hold["remedy"] == "leafcast describe rollout shop"
+        assert not condition(obj, "RolloutGone")
+        assert gates(centre.relay) == before
+        # Mended it goes on.
+        await centre.apply(rollout())
+        obj = await centre.until_status(ROLLOUT, phase("Progressing"))
+        assert (obj["status"]["revision"], gates(centre.relay)) == (2, before)
+        await centre.until_status(SHOP, lambda obj: not reasons(obj))
+
+
+def test_one_that_cannot_be_read_is_news_for_whom_it_names():
+    known, bad = Rollouts(), rollout()
+    bad["spec"] = {**bad["spec"], "waves": "all"}
+    assert known.put("shop", bad) == {"shop"}
+    assert (known.of("shop"), known.unread_of("shop")) == (None, "shop")
+    assert known.put("shop", bad) == frozenset()
+    # Nothing is known to have been steered by it.
+    assert known.deleted("shop") == {"shop"}
+    assert known.unread_of("shop") is None
+    assert not known.former.deleted
+    known.put("shop", rollout())
+    known.put("shop", bad)
+    assert (known.of("shop"), known.unread_of("shop")) == ("shop", None)
+    known.remove("shop")
+    known.put("shop", {**bad, "spec": 7})
+    assert known.unread_of("shop") is None
+
+
 async def test_a_complete_rollout_that_goes_to_another_placement_lets_the_former_go(tmp_path):
     centre = await world(tmp_path)
     other = rollout()

@@ -45,6 +45,8 @@ def steered_of(placements: Placements, name: str) -> Steered | None:
     rejected, stranded = rejections.told(name), placements.gone.get(name)
     if gates is None or (rollout is None and stranded is None and rejected is None):
         return None
+    # One that cannot be read steers nothing, and is there: mended it goes on.
+    rollout = rollout or rollouts.unread_of(name)
     known = rejections.of(name) if rejected is not None else None
     return Steered(
         placement=name,

@@ -15,6 +15,7 @@ from controllers.core.rollout.kept_back import gave_everything
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import is_sound, target_of
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
+from schemas.api.rollout_spec import RolledPlacement
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Gate
@@ -38,6 +39,8 @@ class Rollouts:
         self.objects: dict[str, Object] = {}
         self.specs: dict[str, RolloutSpec] = {}
         self.invalid: dict[str, str] = {}
+        # Which placement those name that were never read in this run: they steer nothing.
+        self.unread: dict[str, str] = {}
         self.states: dict[str, RolloutStatus] = {}
         # The contents that placements want and the centre keeps.
         self.targets: dict[str, Wanted] = {}
@@ -56,8 +59,9 @@ class Rollouts:
             read = parse_wish(obj)
         except InvalidObject as error:
             self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
-            return frozenset()
+            return self._put_unread(name, obj) if before is None else frozenset()
         self.invalid.pop(name, None)
+        self.unread.pop(name, None)
         assert isinstance(read, Rollout)
         self.specs[name] = read.spec
         self.let_go.discard(read.spec.placement.placement)
@@ -81,7 +85,7 @@ class Rollouts:
         state, spec = self.states.get(name), self.specs.get(name)
         target = self.target(spec.placement.placement) if spec is not None else None
         gone = self.remove(name)
-        for placement in gone:
+        for placement in gone if spec is not None else ():
             self._dismiss(placement, state, target)
         return gone
 
@@ -91,13 +95,20 @@ class Rollouts:
         self.invalid.pop(name, None)
         self.states.pop(name, None)
         self.fresh.discard(name)
+        named = self.unread.pop(name, None)
         if (spec := self.specs.pop(name, None)) is not None:
-            self._leave(spec.placement.placement)
-        return frozenset({spec.placement.placement}) if spec is not None else frozenset()
+            named = spec.placement.placement
+            self._leave(named)
+        return frozenset() if named is None else frozenset({named})
 
     def of(self, placement: str) -> str | None:
         """The one that steers a placement: the oldest."""
         named = [name for name, spec in self.specs.items() if spec.placement.placement == placement]
+        return min(named, key=self._age, default=None)
+
+    def unread_of(self, placement: str) -> str | None:
+        """The one that names a placement which nothing steers, and cannot be read: the oldest."""
+        named = [name for name, other in self.unread.items() if other == placement]
         return min(named, key=self._age, default=None)
 
     def steering(self, placements: Iterable[str]) -> frozenset[str]:
@@ -172,6 +183,14 @@ class Rollouts:
         state = self.state_of(placement)
         return state.message if state is not None else ""
 
+    def _put_unread(self, name: str, obj: Object) -> frozenset[str]:
+        """Take one that cannot be read; the placements for which it is news whom it names."""
+        before, named = self.unread.pop(name, None), _named(obj)
+        if named is not None:
+            self.unread[name] = named
+        touched = (before, named) if before != named else ()
+        return frozenset(each for each in touched if each is not None)
+
     def _leave(self, placement: str) -> None:
         """What a placement wants is not followed while nothing steers it."""
         if self.of(placement) is None:
@@ -208,9 +227,20 @@ class Rollouts:
         except ValueError:
             return None
         # What it said of another placement is nothing for this one.
-        ours = state.placement == self.specs[name].placement.placement
+        spec = self.specs.get(name)
+        ours = spec is not None and state.placement == spec.placement.placement
         return state if sound and ours else None
 
     def _age(self, name: str) -> tuple[str, str]:
         metadata = self.objects[name].get("metadata") or {}
         return str(metadata.get("creationTimestamp") or ""), name
+
+
+def _named(obj: Object) -> str | None:
+    """The placement that a Rollout names, whatever else it says; None if it names none."""
+    spec = obj.get("spec")
+    said = spec.get("placement") if isinstance(spec, Mapping) else None
+    try:
+        return RolledPlacement.model_validate(said, by_alias=True, by_name=False).placement
+    except ValueError:
+        return None

@@ -54,7 +54,7 @@ class PlacementFacts:
     empty_selectors: tuple[str, ...] = ()
     """Selectors of destinations that match nobody, while others do."""
     is_gone: bool = False
-    """Whether the Rollout is gone that steered it."""
+    """Whether nothing steers it any more that steered it."""
     is_policy: bool = False
     """Whether it is a BindingPolicy."""
     absent: tuple[str, ...] = ()
@@ -75,6 +75,11 @@ class PlacementFacts:
     """What may be away, or empty, while it counts as ready."""
     away: tuple[str, ...] = ()
     """Places at or below which destinations cannot be reached, and how many each."""
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether its Rollout is there, and cannot be read."""
+        return self.is_gone and self.steered is not None and self.steered.rollout != ""
 
     @property
     def invalid_text(self) -> str:

@@ -257,7 +257,7 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
-    if facts.is_gone:
+    if facts.is_gone and not facts.is_unread:
         news = facts.steered.news if facts.steered is not None else ""
         sends = f"this sends everyone {news}" if news else "nothing differs now"
         message = (

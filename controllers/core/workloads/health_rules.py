@@ -1,7 +1,8 @@
 """The HealthRules of a workload description space: how well objects of a kind count at edges.
 
-One that becomes invalid counts as it was last: a slip lets no wave go on. Of several for one kind
-the first by name counts.
+One that becomes invalid counts as it was last: a slip lets no wave go on. One that says too much in
+all is refused where it is written; one that is there counts, as it may be from before that bound.
+Of several for one kind the first by name counts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from relay.objects.health_rules import rule_faults
+from relay.objects.health_rules import field_faults, length_faults
 from schemas.api import DENATURED_GROUP, HealthRule, parse_wish
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HEALTH_PROGRAMS_MAX, HealthProgram
@@ -45,7 +46,7 @@ class HealthRules:
         except InvalidObject as error:
             self.invalid[name] = tuple(str(fault) for fault in error.faults)
             return frozenset()
-        if faults := rule_faults(parsed.program):
+        if faults := field_faults(parsed.program):
             self.invalid[name] = tuple(str(fault) for fault in faults)
             return frozenset()
         self._programs[name] = parsed.program
@@ -71,10 +72,13 @@ class HealthRules:
     def warnings(self, name: str) -> tuple[str, ...]:
         """What is to be known of one that is valid."""
         own = self._programs.get(name)
-        first = self._counting().get(_kind(own)) if own is not None else None
-        if own is None or first is None or first.name == name:
+        if own is None:
             return ()
-        return (f"the HealthRule {first.name} is of the same kind, and counts in its place",)
+        said = [str(fault) for fault in length_faults(own)]
+        first = self._counting()[_kind(own)]
+        if first.name != name:
+            said.append(f"the HealthRule {first.name} is of the same kind, and counts in its place")
+        return tuple(said)
 
     def _counting(self) -> dict[Kind, HealthProgram]:
         last_first = sorted(self._programs.items(), reverse=True)
