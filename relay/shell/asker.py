@@ -33,7 +33,8 @@ from schemas.reports.reports import decode
 from schemas.values import codec
 from schemas.values.refusals import CodecError, RecordRefused
 
-WAITING_MAX = 256
+AT_HAND = 2
+"""Of what the bus brings: the rest waits there, where each child has a bound."""
 
 Answerer = Callable[[AskRecord], Awaitable[object]]
 """Finds the answer to an ask for this node, a JSON value; may raise AskFailed, SpaceError."""
@@ -51,6 +52,13 @@ class AskFailed(Exception):
 class _Found:
     ask: str
     answer: bytes | AskFault
+
+
+@dataclass(frozen=True, slots=True)
+class _Came:
+    """The bus brought it."""
+
+    heard: AskArrived | AnswerArrived
 
 
 @dataclass(slots=True)
@@ -79,7 +87,9 @@ class Asker:
         self._answerers = dict(answerers)
         # Which asks were answered; a former asker's, if this one takes its place.
         self._remembered = {} if remembered is None else remembered
-        self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
+        # Besides what the bus brings only what was found for an ask, or is asked by someone here.
+        self._inbox: asyncio.Queue[_Came | _Found | AskArrived] = asyncio.Queue()
+        self._at_hand = asyncio.Semaphore(AT_HAND)
         self._waiting: dict[str, _Waiting] = {}
         self._router: AskRouter | None = None
         self._notes = NoteLog(bus.path, clock)
@@ -115,7 +125,7 @@ class Asker:
             raise AskFailed(self._restarting())
         waiting = self._waiting[ask] = _Waiting()
         try:
-            await self._inbox.put(AskArrived(verb, envelope.encode()))
+            self._inbox.put_nowait(AskArrived(verb, envelope.encode()))
             await waiting.over.wait()
         finally:
             del self._waiting[ask]
@@ -129,7 +139,8 @@ class Asker:
 
     async def _pump(self) -> None:
         async for heard in self._bus.asks():
-            await self._inbox.put(heard)
+            self._inbox.put_nowait(_Came(heard))
+            await self._at_hand.acquire()
 
     async def _next(self, router: AskRouter) -> tuple[AskEffect, ...]:
         due = router.deadline()
@@ -141,12 +152,15 @@ class Asker:
             return router.tick(self._clock.now())
         now = self._clock.now()
         match heard:
-            case AskArrived():
-                return (*router.tick(now), *router.ask(heard, now))
-            case AnswerArrived():
-                return (*router.tick(now), *router.answer(heard, now))
             case _Found(ask, answer):
                 return router.finish(ask, answer)
+            case _Came(came):
+                self._at_hand.release()
+            case came:
+                pass
+        if isinstance(came, AskArrived):
+            return (*router.tick(now), *router.ask(came, now))
+        return (*router.tick(now), *router.answer(came, now))
 
     async def _perform(self, effect: AskEffect, group: asyncio.TaskGroup) -> None:
         match effect:
@@ -171,7 +185,7 @@ class Asker:
             waiting.over.set()
 
     async def _find(self, record: AskRecord) -> None:
-        await self._inbox.put(_Found(record.source.name, await self._answer(record)))
+        self._inbox.put_nowait(_Found(record.source.name, await self._answer(record)))
 
     async def _answer(self, record: AskRecord) -> bytes | AskFault:
         path = str(self._bus.path)

@@ -1,4 +1,4 @@
-"""A question that someone kept is answered once, also by the next run of a node."""
+"""A question that someone kept is answered once; and none waits behind a flood of answers."""
 
 import asyncio
 from contextlib import suppress
@@ -10,8 +10,8 @@ from leafcast.node import runtime as node_runtime
 from leafcast.node.runtime import NodeEnvironment
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
-from relay.core.asks.routing import AskArrived
-from relay.shell.asker import Asker
+from relay.core.asks.routing import AnswerArrived, AskArrived
+from relay.shell.asker import AT_HAND, Asker
 from schemas.records.asks import RECEIPT, AnswerPart
 from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
 from schemas.records.roots import Roots
@@ -77,6 +77,48 @@ async def test_a_captured_question_is_answered_once_in_all_runs_of_a_node():
     assert await answers(arrived, remembered) == [(source.name, None)]
     assert await answers(arrived, remembered) == []
     assert await answers(arrived, {}) == [(source.name, None)], "another program"
+
+
+async def test_what_a_child_floods_waits_where_it_is_bounded_and_none_here_waits_behind_it():
+    brought, held = [], asyncio.Event()
+
+    class Flooded(Bus):
+        async def asks(self):
+            yield self.arrived
+            await self.taken.wait()
+            for number in range(100):
+                brought.append(number)
+                yield AnswerArrived("cod", b"junk")
+
+        async def send_answer(self, ask, data):
+            self.taken.set()
+            await held.wait()
+            await super().send_answer(ask, data)
+
+    class Heard(Node):
+        def count_junk(self, child):
+            junk.append(child)
+
+    async def answerer(_record):
+        return {"ready": True}
+
+    junk = []
+    source = Source(API_ASK, SIGNER.tree, "", random_id(b"a" * 16))
+    expires = SystemClock().now().wall_ms + 60_000
+    record = AskRecord(source, 1, "", "", "node", EMEA, expires, {})
+    bus = Flooded(AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode()))
+    asker = Asker(bus, Heard, SystemClock(), {"node": answerer})
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(asker.run())
+        await bus.taken.wait()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(brought) <= AT_HAND + 1
+        held.set()
+        while not bus.answered:
+            await asyncio.sleep(0)
+        assert len(junk) < 20, "what was found waits behind few of them"
+        running.cancel()
 
 
 async def test_each_run_of_a_node_is_told_what_the_former_ones_answered(tmp_path, monkeypatch):
