@@ -238,7 +238,7 @@ class Bus(Protocol):
     async def drop_reports(self, drops: Sequence[DropReport]) -> None:
         """Erase slots of children's reports, but none that was written to since; best effort.
 
-        With sequence 0 whatever lies there. What is left comes again at the next start.
+        What is left comes again at the next start.
         """
         ...
 

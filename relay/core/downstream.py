@@ -114,6 +114,8 @@ class Downstream:
         name, kept, progressed = event.child, False, False
         if name not in self._children.by_name:
             return False
+        child = self._children.by_name[name]
+        child.said_at = max(child.said_at, event.sequence)
         try:
             match self._intake.read(name, event.key, event.data):
                 case Progress() as progress:
@@ -194,7 +196,8 @@ class Downstream:
                 self._reports.refresh(name, key)
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
-            self._out.append(DropReport(name, unsaid, 0))
+            # What it says there since then is another report, which may be to be kept.
+            self._out.append(DropReport(name, unsaid, child.said_at, older=True))
         # What came before what made room for it.
         self._reports.make_good(name)
         for key in list(child.mailbox.heads):

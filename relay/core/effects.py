@@ -58,11 +58,15 @@ class ClearMail(Value, frozen=True):
 
 
 class DropReport(Value, frozen=True):
-    """Erase what a child put into a report slot, unless it wrote there after `sequence`."""
+    """Erase what a child put into a report slot, unless it wrote there after `sequence`.
+
+    That lies at `sequence`, or with `older` anywhere up to it.
+    """
 
     child: str
     key: str
     sequence: int
+    older: bool = False
 
 
 class AckMail(Value, frozen=True):

@@ -146,6 +146,25 @@ async def test_a_report_is_dropped_only_if_nothing_was_written_to_its_slot_since
     assert [report.key for report in of(ReportArrived, listener.events)] == ["a"]
 
 
+async def test_what_lies_in_a_slot_is_dropped_up_to_where_it_was_read_and_no_further(tree):
+    centre, listener = await tree.open()
+    bus, _ = await tree.sprout("/emea", centre)
+    assert await bus.send_report({"a": b"1"})
+    assert await bus.send_report({"b": b"1"})
+    await listener.until(lambda events: len(of(ReportArrived, events)) == 2)
+    last = max(report.sequence for report in of(ReportArrived, listener.events))
+    assert await bus.send_report({"b": b"2"})
+    # Of a slot in which nothing lies, too.
+    drops = [DropReport("emea", key, last, older=True) for key in "abc"]
+    await centre.drop_reports(drops)
+    await tree.close("/")
+
+    _, listener = await tree.open()
+
+    await listener.until(lambda events: ReportArrived("emea", "b", b"2") in events)
+    assert [report.key for report in of(ReportArrived, listener.events)] == ["b"]
+
+
 async def test_welcomes_come_in_the_order_in_which_they_were_sent(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)

@@ -255,7 +255,7 @@ class Host:
                     streams.mail.erase((effect.child, effect.key))
             case fx.DropReport():
                 kept = streams.stat.get((effect.child, effect.key))
-                if kept is not None and kept.sequence == effect.sequence:
+                if kept is not None and kept.sequence <= effect.sequence:
                     streams.stat.erase((effect.child, effect.key))
             case fx.ResetMail():
                 self._reset(effect.sequence)

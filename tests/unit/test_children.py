@@ -131,7 +131,7 @@ def test_a_report_that_is_back_in_the_store_of_a_parent_that_starts_keeps_nobody
     assert not any(isinstance(effect, DropReport) for effect in meeting.done)
     meeting.join("one", "here")
     assert presence(meeting) is Presence.IN_STEP
-    assert DropReport("emea", key, 0) in meeting.done
+    assert DropReport("emea", key, 1, older=True) in meeting.done
 
 
 def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(meeting):

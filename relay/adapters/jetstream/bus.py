@@ -38,6 +38,7 @@ from relay.adapters.jetstream.streams import (
     make_mail_consumer,
     make_streams,
     purge_all,
+    purge_through,
 )
 from relay.adapters.jetstream.uplink import Uplink
 from relay.core.asks.routing import AnswerArrived, AskArrived
@@ -204,11 +205,14 @@ class JetStreamBus:
         return await delete_message(self._relay, "MAIL", clear.sequence)
 
     async def drop_reports(self, drops: Sequence[DropReport]) -> None:
-        anyhow = [drop for drop in drops if not drop.sequence]
-        slots = [subjects.stat(self.path.child(drop.child), drop.key) for drop in anyhow]
+        older = {
+            subjects.stat(self.path.child(drop.child), drop.key): drop.sequence
+            for drop in drops
+            if drop.older
+        }
         try:
-            await delete_messages(self._relay, "STAT", [d.sequence for d in drops if d.sequence])
-            await purge_all(self._relay, "STAT", slots)
+            await delete_messages(self._relay, "STAT", [d.sequence for d in drops if not d.older])
+            await purge_through(self._relay, "STAT", older)
         except BusBroken as error:
             logger.debug("%s: reports are erased at the next start: %s", self.path, error)
 

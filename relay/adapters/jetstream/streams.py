@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from relay.adapters.jetstream.connection import ApiError, Connection
@@ -192,6 +192,18 @@ async def purge(connection: Connection, stream: str, subject: str) -> None:
 async def purge_all(connection: Connection, stream: str, slots: Iterable[str]) -> None:
     """Erase what is kept under each of the subjects; raises BusBroken if the server does not."""
     await _each(lambda subject: purge(connection, stream, subject), slots)
+
+
+async def purge_through(connection: Connection, stream: str, ends: Mapping[str, int]) -> None:
+    """Erase of each subject what is kept up to a sequence; raises BusBroken as before."""
+
+    async def purge_one(subject: str) -> None:
+        # The server keeps what lies at `seq`; with 1 it erases all.
+        if ends[subject] > 0:
+            verb = f"STREAM.PURGE.{stream}"
+            await connection.api(verb, filter=subject, seq=ends[subject] + 1)
+
+    await _each(purge_one, ends)
 
 
 async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:

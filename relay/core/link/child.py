@@ -50,6 +50,8 @@ class Child:
     contests: int = 0
     # Whether there is room for what it brings up.
     has_copies: bool = False
+    # Where the last of its reports lay that was taken.
+    said_at: int = 0
 
     def landed(self) -> None:
         """Nothing is in flight any more that its reports reflect."""

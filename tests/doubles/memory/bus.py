@@ -247,7 +247,7 @@ class MemoryBus:
         stat = self._streams.stat
         for drop in drops:
             kept = stat.get((drop.child, drop.key))
-            if kept is not None and drop.sequence in (0, kept.sequence):
+            if kept is not None and kept.sequence <= drop.sequence:
                 stat.erase((drop.child, drop.key))
 
     async def ack_mail(self, ack: AckMail) -> None:
