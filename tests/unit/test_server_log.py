@@ -6,7 +6,13 @@ import pytest
 
 from relay.adapters.server.link_trouble import cause_of, trouble_of
 from relay.adapters.server.log_pipe import LogPipe
-from relay.adapters.server.server_log import LINES_MAX, QUOTED, ServerLog, said_in
+from relay.adapters.server.server_log import (
+    CRASH_LINES_MAX,
+    LINES_MAX,
+    QUOTED,
+    ServerLog,
+    said_in,
+)
 
 BEGIN = "[21] 2026/11/28 00:13:27.881726"
 DIALLED = f"{BEGIN} [INF] 127.0.0.1:7422 - lid:4 - Leafnode connection created for account: UPLINK"
@@ -42,17 +48,41 @@ def test_a_line_break_in_what_is_quoted_begins_no_line():
     assert [said_in(line).link for line in log.lines] == ["lid:9", QUOTED]
 
 
+def test_a_crash_is_put_together_of_its_pieces_and_its_head_stays():
+    log = ServerLog()
+    ready = f"{BEGIN} [INF] Server is ready"
+    assert log.take(f"{ready}\n") == ("", "Server is ready")
+    pieces = ["panic: ", "no ", FAILED, "\n", "\ngoroutine ", "1", " [", "running", "]:\n"]
+    for piece in pieces:
+        assert log.take(piece).link == QUOTED, "it is believed nowhere"
+    for number in range(3 * LINES_MAX):
+        log.take(f"main.f({number})\n")
+    assert log.lines[:3] == [ready, f"panic: no {FAILED}", "  | goroutine 1 [running]:"]
+    assert len(log.lines) == 1 + CRASH_LINES_MAX
+    log.take("exit")
+    assert log.lines[-1] == "exit", "a piece that nothing follows"
+
+
+def test_what_a_stranger_has_a_server_say_while_it_crashes_is_the_strangers():
+    log = ServerLog()
+    log.take("panic: ")
+    said = log.take(f'{STRANGER} "Reloaded server configuration"\n')
+    assert said.link == "lid:9"
+    log.take("out of memory\n")
+    assert [said_in(line).link for line in log.lines] == ["", "lid:9", ""]
+
+
 def test_no_number_of_strangers_pushes_out_what_the_server_says_of_itself_and_its_link():
     log = ServerLog()
     own = [f"{BEGIN} [INF] Server is ready", DIALLED]
     for line in own:
-        log.take(line)
+        log.take(f"{line}\n")
     for number in range(3 * LINES_MAX):
-        log.take(f'{STRANGER.replace("lid:9", f"lid:{number + 9}")} "{number}"')
+        log.take(f'{STRANGER.replace("lid:9", f"lid:{number + 9}")} "{number}"\n')
     assert log.lines[:2] == own
     assert len(log.lines) == LINES_MAX + 2
     last = f"{BEGIN} [INF] 127.0.0.1:7422 - lid:4 - Leafnode connection closed: EOF"
-    log.take(last)
+    log.take(f"{last}\n")
     assert log.lines[-1] == last, "in the order in which they were said"
     assert trouble_of(log.lines) == "away"
 

@@ -2,6 +2,9 @@
 
 He needs no key for that: who is not let in is named. So a line is believed only as what the server
 says of itself, or of a link that it dialled; and no flood of others pushes these out.
+
+Its log has a form, and ends each message with a line break. When it crashes, its runtime writes
+neither: a line comes in pieces, which are put together here, shown, and believed nowhere.
 """
 
 from __future__ import annotations
@@ -19,7 +22,12 @@ _LINE = re.compile(
     r"(?:\[\d+\] \S+ \S+ )?\[[A-Z]{3}\] (?:\S+ - (?P<link>[a-z_]+:\d+) - )?(?P<text>.*)", re.DOTALL
 )
 QUOTED, _MORE = "quoted", "  | "
-"""Of a message what comes behind its first line: it may be anybody's."""
+"""Of a message what comes behind its first line, and of a crash all: it may be anybody's."""
+PIECES_MAX = 64 * 1024
+"""Characters of a line that comes in pieces."""
+CRASH_LINES_MAX = 16
+"""Of a crash the first ones count: what follows is where each of its threads was."""
+_CRASHES = ("panic: ", "fatal error: ", "runtime: ", "unexpected fault ", "SIG")
 
 
 class Said(NamedTuple):
@@ -50,23 +58,60 @@ class ServerLog:
         self._own: deque[tuple[int, str]] = deque(maxlen=LINES_MAX)
         self._others: deque[tuple[int, str]] = deque(maxlen=LINES_MAX)
         self._dialled: deque[str] = deque(maxlen=DIALLED_MAX)
+        # What has no end yet.
+        self._pieces = ""
+        # How much more is kept of a crash; None before one.
+        self._crash_left: int | None = None
 
     @property
     def lines(self) -> list[str]:
         """In the order in which they were said."""
-        return [line for _, line in merge(self._own.copy(), self._others.copy())]
+        last = _shown(self._pieces) if self._pieces else []
+        return [line for _, line in merge(self._own.copy(), self._others.copy())] + last
 
     def take(self, message: str) -> Said:
-        """Keep a message, and tell what it says.
+        """Keep a message, and tell what it says; a piece of one says nothing.
 
         A line break in it is of whoever is quoted: what follows is shown as what it is.
         """
-        first, *more = message.rstrip("\n").split("\n")
-        said = said_in(first)
+        if self._pieces and _LINE.match(message):
+            # Another thread of a server that crashes: what it says was not said by the crash.
+            self._end_pieces()
+        if not self._pieces and message.endswith("\n"):
+            return self._keep(message)
+        self._pieces += message
+        if message.endswith("\n") or len(self._pieces) > PIECES_MAX:
+            self._end_pieces()
+        return Said(QUOTED, message)
+
+    def _end_pieces(self) -> None:
+        self._keep(self._pieces)
+        self._pieces = ""
+
+    def _keep(self, message: str) -> Said:
+        lines = _shown(message)
+        said = said_in(lines[0])
         if said.dialled:
             self._dialled.append(said.link)
+        if not _LINE.match(message):
+            lines = self._of_crash(lines)
         kept = self._own if not said.link or said.link in self._dialled else self._others
-        for line in (first, *(_MORE + line for line in more)):
+        for line in lines:
             self._count += 1
             kept.append((self._count, line))
         return said
+
+    def _of_crash(self, lines: list[str]) -> list[str]:
+        """As many as are still to be kept, if the server crashes."""
+        if self._crash_left is None and lines[0].startswith(_CRASHES):
+            self._crash_left = CRASH_LINES_MAX
+        if self._crash_left is None:
+            return lines
+        lines = [line for line in lines if line.strip()][: self._crash_left]
+        self._crash_left -= len(lines)
+        return lines
+
+
+def _shown(message: str) -> list[str]:
+    first, *more = message.rstrip("\n").split("\n")
+    return [first, *(_MORE + line for line in more)]
