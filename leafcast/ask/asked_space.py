@@ -24,7 +24,9 @@ _ERRORS: Mapping[str, type[SpaceError]] = {
 
 GONE = "FollowedNoMore"
 """What the daemon says of a follower that it does not know, or no longer."""
-_AWAY = frozenset({GONE, "NotServed", "Restarting", "Timeout"})
+BUSY = "Busy"
+"""What it says if it follows for as many commands as it can."""
+_AWAY = frozenset({BUSY, GONE, "NotServed", "Restarting", "Timeout"})
 """Why what is followed is to be followed anew."""
 _AGAIN_SECONDS_MIN, _AGAIN_SECONDS_MAX = 0.25, 5.0
 _NEWS_SECONDS = 30.0
@@ -38,11 +40,20 @@ Calling = Callable[[], AbstractAsyncContextManager[Call]]
 class AskedSpace:
     """Implements what commands need of relay.space_port.Space."""
 
-    def __init__(self, call: Call, name: str, calling: Calling, clock: Clock) -> None:
+    def __init__(
+        self,
+        call: Call,
+        name: str,
+        calling: Calling,
+        clock: Clock,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`say` tells a person why nothing is followed for the time being."""
         self._call = call
         self._name = name
         self._calling = calling
         self._clock = clock
+        self._say = say
 
     async def _do(self, what: str, **arguments: Any) -> Any:
         """Have the daemon do one thing; raises SpaceError."""
@@ -76,6 +87,8 @@ class AskedSpace:
             except CallFailed as failed:
                 if failed.code not in _AWAY:
                     raise SpaceError(failed.code, str(failed)) from failed
+                if failed.code == BUSY:
+                    self._say(f"{failed}; trying again")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _AGAIN_SECONDS_MAX)
 

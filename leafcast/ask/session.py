@@ -169,7 +169,8 @@ async def open_session(
                 yield replace(session, ask=another.ask, tell=_silent).call
 
         workloads, inventory = (
-            AskedSpace(call, name, calling, clock) for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
+            AskedSpace(call, name, calling, clock, tell)
+            for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
         )
         session = Session(place, workloads, inventory, clock, connection.ask, tell)
         try:

@@ -9,8 +9,14 @@ from leafcast.ask.api import Api
 from leafcast.ask.asked_space import FOLLOW_VERB, NEWS_VERB, AskedSpace
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ask.session import Session
-from leafcast.daemon.verbs.following import FOLLOWERS_MAX, FORGOTTEN_SECONDS, Followers
+from leafcast.daemon.verbs.following import (
+    ASKING_SECONDS,
+    FOLLOWERS_MAX,
+    FORGOTTEN_SECONDS,
+    Followers,
+)
 from leafcast.data_dir import DataDir
+from relay.adapters.jetstream.request_reply import ANSWERS_AT_ONCE
 from relay.ports import AnotherSpace, SpaceError
 from relay.space_port import Change, Interest, Interests, Listed, Synced
 from tests.contract.spaces import HandClock, SeededDice
@@ -157,10 +163,41 @@ async def test_who_asks_no_more_is_followed_for_no_more(world):
     assert await world.news(asking, 0)
 
 
-async def test_of_too_many_who_asked_longest_ago_goes(world):
-    first = await world.begin()
-    world.clock.ahead += 1
+async def test_of_too_many_who_asks_no_more_goes_and_nobody_who_still_asks(world):
+    silent = await world.begin()
+    world.clock.ahead += ASKING_SECONDS + 1
+    asking = [await world.begin() for _ in range(FOLLOWERS_MAX)]
+    with pytest.raises(CallFailed, match="no more"):
+        await world.news(silent)
+    with pytest.raises(CallFailed, match=f"{FOLLOWERS_MAX} commands follow") as refused:
+        await world.begin()
+    assert refused.value.code == "Busy"
+    assert await world.news(asking[0])
+
+
+async def test_a_command_that_finds_no_room_says_so_and_tries_again_ever_later(world):
+    paused, said = [], []
+
+    class Clock(HandClock):
+        async def sleep(self, seconds):
+            paused.append(seconds)
+            if len(paused) == 4:
+                world.clock.ahead += ASKING_SECONDS + 1
+
     for _ in range(FOLLOWERS_MAX):
         await world.begin()
-    with pytest.raises(CallFailed, match="no more"):
-        await world.news(first)
+    world.opened = 2
+    told = asyncio.Queue()
+    space = AskedSpace(world.session.call, "workloads", world.calling, Clock(), said.append)
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(space.follow(Interests({CONFIGS}), told.put))
+        await until(told, Synced)
+        following.cancel()
+    assert paused == [0.25, 0.5, 1.0, 2.0]
+    assert len(said) == 4
+    assert "commands follow" in said[0]
+    assert "trying again" in said[0]
+
+
+def test_however_many_follow_other_questions_are_answered():
+    assert 2 * FOLLOWERS_MAX <= ANSWERS_AT_ONCE

@@ -1,6 +1,8 @@
 """The verbs by which the daemon follows a space for a command, which fetches what is news.
 
-A command that is gone asks no more: what is followed for it ends a minute later.
+A command that is gone asks no more: what is followed for it ends a minute later, or as soon as
+another needs its place. Who still asks is never sent away for a newcomer: that would begin again,
+list everything, and send away another.
 """
 
 from __future__ import annotations
@@ -12,15 +14,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.asked_space import FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
+from leafcast.ask.asked_space import BUSY, FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
 from leafcast.ask.space_events import Form, forms_of, interest_of
 from relay.ports import Clock, Dice, Space, SpaceError
 from relay.space_port import Interests, SpaceEvent
 from schemas.values.identity import random_id
 
-FOLLOWERS_MAX = 64
+FOLLOWERS_MAX = 32
+"""Half as many as are answered at once: however many wait for news, other questions are heard."""
 NEWS_SECONDS = 10.0
 """How long a question for news waits for some."""
+ASKING_SECONDS = 2 * NEWS_SECONDS
+"""Who asked so long ago still asks."""
 FORGOTTEN_SECONDS = 60.0
 """After which one that asks no more is followed for no more."""
 WAITING_MAX = 64
@@ -49,7 +54,7 @@ class Followers:
         self._followers.clear()
 
     async def _begin(self, name: str, interests: list[Any] | None) -> Json:
-        """`{follower}`: by what to ask for what is told of the space."""
+        """`{follower}`: by what to ask for what is told of the space; raises ApiError."""
         if name not in self._spaces:
             remedy = f"name {', '.join(self._spaces)}"
             raise ApiError("Invalid", f"there is no space {name!r}", remedy)
@@ -70,14 +75,17 @@ class Followers:
         return await self._followers[follower].news(after)
 
     def _forget(self) -> None:
-        """Leave room for one more: who asked longest ago goes first."""
-        silent = self._clock.now().seconds - FORGOTTEN_SECONDS
+        """Leave room for one more: who asked longest ago goes first; raises ApiError if all ask."""
+        now = self._clock.now().seconds
         by_age = sorted(self._followers.items(), key=lambda item: item[1].asked_at)
-        crowd = len(by_age) - FOLLOWERS_MAX + 1
-        for at, (name, follower) in enumerate(by_age):
-            if at < crowd or follower.asked_at < silent:
+        for name, follower in by_age:
+            crowded = len(self._followers) >= FOLLOWERS_MAX
+            if follower.asked_at < now - (ASKING_SECONDS if crowded else FORGOTTEN_SECONDS):
                 follower.end()
                 del self._followers[name]
+        if len(self._followers) >= FOLLOWERS_MAX:
+            message = f"{FOLLOWERS_MAX} commands follow what changes, and no more can"
+            raise ApiError(BUSY, message, "end one of them, or wait until one ends")
 
 
 class _Follower:
