@@ -71,7 +71,7 @@ class Asking(RuleBasedStateMachine):
         if not waiting:
             return
         one, request = data.draw(st.sampled_from(waiting))
-        self.admissions.decide(one.token, request.path, state, self.now)
+        self.admissions.decide(one.token, {request.path}, state, self.now)
         if state == GRANTED:
             assert (one.token, request.path) not in self.let_in
             self.let_in[one.token, request.path] = request.nkey

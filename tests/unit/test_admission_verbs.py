@@ -253,6 +253,26 @@ async def test_who_denies_a_pattern_denies_its_whole_token(opened):
     assert (await said(admission, token, "/region-1/shop-7")).state == REFUSED
 
 
+async def test_a_token_is_written_once_however_many_paths_of_it_are_decided(opened):
+    admission, written = opened(), []
+    token = await token_for(admission, "/region-1/shop-*", uses=9)
+    paths = [f"/region-1/shop-{n}" for n in range(8)]
+    for path in paths:
+        await said(admission, token, path)
+    keep = admission._files.keep
+
+    def noting(ones):
+        written.extend(one.token for one in ones)
+        keep(ones)
+
+    admission._files.keep = noting
+    assert await admission.deny(paths[:4]) == {"denied": paths[:4], "void": []}
+    assert written == [token.token_id]
+    assert (await admission.approve(paths[4:]))["approved"] == paths[4:]
+    assert written == [token.token_id] * 2
+    assert not (await opened().requests())["requests"]
+
+
 async def test_many_that_are_approved_in_advance_are_let_in_as_one(opened, place):
     admission = opened()
     paths = [f"/region-1/n{n}" for n in range(20)]

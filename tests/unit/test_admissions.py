@@ -43,7 +43,7 @@ def test_a_request_waits_until_it_is_decided_and_asks_the_same_again():
     again = admissions.judge(one.token, asks(), NOW + 2)
     assert (again.state, again.changed) == (PENDING, False)
     assert [it.path for _, it in admissions.waiting()] == [NodePath.parse(STORE)]
-    admissions.decide(one.token, NodePath.parse(STORE), GRANTED, NOW + 3)
+    admissions.decide(one.token, {NodePath.parse(STORE)}, GRANTED, NOW + 3)
     admissions.check()
     assert admissions.judge(one.token, asks(), NOW + 4).state == GRANTED
     assert admissions.judge(one.token, asks(), NOW + 9 * DAY).state == GRANTED, "also much later"
@@ -63,7 +63,7 @@ def test_a_token_that_was_used_is_no_use_to_another_key(decided, undo):
     admissions = with_tokens(one)
     admissions.judge(one.token, asks(), NOW + 1)
     if decided:
-        admissions.decide(one.token, NodePath.parse(STORE), decided, NOW + 2)
+        admissions.decide(one.token, {NodePath.parse(STORE)}, decided, NOW + 2)
     thief = admissions.judge(one.token, asks(key="B"), NOW + 3)
     assert thief.state == REFUSED
     assert "was used already, by till" in thief.reason
@@ -99,7 +99,7 @@ def test_a_second_token_for_a_path_makes_the_first_void_but_not_who_came_with_it
     assert admissions.issue(second, NOW + 2) == [first.token]
     assert admissions.judge(first.token, asks(), NOW + 3).reason == "the token is void"
     admissions.judge(second.token, asks(), NOW + 3)
-    admissions.decide(second.token, NodePath.parse(STORE), GRANTED, NOW + 4)
+    admissions.decide(second.token, {NodePath.parse(STORE)}, GRANTED, NOW + 4)
     assert admissions.issue(third, NOW + 5) == []
     assert admissions.judge(second.token, asks(), NOW + 6).state == GRANTED
     admissions.check()
@@ -132,8 +132,8 @@ def test_what_is_decided_stays_so():
     one = handed()
     admissions = with_tokens(one)
     admissions.judge(one.token, asks(), NOW)
-    admissions.decide(one.token, NodePath.parse(STORE), DENIED, NOW + 1)
-    admissions.decide(one.token, NodePath.parse(STORE), GRANTED, NOW + 2)
+    admissions.decide(one.token, {NodePath.parse(STORE)}, DENIED, NOW + 1)
+    admissions.decide(one.token, {NodePath.parse(STORE)}, GRANTED, NOW + 2)
     denied = admissions.judge(one.token, asks(), NOW + 3)
     assert (denied.state, denied.reason) == (DENIED, f"the request for {STORE} was denied")
 
@@ -142,7 +142,7 @@ def test_what_ended_long_ago_is_forgotten_and_nothing_that_waits():
     used, open_, waits = handed(), handed("/a/b", 2), handed("/a/c", 3)
     admissions = with_tokens(used, open_, waits)
     admissions.judge(used.token, asks(), NOW)
-    admissions.decide(used.token, NodePath.parse(STORE), GRANTED, NOW)
+    admissions.decide(used.token, {NodePath.parse(STORE)}, GRANTED, NOW)
     admissions.judge(waits.token, asks("/a/c"), NOW)
     assert admissions.forget_old(NOW + KEPT_MS - 1) == []
     assert set(admissions.forget_old(NOW + KEPT_MS)) == {used.token}
@@ -169,7 +169,7 @@ def test_there_is_an_end_to_requests_that_wait_and_the_next_one_is_told(monkeypa
         assert (full.state, full.changed) == (PENDING, False)
         assert full.reason.startswith("3 others wait")
     assert not admissions.judge(many.token, asks("/a/n0"), NOW).reason, "who waits goes on waiting"
-    admissions.decide(many.token, NodePath.parse("/a/n0"), DENIED, NOW + 1)
+    admissions.decide(many.token, {NodePath.parse("/a/n0")}, DENIED, NOW + 1)
     assert admissions.judge(single.token, asks("/b/c"), NOW + 2).changed
     admissions.check()
 
@@ -193,3 +193,42 @@ def test_who_was_handed_a_token_and_is_no_node_yet_is_told_what_is_to_be_done():
     assert admissions.invited(NodePath.parse("/region-1/shop"), NOW) == ""
     admissions.judge(one.token, asks(), NOW + 1)
     assert admissions.invited(path, NOW + 2 * DAY) == f"leafcast node approve {STORE}"
+
+
+def test_what_is_meant_by_a_path_a_pattern_or_an_id_is_found_and_what_ended_is_not():
+    one, many = handed(), handed("/region-1/store-*", 2, uses=5)
+    admissions = with_tokens(one, many)
+    assert admissions.named(STORE, NOW) == [one]
+    admissions.judge(many.token, asks(), NOW)
+    many = admissions.tokens[many.token]
+    assert admissions.named(STORE, NOW) == [one, many]
+    assert admissions.named(many.path_pattern, NOW) == admissions.named(many.token, NOW) == [many]
+    assert admissions.named("/region-1/store-8", NOW) == []
+    read = Admissions(admissions.tokens.values())
+    read.check()
+    assert read.named(STORE, NOW) == [one, many], "also those that were read"
+    assert read.decide(many.token, {NodePath.parse(STORE)}, DENIED, NOW + 1) == [
+        NodePath.parse(STORE)
+    ]
+    read.void(one.token, NOW + 1)
+    assert read.named(STORE, NOW + 1) == []
+    assert len(read.forget_old(NOW + DAY + KEPT_MS)) == 2
+    read.check()
+    assert not read._by_path
+
+
+def test_nothing_looks_through_all_tokens_for_one(monkeypatch):
+    path = NodePath.parse("/a/n7")
+    admissions = with_tokens(*(handed(f"/a/n{number}", number) for number in range(1, 100)))
+    looked = []
+    ended = IssuedToken.ended_ms
+    monkeypatch.setattr(
+        IssuedToken, "ended_ms", lambda self, now: looked.append(self) or ended(self, now)
+    )
+    asked = IssuedToken.request_at
+    monkeypatch.setattr(
+        IssuedToken, "request_at", lambda self, path: looked.append(self) or asked(self, path)
+    )
+    assert len(admissions.named(str(path), NOW)) == 1
+    assert admissions.invited(path, NOW)
+    assert len(looked) == 2

@@ -8,7 +8,7 @@ again. Times are milliseconds since 1970, and arguments.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
@@ -152,8 +152,13 @@ class Admissions:
         self._waiting: dict[str, int] = {}
         self._waiting_all = 0
         self._newest: dict[str, str] = {}
+        # The tokens that a path, or a pattern, is of; and those with a pattern.
+        self._by_path: dict[str, dict[str, None]] = {}
+        self._reusable: dict[str, None] = {}
         for one in tokens:
             self._put(one)
+            for request in one.requests:
+                self._find_by(str(request.path), one.token)
 
     def demand_room(self, more: int) -> None:
         """Raises TooManyTokens unless so many more can be handed out."""
@@ -181,7 +186,13 @@ class Admissions:
         newest = self.tokens.get(self._newest.get(one.path_pattern, ""))
         if newest is None or newest.made_ms <= one.made_ms:
             self._newest[one.path_pattern] = one.token
+        self._find_by(one.path_pattern, one.token)
+        if one.reusable:
+            self._reusable[one.token] = None
         self._count(one.token, one.waiting)
+
+    def _find_by(self, path: str, token: str) -> None:
+        self._by_path.setdefault(path, {})[token] = None
 
     def _count(self, token: str, waiting: int) -> None:
         self._waiting_all += waiting - self._waiting.pop(token, 0)
@@ -218,6 +229,7 @@ class Admissions:
         # What else it says is for nobody yet, and long: it is not kept.
         asked = TokenRequest(path, request.nkey, request.host_name, now_ms)
         self._put(one.with_request(asked))
+        self._find_by(str(path), token)
         return Verdict(PENDING, changed=True)
 
     def _known(self, one: IssuedToken, known: TokenRequest, request: JoinRequest) -> Verdict:
@@ -252,7 +264,7 @@ class Admissions:
     def invited(self, path: NodePath, now_ms: int) -> str:
         """What is to be done until a path that a token was made for joins; "" if none was."""
         said = ""
-        for one in self.tokens.values():
+        for one in self._of(str(path), *self._reusable):
             asked = one.request_at(path)
             if asked is not None and asked.state == PENDING and not one.void_ms:
                 return "wait for it" if one.approved else f"leafcast node approve {path}"
@@ -260,12 +272,34 @@ class Admissions:
                 said = "leafcast join there with its token"
         return said
 
-    def decide(self, token: str, path: NodePath, state: str, now_ms: int) -> None:
-        """Grant or deny a request that waits; what is decided stays so."""
+    def named(self, what: str, now_ms: int) -> list[IssuedToken]:
+        """The tokens that a path, a pattern or an id means, of which something may still come."""
+        return [
+            one
+            for one in self._of(what, what)
+            if not one.ended_ms(now_ms)
+            and (
+                what in (one.token, one.path_pattern)
+                or any(it.state == PENDING and str(it.path) == what for it in one.requests)
+            )
+        ]
+
+    def _of(self, path: str, *others: str) -> list[IssuedToken]:
+        """The tokens of a path, and these others, each once; what is unknown is left out."""
+        found = dict.fromkeys((*self._by_path.get(path, ()), *others))
+        return [self.tokens[token] for token in found if token in self.tokens]
+
+    def decide(
+        self, token: str, paths: Container[NodePath], state: str, now_ms: int
+    ) -> list[NodePath]:
+        """Grant or deny requests that wait: whose; what is decided stays so."""
         one = self.tokens[token]
-        known = one.request_at(path)
-        if known is not None and known.state == PENDING:
-            self._put(one.with_request(replace(known, state=state, decided_ms=now_ms)))
+        decided = [it for it in one.requests if it.state == PENDING and it.path in paths]
+        done = {it.path: replace(it, state=state, decided_ms=now_ms) for it in decided}
+        if done:
+            others = [it for it in one.requests if it.path not in done]
+            self._put(replace(one, requests=(*others, *done.values())))
+        return list(done)
 
     def void(self, token: str, now_ms: int) -> None:
         """Let nobody come with it any more; who was let in by it stays."""
@@ -281,9 +315,18 @@ class Admissions:
         for token in gone:
             one = self.tokens.pop(token)
             self._count(token, 0)
+            self._reusable.pop(token, None)
+            for path in (one.path_pattern, *(str(it.path) for it in one.requests)):
+                self._unfind(path, token)
             if self._newest.get(one.path_pattern) == token:
                 del self._newest[one.path_pattern]
         return gone
+
+    def _unfind(self, path: str, token: str) -> None:
+        tokens = self._by_path.get(path, {})
+        tokens.pop(token, None)
+        if not tokens:
+            self._by_path.pop(path, None)
 
     def again_seconds(self) -> int:
         """When one that waits is to ask again, so that many do not ask too often."""
@@ -298,6 +341,10 @@ class Admissions:
             assert token == one.token
             assert one.waiting == self._waiting.get(token, 0)
             assert one.is_sound
+            for path in (one.path_pattern, *(str(it.path) for it in one.requests)):
+                assert token in self._by_path[path]
+        found = {token for tokens in self._by_path.values() for token in tokens}
+        assert found | self._reusable.keys() == self.tokens.keys()
 
 
 def _refused(reason: str, remedy: str) -> Verdict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -38,6 +38,7 @@ from leafcast.doctor.findings import Expiry
 from leafcast.node.certificate_lists import overlap
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
+from relay.turns import in_turns
 from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
@@ -333,21 +334,32 @@ class Admission:
 
         Each is a path, the pattern of a token, or its id. Raises ApiError.
         """
-        now, denied, void = self._clock.now().wall_ms, [], []
+        now, denied, void = self._clock.now().wall_ms, list[str](), list[str]()
+        # By token, the paths that are denied; and the tokens that all of it is.
+        meant, whole = dict[str, set[NodePath]](), set[str]()
         async with self._changing:
-            found = [(what, self._named(what)) for what in paths]
-            for what, ones in found:
-                for one in ones:
-                    whole = what in (one.token, one.path_pattern)
-                    for request in [it for it in one.requests if it.state == PENDING]:
-                        if whole or what == str(request.path):
-                            self._admissions.decide(one.token, request.path, DENIED, now)
-                            denied.append(str(request.path))
-                    if whole or not one.reusable:
-                        self._admissions.void(one.token, now)
-                        void.append(one.token)
-                    self._files.keep([self._admissions.tokens[one.token]])
+            async for what in in_turns(paths, self._clock):
+                for one in self._named(what):
+                    if what in (one.token, one.path_pattern):
+                        whole.add(one.token)
+                        meant.setdefault(one.token, set())
+                    else:
+                        meant.setdefault(one.token, set()).add(NodePath.parse(what))
+            for token, chosen in meant.items():
+                one = self._admissions.tokens[token]
+                if token in whole:
+                    chosen |= {it.path for it in one.requests}
+                denied += map(str, self._admissions.decide(token, chosen, DENIED, now))
+                if token in whole or not one.reusable:
+                    self._admissions.void(token, now)
+                    void.append(token)
+            await self._keep(meant)
         return {"denied": denied, "void": void}
+
+    async def _keep(self, tokens: Iterable[str]) -> None:
+        """Write down what became of tokens, each once; raises OSError."""
+        async for token in in_turns(tokens, self._clock):
+            self._files.keep([self._admissions.tokens[token]])
 
     async def leave(self, former: str, signing: str) -> list[str]:
         """Make tokens void that pin the former authority without the one that signs now: where for.
@@ -365,36 +377,29 @@ class Admission:
             ]
             for one in found:
                 self._admissions.void(one.token, now)
-            self._files.keep([self._admissions.tokens[one.token] for one in found])
+            await self._keep([one.token for one in found])
         return sorted(one.path_pattern for one in found)
 
     def _named(self, what: str) -> list[IssuedToken]:
         """The tokens that a path or an id means, of which something may still come."""
         now = self._clock.now().wall_ms
-        found = [
-            one
-            for one in self._admissions.tokens.values()
-            if not one.ended_ms(now)
-            and (
-                what in (one.token, one.path_pattern)
-                or any(str(it.path) == what and it.state == PENDING for it in one.requests)
-            )
-        ]
+        found = self._admissions.named(what, now)
         if not found:
             message = f"nobody asks to be {what}, and no token for it is open"
             raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
         return found
 
     def _chosen(self, paths: Sequence[str]) -> list[tuple[IssuedToken, TokenRequest]]:
-        waiting = self._admissions.waiting()
+        waiting: dict[NodePath, list[tuple[IssuedToken, TokenRequest]]] = {}
+        for pair in self._admissions.waiting():
+            waiting.setdefault(pair[1].path, []).append(pair)
         chosen = []
         for path in dict.fromkeys(paths):
             where = NodePath.parse(path)
-            found = [pair for pair in waiting if pair[1].path == where]
-            if not found:
+            if where not in waiting:
                 message = f"nobody asks to be {where}"
                 raise ApiError("NotFound", message, "`leafcast node requests` shows who asks")
-            chosen += found
+            chosen += waiting[where]
         return chosen
 
     async def _let_in(
@@ -412,10 +417,12 @@ class Admission:
         if done:
             await self._enrolling.let_in(plan, {it.path: it.nkey for _, it in done})
         now = self._clock.now().wall_ms
+        changed: dict[str, set[NodePath]] = {}
         for one, request in done:
-            self._admissions.decide(one.token, request.path, GRANTED, now)
-        changed = dict.fromkeys(one.token for one, _ in done)
-        self._files.keep([self._admissions.tokens[token] for token in changed])
+            changed.setdefault(one.token, set()).add(request.path)
+        for token, paths in changed.items():
+            self._admissions.decide(token, paths, GRANTED, now)
+        await self._keep(changed)
         granted, self._granted = self._granted, asyncio.Event()
         granted.set()
         return [request.path for _, request in done], told

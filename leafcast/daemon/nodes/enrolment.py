@@ -25,6 +25,7 @@ from leafcast.join.bundle import Bundle
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import Clock, Dice, Space
 from relay.shell.asker import AskFailed
+from relay.turns import in_turns
 from schemas.objects.objects import validate_object
 from schemas.records.asks import NODE, AskFault
 from schemas.records.moves import MOVED_ANNOTATION, former_paths
@@ -159,7 +160,7 @@ class Enrolment:
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         found = {obj["metadata"]["name"]: obj for obj in listing.objects}
         hanging = {name: path_of(obj) for name, obj in found.items()}
-        for at, one in enumerate(wanted):
+        async for at, one in in_turns(enumerate(wanted), self._clock):
             try:
                 self._check_place(one, edges)
                 self._check_new(one.path, states)
