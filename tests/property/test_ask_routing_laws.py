@@ -1,5 +1,6 @@
 """Every ask has one end, whatever arrives: an answer, or why there is none."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,6 +146,26 @@ def test_a_child_that_keeps_all_asks_waiting_leaves_half_of_the_room_to_another(
         # Of the other child the one that waits longest is told, and once.
         ended = kept[number][0] if passed else ask
         assert [end.fault.reason for end in ends(effects, ended)] == ["Busy"]
+    assert len(router._underway) == ASKS_MAX
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("/emea/nobody", "NoSuchNode"), ("/emea/silent", "Unreachable"), ("/emea", "Busy")],
+)
+def test_nothing_is_given_up_for_an_ask_that_takes_no_place(path, reason):
+    class Silent(Believing):
+        def heard(self, child):
+            return LastHeard(1000, silent=True) if child == "silent" else super().heard(child)
+
+    remembered = {str(number): 90_000 for number in range(REMEMBERED_MAX)}
+    router, now = AskRouter(HERE, Silent(), remembered), Instant(0.0, 1000)
+    for number in range(ASKS_MAX):
+        router.ask(asked(number, "/emea/s1")[1], now)
+    ask, arrived = asked(ASKS_MAX, path)
+    effects = router.ask(arrived, now)
+    assert [end.fault.reason for end in ends(effects, ask)] == [reason]
+    assert len(effects) == 1
     assert len(router._underway) == ASKS_MAX
 
 

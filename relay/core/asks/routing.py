@@ -253,6 +253,10 @@ class AskRouter:
         self, ask: str, event: AskArrived, record: AskRecord, now: Instant
     ) -> tuple[AskEffect, ...]:
         step = self._path.step_towards(record.path)
+        # Nothing is given up for an ask that takes no place.
+        fault = self._no_way(ask, step) if step is not None else self._no_memory(ask, now)
+        if fault is not None:
+            return (fault,)
         room = self._make_room(step or "")
         if len(self._underway) >= ASKS_MAX:
             return (self._fault(ask, "Busy", self._busy()),)
@@ -276,33 +280,32 @@ class AskRouter:
         self, ask: str, event: AskArrived, record: AskRecord, step: str | None, now: Instant
     ) -> tuple[AskEffect, ...]:
         taken = SendAnswer(ask, encode(receipt(ask)))
-        if step is None and not self._remember(ask, record, now):
-            message = f"{REMEMBERED_MAX} questions to {self._path} are not old enough to forget"
-            return (self._fault(ask, "Busy", f"{message}; ask again in a minute"),)
         if step is None:
+            self._remembered[ask] = record.expires_ms + CLOCK_TOLERANCE_MS
             due = now.seconds + ANSWER_SECONDS
             self._underway[ask] = _Underway("", record.path, due, taken=True)
             return (taken, AnswerHere(record))
-        heard = self._context.heard(step)
-        child = self._path.child(step)
-        if heard is None:
-            fault = AskFault("NoSuchNode", f"there is no node {child}", str(child))
-            return (SendAnswer(ask, encode(failure(ask, 1, fault))),)
-        if heard.silent:
-            return (self._unreachable(ask, child, heard),)
         self._underway[ask] = _Underway(step, record.path, now.seconds + RECEIPT_SECONDS)
         return (taken, PassAsk(step, event.verb, event.data))
 
-    def _remember(self, ask: str, record: AskRecord, now: Instant) -> bool:
-        """Keep the ask in mind until it is expired for certain; False if there is no room."""
+    def _no_way(self, ask: str, step: str) -> SendAnswer | None:
+        """Why an ask cannot be passed to a child."""
+        heard, child = self._context.heard(step), self._path.child(step)
+        if heard is None:
+            fault = AskFault("NoSuchNode", f"there is no node {child}", str(child))
+            return SendAnswer(ask, encode(failure(ask, 1, fault)))
+        return self._unreachable(ask, child, heard) if heard.silent else None
+
+    def _no_memory(self, ask: str, now: Instant) -> SendAnswer | None:
+        """Why an ask cannot be kept in mind until it is expired for certain."""
         if len(self._remembered) >= REMEMBERED_MAX:
             for id_, until in list(self._remembered.items()):
                 if until <= now.wall_ms:
                     del self._remembered[id_]
-        if len(self._remembered) >= REMEMBERED_MAX:
-            return False
-        self._remembered[ask] = record.expires_ms + CLOCK_TOLERANCE_MS
-        return True
+        if len(self._remembered) < REMEMBERED_MAX:
+            return None
+        message = f"{REMEMBERED_MAX} questions to {self._path} are not old enough to forget"
+        return self._fault(ask, "Busy", f"{message}; ask again in a minute")
 
     def _timed_out(self, ask: str) -> SendAnswer:
         under = self._underway[ask]
