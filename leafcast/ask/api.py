@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -39,7 +40,8 @@ class ApiError(Exception):
 class Api:
     """The verbs of one daemon."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._handlers: dict[str, Handler] = {}
         self._long = LongQuestions()
 
@@ -50,6 +52,8 @@ class Api:
     async def answer(self, subject: str, question: bytes) -> bytes:
         """The answer to one question, whatever its bytes are; never raises."""
         verb = subject.removeprefix(API_PREFIX)
+        # Parts whose command was killed are not kept until another comes with some.
+        self._long.forget(self._now())
         try:
             if verb == PART:
                 return await self._part(**from_json(question))
@@ -72,7 +76,7 @@ class Api:
 
     async def _part(self, *, name: str, verb: str, at: int, parts: int, text: str) -> bytes:
         """Take a part of a long question; the last one is answered as the whole."""
-        whole = self._long.take(name, at, parts, text)
+        whole = self._long.take(name, at, parts, text, self._now())
         if whole is None:
             return json.dumps({"result": None}).encode()
         return await self.answer(API_PREFIX + verb, whole.encode())

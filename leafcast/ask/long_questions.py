@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 VERB = "question-part"
 PART_CHARACTERS = 400_000
@@ -12,6 +12,10 @@ PART_CHARACTERS = 400_000
 QUESTION_CHARACTERS_MAX = 16_000_000
 """An object of the largest size as JSON, however it is escaped."""
 WAITING_MAX = 8
+WAITING_CHARACTERS_MAX = 2 * QUESTION_CHARACTERS_MAX
+"""Of all questions of which parts wait."""
+FORGOTTEN_SECONDS = 60.0
+"""Who says no more of a question for so long was ended."""
 
 
 class PartsLost(Exception):
@@ -28,25 +32,58 @@ def parts_of(verb: str, question: str, name: str) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(slots=True)
+class _Question:
+    """The parts that came, and when the last one did, by a clock that goes on."""
+
+    said_at: float
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.pieces))
+
+
+@dataclass(slots=True)
 class LongQuestions:
     """Questions of which parts came; of too many at once the oldest is given up."""
 
-    _waiting: dict[str, list[str]] = field(default_factory=dict)
+    _waiting: dict[str, _Question] = field(default_factory=dict)
 
-    def take(self, name: str, at: int, parts: int, text: str) -> str | None:
+    def take(self, name: str, at: int, parts: int, text: str, now: float) -> str | None:
         """The whole question, once its last part came; raises PartsLost."""
+        self.forget(now)
         if at == 0:
             self._waiting.pop(name, None)
             while len(self._waiting) >= WAITING_MAX:
                 del self._waiting[next(iter(self._waiting))]
-            self._waiting[name] = []
-        pieces = self._waiting.get(name)
-        size = len(text) + sum(map(len, pieces or ()))
-        if pieces is None or len(pieces) != at or at >= parts or size > QUESTION_CHARACTERS_MAX:
-            self._waiting.pop(name, None)
-            raise PartsLost(name)
-        pieces.append(text)
-        if at + 1 < parts:
-            return None
-        del self._waiting[name]
-        return "".join(pieces)
+            self._waiting[name] = _Question(now)
+        one = self._waiting.get(name)
+        if one is None or len(one.pieces) != at or at >= parts:
+            self._lose(name)
+        one.pieces.append(text)
+        one.said_at = now
+        if one.size > QUESTION_CHARACTERS_MAX:
+            self._lose(name)
+        if at + 1 == parts:
+            del self._waiting[name]
+            return "".join(one.pieces)
+        self._make_room(name)
+        return None
+
+    def forget(self, now: float) -> None:
+        """Give up those of which nothing came for long."""
+        for name, one in list(self._waiting.items()):
+            if one.said_at < now - FORGOTTEN_SECONDS:
+                del self._waiting[name]
+
+    def _make_room(self, name: str) -> None:
+        """Give up the oldest others if all take too much."""
+        size = sum(one.size for one in self._waiting.values())
+        for other in [it for it in self._waiting if it != name]:
+            if size <= WAITING_CHARACTERS_MAX:
+                return
+            size -= self._waiting.pop(other).size
+
+    def _lose(self, name: str) -> NoReturn:
+        self._waiting.pop(name, None)
+        raise PartsLost(name)

@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leafcast.ask.api import Api
 from leafcast.ask.long_questions import (
+    FORGOTTEN_SECONDS,
     PART_CHARACTERS,
     WAITING_MAX,
     LongQuestions,
     PartsLost,
     parts_of,
 )
+from leafcast.ask.long_questions import VERB as PART
+from leafcast.ask.session import API_PREFIX
 from leafcast.ask.space_events import PIECE_BYTES, EventReader, forms_of
 from relay.space_port import (
     Change,
@@ -81,7 +85,7 @@ def test_a_long_question_is_put_together_once_its_last_part_came(size):
     question = "".join(f"{at:07}" for at in range(size // 7 + 1))
     taken = LongQuestions()
     *early, last = [
-        taken.take(part["name"], part["at"], part["parts"], part["text"])
+        taken.take(part["name"], part["at"], part["parts"], part["text"], 0.0)
         for part in parts_of("space", question, "a")
     ]
     assert early == [None] * len(early)
@@ -90,19 +94,54 @@ def test_a_long_question_is_put_together_once_its_last_part_came(size):
 
 def test_a_part_that_is_missing_or_comes_twice_loses_the_question():
     taken = LongQuestions()
-    assert taken.take("a", 0, 3, "x") is None
+    assert taken.take("a", 0, 3, "x", 0.0) is None
     with pytest.raises(PartsLost):
-        taken.take("a", 2, 3, "z")
+        taken.take("a", 2, 3, "z", 0.0)
     with pytest.raises(PartsLost):
-        taken.take("a", 1, 3, "y")
-    assert taken.take("a", 0, 2, "x") is None
-    assert taken.take("a", 1, 2, "y") == "xy"
+        taken.take("a", 1, 3, "y", 0.0)
+    assert taken.take("a", 0, 2, "x", 0.0) is None
+    assert taken.take("a", 1, 2, "y", 0.0) == "xy"
+
+
+def test_a_question_of_which_nothing_comes_for_long_is_given_up():
+    taken = LongQuestions()
+    assert taken.take("slow", 0, 3, "x", 0.0) is None
+    assert taken.take("killed", 0, 3, "x", 0.0) is None
+    assert taken.take("slow", 1, 3, "y", FORGOTTEN_SECONDS) is None
+    taken.forget(FORGOTTEN_SECONDS + 1)
+    assert list(taken._waiting) == ["slow"]
+    assert taken.take("slow", 2, 3, "z", 2 * FORGOTTEN_SECONDS) == "xyz"
+    assert taken.take("gone", 0, 2, "x", 0.0) is None
+    with pytest.raises(PartsLost):
+        taken.take("gone", 1, 2, "y", FORGOTTEN_SECONDS + 1)
+
+
+async def test_what_a_killed_command_said_goes_with_the_next_question_of_anybody():
+    now = 0.0
+    api = Api(lambda: now)
+    part = {"name": "a", "verb": "space", "at": 0, "parts": 2, "text": "x"}
+    await api.answer(API_PREFIX + PART, json.dumps(part).encode())
+    assert api._long._waiting
+    now = FORGOTTEN_SECONDS + 1
+    await api.answer(API_PREFIX + "anything", b"{}")
+    assert not api._long._waiting
+
+
+def test_all_parts_that_wait_have_a_bound_and_the_oldest_go(monkeypatch):
+    monkeypatch.setattr("leafcast.ask.long_questions.WAITING_CHARACTERS_MAX", 5)
+    taken = LongQuestions()
+    for name in "abc":
+        assert taken.take(name, 0, 3, "xx", 0.0) is None
+    assert list(taken._waiting) == ["b", "c"]
+    assert taken.take("b", 1, 3, "yy", 0.0) is None
+    assert list(taken._waiting) == ["b"], "not the one that goes on"
+    assert taken.take("b", 2, 3, "zzzzz", 0.0) == "xxyyzzzzz"
 
 
 def test_of_too_many_long_questions_at_once_the_oldest_is_given_up():
     taken = LongQuestions()
     for name in range(WAITING_MAX + 1):
-        assert taken.take(str(name), 0, 2, "x") is None
+        assert taken.take(str(name), 0, 2, "x", 0.0) is None
     with pytest.raises(PartsLost):
-        taken.take("0", 1, 2, "y")
-    assert taken.take("1", 1, 2, "y") == "xy"
+        taken.take("0", 1, 2, "y", 0.0)
+    assert taken.take("1", 1, 2, "y", 0.0) == "xy"
