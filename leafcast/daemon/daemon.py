@@ -170,7 +170,9 @@ class Daemon:
                 group.create_task(self._invited.run(), name="invited")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
-                    endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)
+                    endpoint = HealthEndpoint(
+                        self.tree.unready, self._clock, health.port, health.host
+                    )
                     group.create_task(endpoint.run(), name="health")
         finally:
             self._place.forget_daemon()

@@ -110,7 +110,9 @@ class JoinedNode:
                     if self._own is not None:
                         group.create_task(self._renew(runtime, self._own), name="certificate")
                     if (health := self._health) is not None:
-                        endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
+                        endpoint = HealthEndpoint(
+                            runtime.unready, self._clock, health.port, health.host
+                        )
                         group.create_task(endpoint.run(), name="health")
         except* (JoinFailed, ClusterRefused) as refused:
             failure = first_of(refused)

@@ -6,12 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from leafcast.node.health_endpoint import CONNECTIONS_MAX, HealthEndpoint, PortTaken
+from leafcast.node.health_endpoint import (
+    ASKING_SECONDS,
+    CONNECTIONS_MAX,
+    HealthEndpoint,
+    PortTaken,
+)
+from relay.adapters.clock import SystemClock
+from relay.ports import Instant
+
+
+class Clock(SystemClock):
+    """One that goes on by so much whenever one looks."""
+
+    def __init__(self, step):
+        self.seconds, self.step = 0.0, step
+
+    def now(self):
+        self.seconds += self.step
+        return Instant(self.seconds, 0)
 
 
 @asynccontextmanager
-async def running(checks):
-    endpoint = HealthEndpoint(checks if callable(checks) else lambda: checks, 0)
+async def running(checks, clock=None):
+    asked = checks if callable(checks) else lambda: checks
+    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(endpoint.run())
         await endpoint.listening.wait()
@@ -67,7 +86,7 @@ async def test_what_is_asked_strangely_is_refused_and_the_next_is_answered(reque
 
 
 async def test_connections_without_end_that_say_nothing_keep_no_file_from_the_daemon():
-    async with running({}) as endpoint:
+    async with running({}, Clock(step=1.0)) as endpoint:
         before, most, silent = files_open(), 0, []
         for number in range(10 * CONNECTIONS_MAX):
             silent.append(await asyncio.open_connection("127.0.0.1", endpoint.port))
@@ -86,6 +105,36 @@ async def test_connections_without_end_that_say_nothing_keep_no_file_from_the_da
     assert most <= CONNECTIONS_MAX + 2
 
 
+async def test_who_has_just_connected_is_not_pushed_out_before_he_asks():
+    clock = Clock(step=0.0)
+    async with running({}, clock) as endpoint:
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        silent = [
+            await asyncio.open_connection("127.0.0.1", endpoint.port)
+            for _ in range(CONNECTIONS_MAX + 10)
+        ]
+        while len(endpoint._open) < CONNECTIONS_MAX:
+            await asyncio.sleep(0)
+        writer.write(get("/livez"))
+        assert (await reader.read()).endswith(b"ok\n")
+        writer.close()
+        assert len(endpoint._open) <= CONNECTIONS_MAX
+        late = asyncio.ensure_future(ask(endpoint, get("/livez")))
+        clock.seconds += 2 * ASKING_SECONDS
+        assert await late == (200, "ok\n"), "the silent ones make room for who waits"
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_check_that_fails_keeps_nobody_from_the_next_answer():
+    def broken():
+        raise RuntimeError("it is broken")
+
+    async with running(broken) as endpoint:
+        assert await ask(endpoint, get("/readyz")) == (None, "")
+        assert await ask(endpoint, get("/livez")) == (200, "ok\n")
+
+
 def files_open():
     return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -93,4 +142,4 @@ def files_open():
 async def test_a_port_that_is_taken_is_named():
     async with running({}) as endpoint:
         with pytest.raises(PortTaken, match=f"127.0.0.1:{endpoint.port}"):
-            await HealthEndpoint(dict, endpoint.port).run()
+            await HealthEndpoint(dict, SystemClock(), endpoint.port).run()
