@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from leafcast.ask.failures import CallFailed, NotRunning
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from schemas.objects.objects import ObjectKey
     from schemas.objects.selectors import LabelSelector
 
-VERB, FOLLOW_VERB, NEWS_VERB = "space", "space-follow", "space-news"
+VERB = "space"
+FOLLOW_VERB, NEWS_VERB, END_VERB = "space-follow", "space-news", "space-end"
 SECONDS = 60.0
 """An API server may take long to admit an object."""
 _ERRORS: Mapping[str, type[SpaceError]] = {
@@ -29,7 +30,7 @@ BUSY = "Busy"
 _AWAY = frozenset({BUSY, GONE, "NotServed", "Restarting", "Timeout"})
 """Why what is followed is to be followed anew."""
 _AGAIN_SECONDS_MIN, _AGAIN_SECONDS_MAX = 0.25, 5.0
-_NEWS_SECONDS = 30.0
+_NEWS_SECONDS, _END_SECONDS = 30.0, 1.0
 
 Call = Callable[..., Awaitable[Any]]
 """Has the daemon do a verb; raises CallFailed."""
@@ -99,16 +100,21 @@ class AskedSpace:
         forms = None if wanted is None else [interest_form(one) for one in wanted]
         begun = await call(FOLLOW_VERB, name=self._name, interests=forms)
         reader, number = EventReader(), 0
-        while True:
-            asked = {"follower": begun["follower"], "after": number}
-            news = await call(NEWS_VERB, seconds=_NEWS_SECONDS, **asked)
-            if "refused" in news:
-                raise _refusal_of(news["refused"])
-            number = news["number"]
-            for form in news["events"]:
-                event = reader.read(form)
-                if event is not None:
-                    await tell(event)
+        try:
+            while True:
+                asked = {"follower": begun["follower"], "after": number}
+                news = await call(NEWS_VERB, seconds=_NEWS_SECONDS, **asked)
+                if "refused" in news:
+                    raise _refusal_of(news["refused"])
+                number = news["number"]
+                for form in news["events"]:
+                    event = reader.read(form)
+                    if event is not None:
+                        await tell(event)
+        finally:
+            # Who cannot say that it ends is forgotten a minute later.
+            with suppress(CallFailed, NotRunning):
+                await call(END_VERB, seconds=_END_SECONDS, follower=begun["follower"])
 
     async def list(
         self,

@@ -146,6 +146,13 @@ async def test_what_ends_it_is_raised(world):
         await space.follow(Interests({CONFIGS}), print)
 
 
+async def test_who_follows_no_more_leaves_its_place(world):
+    async with world.followed() as told:
+        await until(told, Synced)
+        assert len(world.followers._followers) == 1
+    assert not world.followers._followers
+
+
 async def test_a_space_that_is_none_is_refused_by_name(world):
     space = AskedSpace(world.session.call, "cellar", world.calling, world.clock)
     with pytest.raises(SpaceError, match="cellar"):

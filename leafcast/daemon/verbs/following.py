@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.asked_space import BUSY, FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
+from leafcast.ask.asked_space import BUSY, END_VERB, FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
 from leafcast.ask.space_events import Form, forms_of, interest_of
 from relay.ports import Clock, Dice, Space, SpaceError
 from relay.space_port import Interests, SpaceEvent
@@ -46,6 +46,7 @@ class Followers:
         self._followers: dict[str, _Follower] = {}
         api.register(FOLLOW_VERB, self._begin)
         api.register(NEWS_VERB, self._news)
+        api.register(END_VERB, self._end)
 
     def end(self) -> None:
         """Follow nothing any more."""
@@ -73,6 +74,12 @@ class Followers:
         if follower not in self._followers:
             raise _gone()
         return await self._followers[follower].news(after)
+
+    async def _end(self, follower: str) -> Json:
+        """Leave the place of one that needs it no more."""
+        if ended := self._followers.pop(follower, None):
+            ended.end()
+        return {}
 
     def _forget(self) -> None:
         """Leave room for one more: who asked longest ago goes first; raises ApiError if all ask."""
