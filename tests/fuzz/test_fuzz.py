@@ -19,6 +19,7 @@ RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "controllers/core/ledger/ledger_issuer.py::LedgerIssuer.withdraw": "read_orphans checked it",
     "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
+    "controllers/core/rollout/rollouts.py::_named": "it takes a text or none of what is no Rollout",
     "controllers/core/workloads/space.py::Workloads._read": "parse_kind reads it",
     "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
     "controllers/placement_translator.py::PlacementTranslator.read_to": "it reads nothing",
