@@ -185,6 +185,9 @@ def test_helm_3_installs_with_hooks_through_a_hub_and_its_own_notes_stay_there(t
     helm.release("install", where)
     tree.centre("wait", f"epl/{where}", "--for=condition=Ready", WAIT)
     assert image(tree, 0, where) == "nginx:1 2"
+    # A server names a new kind a moment after it serves it, and kubectl goes by that.
+    named = ("api-resources", "--api-group=helm.example.org", "-o", "name")
+    until(lambda: "tills" in tree.site(0, *named), "the site does not name its kind")
     assert tree.site(0, "-n", where, "get", "till,job", "-o", "name").split() == [
         "till.helm.example.org/one",
         "job.batch/before",
