@@ -84,7 +84,7 @@ class AskedSpace:
                 async with self._calling() as call:
                     await self._followed(call, interests, told)
             except NotRunning:
-                pass
+                pass  # The tree is away, which is waited out.
             except CallFailed as failed:
                 if failed.code not in _AWAY:
                     raise SpaceError(failed.code, str(failed)) from failed
@@ -136,7 +136,7 @@ class AskedSpace:
         return Listing(tuple(found["objects"]), found["revision"])
 
     async def get(self, key: ObjectKey) -> Object | None:
-        found: Object | None = await self._do("get", key=_named(key))
+        found: Object | None = await self._do("get", key=key_form(key))
         return found
 
     async def apply(
@@ -162,7 +162,7 @@ class AskedSpace:
         return made
 
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
-        said = {"key": _named(key), "labels": dict(labels), "manager": manager}
+        said = {"key": key_form(key), "labels": dict(labels), "manager": manager}
         made: Object = await self._do("set_labels", **said)
         return made
 
@@ -171,10 +171,11 @@ class AskedSpace:
         return made
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
-        return bool(await self._do("delete", key=_named(key), uid=uid))
+        return bool(await self._do("delete", key=key_form(key), uid=uid))
 
 
-def _named(key: ObjectKey) -> list[str]:
+def key_form(key: ObjectKey) -> list[str]:
+    """`[group, resource, namespace, name]`."""
     return [key.group, key.resource, key.namespace, key.name]
 
 

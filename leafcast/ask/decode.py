@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from schemas.values.durations import MOMENT_MAX_MS as TIME_MAX_MS
+from schemas.records.answer_bounds import MOMENT_MAX_MS, TEXT_MAX_CHARACTERS
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
 OBJECTS_MAX = 100_000
-TEXT_MAX_CHARACTERS = 1000
 _TERM = re.compile(r"[0-9a-f]{16}\Z")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
@@ -77,7 +76,7 @@ def _copy(item: object, path: NodePath) -> CopyForm:
         edge = None
     if edge is None or edge.is_root or edge.parent != path:
         raise BadAnswer("a copy is of none of its edges")
-    if type(as_of) is not int or not 0 <= as_of <= TIME_MAX_MS:
+    if type(as_of) is not int or not 0 <= as_of <= MOMENT_MAX_MS:
         raise BadAnswer("a copy says no time")
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
         raise BadAnswer("it lists what is no object")

@@ -11,6 +11,7 @@ from leafcast.ask.client import CentreAsks
 from relay.core.link.session import CATCHING_UP, Standing
 from relay.ports import BusBroken, Clock
 from relay.shell.asker import AskFailed
+from schemas.records.answer_bounds import TEXT_MAX_CHARACTERS
 from schemas.records.asks import NODE, AskFault
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
@@ -36,7 +37,7 @@ _OWN_FIGURES = (
     "certificateSinceMs",
     "certificateUntilMs",
 )
-TEXT_MAX_CHARACTERS, TEXTS_MAX = 1000, 16
+TEXTS_MAX = 16
 AUTHORITIES_MAX_CHARACTERS = 32 * 1024
 IN_SESSION = ("up", CATCHING_UP, "stale")
 """The states of nodes that are there."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leafcast.ask.asked_space import key_form
 from relay.space_port import (
     Change,
     Interest,
@@ -85,11 +86,6 @@ class EventReader:
                 return Progress(form["revision"])
             case other:
                 raise ValueError(f"an event {other!r}")
-
-
-def key_form(key: ObjectKey) -> list[str]:
-    """`[group, resource, namespace, name]`."""
-    return [key.group, key.resource, key.namespace, key.name]
 
 
 def kind_form(kind: Kind) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemas.values.durations import MOMENT_MAX_MS
+from schemas.records.answer_bounds import MOMENT_MAX_MS, TEXT_MAX_CHARACTERS
 from schemas.values.wire import Natural, WireRecord
 
 GET, STATUS, NODE = "get", "status", "node"
@@ -24,7 +24,6 @@ PART_DATA_MAX_BYTES = PART_MAX_BYTES - 4096
 """What of an answer goes into one message."""
 PARTS_MAX = 32
 ANSWER_MAX_BYTES = PARTS_MAX * PART_DATA_MAX_BYTES
-TEXT_MAX_CHARACTERS = 1000
 
 RECEIPT = 0
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-MOMENT_MAX_MS = 253_402_300_799_000
-"""The end of the year 9999, ms since 1970."""
-
 _UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|d|h|m|s)")
 _NONE = re.compile(r"0+(?:\.0*)?")
