@@ -1,4 +1,4 @@
-"""The protocol's page says what the code does: diagrams, records, figures; rules have numbers."""
+"""The protocol's pages say what the code does: diagrams, records, figures; rules have numbers."""
 
 import re
 from enum import Enum
@@ -12,7 +12,10 @@ import pytest
 import schemas
 from schemas.values.wire import WireRecord
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "protocol.md").read_text()
+PARTS = {path.name: path.read_text() for path in sorted((DOCS / "protocol").glob("*.md"))}
+ALL = "\n".join((PAGE, *PARTS.values()))
 RECORD_MODULES = (
     "content.blobs",
     "content.chunks",
@@ -91,7 +94,7 @@ def test_a_diagram_has_the_transitions_of_its_table(table: str):
 
 
 def record_tables() -> list[tuple[str, str]]:
-    return RECORD.findall(PAGE)
+    return RECORD.findall(ALL)
 
 
 @pytest.mark.parametrize(("name", "rows"), record_tables(), ids=[n for n, _ in record_tables()])
@@ -147,7 +150,7 @@ def test_each_row_of_the_figures_is_compared():
 
 
 def test_each_rule_has_a_number_of_its_own_and_says_must():
-    rules = RULE.findall(PAGE)
+    rules = RULE.findall(ALL)
     numbers = [number for number, _ in rules]
     assert len(numbers) > 50
     assert len(numbers) == len(set(numbers))
@@ -155,7 +158,12 @@ def test_each_rule_has_a_number_of_its_own_and_says_must():
 
 
 def test_a_reason_names_rules_that_are_there():
-    annex = PAGE.partition("\n## Annex")[2]
-    named = set(NAMED_RULE.findall(annex))
+    reasons = [PAGE.partition("\n## Annex")[2]]
+    reasons += [text.partition("\n## The reasons\n")[2] for text in PARTS.values()]
+    named = {rule for text in reasons for rule in NAMED_RULE.findall(text)}
     assert named
-    assert named <= {number for number, _ in RULE.findall(PAGE)}
+    assert named <= {number for number, _ in RULE.findall(ALL)}
+
+
+def test_the_protocol_leads_to_each_of_its_pages():
+    assert {name for name in PARTS if f"(protocol/{name})" in PAGE} == set(PARTS)
