@@ -76,17 +76,24 @@ class NamedExpression(Value):
     """A column, and the CEL expression that gives it."""
 
     name: _Column
+    """The column's name."""
     definition: CelExpression = Field(alias="def")
+    """CEL over obj, returned, inventory and propagation."""
 
 
 class NamedAggregator(Value):
     """A column of each group: how the subjects of its rows are combined."""
 
     name: _Column
+    """The column's name."""
     type: Literal["COUNT", "SUM", "AVG", "MIN", "MAX", "QUANTILE", "TOP", "DISTINCT"]
+    """How it is combined. A QUANTILE is off by 1 % at most, a DISTINCT is an estimate."""
     subject: CelExpression | None = None
+    """CEL, a number, or for DISTINCT any value; null does not count. Not for COUNT."""
     quantile: Annotated[str, AfterValidator(_quantile)] | None = None
+    """Of a QUANTILE: which one, as "0.95"."""
     top: Annotated[int, Field(ge=1, le=TOP_MAX)] | None = None
+    """Of a TOP: how many destinations are named."""
 
     @model_validator(mode="after")
     def _has_what_its_type_takes(self) -> NamedAggregator:
@@ -109,18 +116,28 @@ class CollectorSource(Value):
     """Over which objects a collector is, in the place of copies of what was sent."""
 
     upsync: UpsyncSet
+    """Objects that come up from destinations; returned is the object."""
 
 
 class StatusCollectorSpec(Value):
     """Which rows count, and what becomes of them."""
 
     filter: CelExpression | None = None
+    """CEL, true or false for each destination; null is false. All count if absent."""
     group_by: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
+    """Columns by which the rows are grouped; needs combinedFields."""
     combined_fields: Annotated[ListOf[NamedAggregator], Field(max_length=COLUMNS_MAX)] = ()
+    """Columns of each group, combined of its rows."""
     select: Annotated[ListOf[NamedExpression], Field(max_length=COLUMNS_MAX)] = ()
+    """Columns of each destination, as they are; not with the other two."""
     limit: Annotated[int, Field(ge=1)] = LIMIT_DEFAULT
+    """How many rows, or groups, are kept, 1,000 at most: the first by destination, or by group.
+    The rest is in one more row."""
     scope: Literal["Object", "Placement"] = "Object"
+    """Object: over each object alone. Placement: over all objects that the placement names it
+    for."""
     source: CollectorSource | None = None
+    """Over which objects, in the place of copies of what was sent: one row for each."""
 
     @model_validator(mode="after")
     def _selects_or_combines(self) -> StatusCollectorSpec:
@@ -148,8 +165,11 @@ class StatusCollectorStatus(Value):
     """What is wrong with it."""
 
     observed_generation: Count | None = None
+    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
+    """What is wrong, by field. A collector with errors counts as one that is missing."""
     conditions: ListOf[Condition] = ()
+    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class StatusCollector(Value):
@@ -159,7 +179,9 @@ class StatusCollector(Value):
     kind: Literal["StatusCollector"]
     metadata: ObjectMeta
     spec: StatusCollectorSpec
+    """Which rows count, and what becomes of them."""
     status: StatusCollectorStatus | None = None
+    """What is wrong with it. Leafcast writes it."""
 
     @property
     def name(self) -> str:
@@ -199,59 +221,83 @@ class CombinedValue(Value):
     """One value; a number is a string in the field `float`."""
 
     type: Literal["String", "Number", "Bool", "Null", "Object", "Array"]
+    """Which of the other fields holds the value."""
     string: str | None = None
+    """A text."""
     float_: str | None = Field(default=None, alias="float")
+    """A number, as a text."""
     bool_: bool | None = Field(default=None, alias="bool")
+    """True or false."""
     object: _Anything | None = None
+    """A map."""
     array: _Listed | None = None
+    """A list."""
 
 
 class CombinedRow(Value):
     """One row."""
 
     columns: ListOf[CombinedValue] = ()
+    """The values, by column."""
 
 
 class CombinedRest(CombinedRow):
     """What lies beyond the limit, as one row, and how many rows it stands for."""
 
     count: str
+    """How many rows it stands for."""
 
 
 class CombinedCluster(Value):
     """A destination, by the name of its SyncTarget."""
 
     cluster_id: str
+    """The name of the destination's SyncTarget."""
 
 
 class RowError(Value):
     """A row that could not be computed: the first one, and how many there are."""
 
     wec: CombinedCluster
+    """The destination."""
     column_name: str = ""
+    """The column; empty is the filter."""
     error: str
+    """Why it could not be computed."""
     count: str = ""
+    """How many destinations have no row for such a reason."""
 
 
 class ColumnNote(Value):
     """What is wrong with a column's values, or to be known of them."""
 
     column_name: str
+    """The column."""
     error: str = ""
+    """What is wrong."""
     note: str = ""
+    """What is to be known."""
 
 
 class CombinedResult(Value):
     """What one collector collected; `truncated` if not all found room on its way."""
 
     name: str
+    """The collector's name."""
     column_names: ListOf[str] = ()
+    """The names of the columns, of groups first."""
     rows: ListOf[CombinedRow] = ()
+    """The rows, in order."""
     rest: CombinedRest | None = None
+    """The rows beyond the limit, as one."""
     row_errors: ListOf[RowError] = ()
+    """The first row that could not be computed, by column."""
     aggregation_errors: ListOf[ColumnNote] = ()
+    """What is wrong with values, by column."""
     notes: ListOf[ColumnNote] = ()
+    """What is to be known of a column's values."""
     truncated: bool = False
+    """Whether not all found room on its way: fewer rows, or values told apart."""
 
 
 class CombinedStatus(Value):
@@ -261,6 +307,7 @@ class CombinedStatus(Value):
     kind: Literal["CombinedStatus"]
     metadata: ObjectMeta
     results: ListOf[CombinedResult] = ()
+    """What each collector collected."""
 
     @property
     def name(self) -> str:

@@ -19,15 +19,21 @@ class Replacement(Value):
     """One change of an object: what a JSONPath names becomes a value, which is JSON."""
 
     path: Annotated[str, Field(min_length=1, max_length=PATH_MAX)]
+    """A JSONPath (RFC 9535) that names parts of the object, such as $.spec.replicas; a last
+    field that is missing is made."""
     value: Annotated[str, Field(max_length=VALUE_MAX)]
+    """What to put there, in JSON: a text has quotes of its own."""
 
 
 class CustomizerStatus(Value):
     """What is wrong with a Customizer."""
 
     observed_generation: Count | None = None
+    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
+    """What is wrong, by field, and what to do."""
     conditions: ListOf[Condition] = ()
+    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class Customizer(ApiObject):
@@ -35,7 +41,11 @@ class Customizer(ApiObject):
 
     kind: Literal["Customizer"]
     replacements: Annotated[ListOf[Replacement], Field(max_length=REPLACEMENTS_MAX)] = ()
+    """What is replaced, in this order, after expressions were expanded in the object. With the
+    annotation edge.kubestellar.io/expand-parameters: "true" on the Customizer its own paths and
+    values are expanded first."""
     status: CustomizerStatus | None = None
+    """What is wrong with it. Leafcast writes it."""
 
     @model_validator(mode="after")
     def _each_path_once(self) -> Customizer:

@@ -34,14 +34,20 @@ class DenaturedSpec(Value):
     template: Annotated[
         Mapping[str, Any], PlainValidator(_template), WithJsonSchema({"type": "object"})
     ]
+    """The whole object, with apiVersion, kind and metadata, as it is to be at destinations.
+    Placements select it by its own group, resource, namespace, name and labels, not by those of
+    the Denatured."""
 
 
 class DenaturedStatus(Value):
     """What is wrong with a Denatured."""
 
     observed_generation: Count | None = None
+    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
+    """What is wrong, by field, and what to do."""
     conditions: ListOf[Condition] = ()
+    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class Denatured(NamedObject):
@@ -53,4 +59,6 @@ class Denatured(NamedObject):
     api_version: Literal["leafcast.io/v1alpha1"]
     kind: Literal["Denatured"]
     spec: DenaturedSpec
+    """The object that it holds."""
     status: DenaturedStatus | None = None
+    """What is wrong with it. Leafcast writes it."""

@@ -33,12 +33,20 @@ class HealthRuleSpec(Value):
     """Of which kind, and what its objects count as."""
 
     api_group: OneApiGroup
+    """The API group of the objects; "" is the core group."""
     resource: _Resource
+    """The lowercase plural of their kind."""
     healthy: CelExpression | None = None
+    """CEL over obj, the object at its edge: true if it is healthy. Without it its kind says so.
+    What gives nothing, as over a status that is not there yet, is false."""
     degraded: CelExpression | None = None
+    """CEL: true if it is degraded. It comes first."""
     message: CelExpression | None = None
+    """CEL, a text: what is said of one that is not healthy."""
     done: CelExpression | None = None
+    """CEL: true once it came to a good end, and is not made again when it is gone."""
     ignore: bool = False
+    """Whether all count as healthy once they are applied."""
 
     @model_validator(mode="after")
     def _says_something(self) -> HealthRuleSpec:
@@ -56,9 +64,13 @@ class HealthRuleStatus(Value):
     """What is wrong with it."""
 
     observed_generation: Count | None = None
+    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
+    """What is wrong, by field. A rule with errors counts as it was last."""
     warnings: ListOf[str] = ()
+    """What is to be known of it."""
     conditions: ListOf[Condition] = ()
+    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class HealthRule(NamedObject):
@@ -67,7 +79,9 @@ class HealthRule(NamedObject):
     api_version: Literal["leafcast.io/v1alpha1"]
     kind: Literal["HealthRule"]
     spec: HealthRuleSpec
+    """Of which kind, and what its objects count as."""
     status: HealthRuleStatus | None = None
+    """What is wrong with it. Leafcast writes it."""
 
     @property
     def program(self) -> HealthProgram:

@@ -17,11 +17,14 @@ class Hold(Value):
     """What keeps the newest content of the centre from destinations, and the command that helps."""
 
     reason: str
+    """What keeps it, in one word, for programs."""
     since: str | None = None
-    # How many destinations lack the newest content by it; None if nobody can tell exactly.
+    """Since when it is kept."""
     destinations: Count | None = None
+    """How many destinations lack the newest content by it; absent if nobody can tell exactly."""
     message: str = ""
-    # When it ends by itself, if that is known.
+    """What keeps it, for people."""
     until: str | None = None
-    # The command to run next.
+    """When it ends by itself, if that is known."""
     remedy: str = ""
+    """The command to run next."""

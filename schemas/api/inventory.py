@@ -57,46 +57,65 @@ class ApiExport(Value):
     """An API that a SyncTarget supports."""
 
     export: str
+    """The name of the API export."""
     path: str = ""
+    """The kcp workspace that exports it."""
 
 
 class SyncTargetSpec(Value):
     """What an operator says of a cluster; SyncTargets with equal cells behave as one."""
 
     unschedulable: bool = False
+    """Not honoured, but kept: Leafcast places by labels alone."""
     evict_after: str | None = None
+    """Not honoured, but kept: a time as in 2026-01-02T15:04:05Z."""
     supported_api_exports: ListOf[ApiExport] = Field(
         (ApiExport(export="kubernetes"),), alias="supportedAPIExports"
     )
+    """The APIs that the cluster supports."""
     cells: Mapping[str, str] = Field(default_factory=dict)
+    """Kept for those who read it: who has equal ones behaves as one cluster."""
 
 
 class SyncedResource(Value):
     """A resource that a SyncTarget's cluster takes, and in which versions."""
 
     group: str = ""
+    """The API group; "" is the core group."""
     resource: str
+    """The lowercase plural."""
     versions: Annotated[ListOf[str], Field(min_length=1)]
+    """The versions that the cluster takes."""
     identity_hash: str = ""
+    """The identity of the API export."""
     state: Literal["Pending", "Accepted", "Incompatible"] = "Pending"
+    """Whether the cluster takes it."""
 
 
 class VirtualWorkspace(Value):
     """Where a kcp syncer would read and write."""
 
     syncer_url: str = Field("", alias="syncerURL")
+    """Where it would read what goes down."""
     upsyncer_url: str = Field("", alias="upsyncerURL")
+    """Where it would write what comes up."""
 
 
 class SyncTargetStatus(Value):
     """What is known of a cluster; quantities are written as Kubernetes does (`500m`, `2Gi`)."""
 
     allocatable: _Quantities = Field(default_factory=dict)
+    """What of each resource can be allocated."""
     capacity: _Quantities = Field(default_factory=dict)
+    """What of each resource there is."""
     conditions: ListOf[Condition] = ()
+    """Ready: the node at its path is in session, and its path is its own."""
     synced_resources: ListOf[SyncedResource] = ()
+    """Which resources the cluster takes, and in which versions."""
     last_syncer_heartbeat_time: str | None = None
+    """When the cluster was heard of last."""
     virtual_workspaces: ListOf[VirtualWorkspace] = ()
+    """Where a kcp syncer would read and write."""
 
 
 class SyncTarget(ApiObject):
@@ -105,7 +124,9 @@ class SyncTarget(ApiObject):
     kind: Literal["SyncTarget"]
     metadata: DescribedMeta
     spec: SyncTargetSpec = SyncTargetSpec()
+    """What an operator says of the cluster."""
     status: SyncTargetStatus | None = None
+    """What is known of the cluster. Leafcast writes it."""
 
     @field_validator("metadata")
     @classmethod
@@ -143,25 +164,36 @@ class LocationResource(Value):
     """What a Location is a location of; there is one possibility."""
 
     group: Literal["edge.kubestellar.io"]
+    """edge.kubestellar.io"""
     version: Literal["v2alpha1"]
+    """v2alpha1"""
     resource: Literal["synctargets"]
+    """synctargets"""
 
 
 class AvailableSelectorLabel(Value):
     """A label that users of the Location may select by; for people, not used in matching."""
 
     key: _LabelKey
+    """The key of the label."""
     values: Annotated[ListOf[_LabelValue], Field(min_length=1)]
+    """The values that it may have."""
     description: str = ""
+    """What the label means."""
 
 
 class LocationSpec(Value):
     """Which SyncTargets of the same inventory space are at this Location."""
 
     resource: LocationResource
+    """What it is a location of: synctargets of edge.kubestellar.io/v2alpha1."""
     description: str = ""
+    """A text for people."""
     available_selector_labels: ListOf[AvailableSelectorLabel] = ()
+    """Labels by which users may select it; for people, not used in matching."""
     instance_selector: Selector | None = None
+    """Selects SyncTargets of the same inventory space by their labels. Absent it selects none,
+    {} selects all."""
 
     @model_validator(mode="after")
     def _each_label_once(self) -> LocationSpec:
@@ -179,7 +211,9 @@ class LocationStatus(Value):
     """How many SyncTargets are at the Location, and how many of them take work."""
 
     instances: Count | None = None
+    """How many SyncTargets are at it."""
     available_instances: Count | None = None
+    """How many of them take work."""
 
 
 class Location(ApiObject):
@@ -188,4 +222,6 @@ class Location(ApiObject):
     kind: Literal["Location"]
     metadata: DescribedMeta
     spec: LocationSpec
+    """Which SyncTargets are at this Location."""
     status: LocationStatus | None = None
+    """How many SyncTargets are at it. Leafcast writes it."""

@@ -72,19 +72,28 @@ Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
 class DownsyncClause(Value):
     """Which objects go down, and how; at least one field must tell objects apart."""
 
-    # None is any group, "" is core.
     api_group: _ApiGroup | None = None
+    """The API group of the objects; "" is the core group. Any group if absent."""
     resources: Listed[ResourceName] = ()
-    # Those named without `*` never admit cluster-scoped objects.
+    """Lowercase plurals, such as deployments; * for all. All if empty."""
     namespaces: Listed[_Namespace] = ()
-    # `{}` admits cluster-scoped objects, too.
+    """Namespaces of the objects; * for all, and for cluster-scoped objects. All if empty; names
+    without * admit no cluster-scoped object."""
     namespace_selectors: Selectors = ()
+    """Selects Namespaces by their labels; any one must match the object's. {} admits
+    cluster-scoped objects, too. All if empty."""
     object_names: Listed[_ObjectName] = ()
+    """Names of the objects; * for all. All if empty."""
     label_selectors: Selectors = ()
+    """Selects objects by their labels; any one must match. All if empty."""
     create_only: bool = False
+    """Create the objects where they are missing, and leave those alone that are there."""
     status_collectors: Listed[_CollectorName] = ()
+    """Names of StatusCollectors that are applied to these objects."""
     want_singleton_reported_state: bool = False
+    """Copy the status of these objects back here, while exactly one destination has them."""
     want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
+    """Copy an aggregate of the destinations' statuses back here."""
 
     @property
     def selectors(self) -> tuple[tuple[LabelSelector, ...], ...]:
@@ -117,9 +126,13 @@ class UpsyncSet(Value):
     """Which objects that arise at edges come up; an empty list admits nothing."""
 
     api_group: OneApiGroup = ""
+    """The API group of the objects; "" is the core group."""
     resources: Listed[ResourceName]
+    """Lowercase plurals, such as configmaps; * for all."""
     namespaces: Listed[_Namespace] = ()
+    """Namespaces of the objects; * for all. None if empty."""
     names: Listed[_ObjectName] = ()
+    """Names of the objects; * for all. None if empty."""
 
     @property
     def clause(self) -> UpsyncClause:
@@ -131,32 +144,47 @@ class PlacedUpsyncSet(UpsyncSet):
     """Which objects come up, and the StatusCollectors with a source that are over such."""
 
     status_collectors: Listed[_CollectorName] = ()
+    """Names of StatusCollectors with a source: over what comes up."""
 
 
 class NonNamespacedObjectSet(Value):
     """Of v1alpha1: cluster-scoped objects of one group, by name or by labels; empty lists none."""
 
     api_group: OneApiGroup = ""
+    """The API group of the objects; "" is the core group."""
     resources: Listed[ResourceName]
+    """Lowercase plurals, such as clusterroles; * for all. None if empty."""
     resource_names: Listed[_ObjectName] = ()
+    """Names of the objects; * for all. An object is in the set by its name or by its labels."""
     label_selectors: Selectors = ()
+    """Selects objects by their labels; any one must match."""
 
 
 class EdgePlacementSpec(Value):
     """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
 
     location_selectors: Selectors = ()
+    """Selects Locations by their labels: those that any one of these selectors matches. An
+    empty list selects none. Every SyncTarget at a selected Location is a destination."""
     downsync: Annotated[ListOf[DownsyncClause], Field(max_length=CLAUSES_MAX)] = ()
+    """Which objects go down: those that any one of these clauses admits."""
     want_singleton_reported_state: bool = False
+    """Copy the status of each selected object back here, while exactly one destination has it."""
     upsync: Annotated[ListOf[PlacedUpsyncSet], Field(max_length=CLAUSES_MAX)] = ()
-    # Of v1alpha1: admits all namespaced objects of the Namespaces that it selects; none if absent.
+    """Which objects that arise at destinations come up; they are never sent down."""
     namespace_selector: Selector | None = None
-    # Of v1alpha1: admit cluster-scoped objects.
+    """Of v1alpha1: all namespaced objects go down of the Namespaces whose labels it matches.
+    None if absent."""
     non_namespaced_objects: Annotated[
         ListOf[NonNamespacedObjectSet], Field(max_length=CLAUSES_MAX)
     ] = ()
+    """Of v1alpha1: which cluster-scoped objects go down: those that any one of these sets holds."""
     readiness: Readiness = Readiness()
+    """What may be away, or empty, while the condition Ready is True."""
     cleaning: Cleaning = AS_WRITTEN
+    """What is taken off objects before they go out. AsWritten: nothing that a person said.
+    KubeStellar: what KubeStellar takes off, such as node ports, traffic policies and a Job's
+    suspend, whoever said it."""
 
     @model_validator(mode="after")
     def _costs_what_it_may(self) -> EdgePlacementSpec:
@@ -174,33 +202,56 @@ class PlacementStatus(Value):
     """
 
     observed_generation: Int32 = 0
+    """The metadata.generation that this status speaks of."""
     selected_objects: Count | None = None
+    """How many objects the placement selects."""
     conditions: ListOf[Condition] = ()
+    """Valid: the placement can be read. Synced: every destination holds exactly what it
+    prescribes. Healthy: all of that works, everywhere. Ready: both are so wherever a
+    destination can be reached, and enough can be. While it is not ready it is Reconciling, or
+    Stalled if no waiting helps."""
     destinations: Count | None = None
+    """How many destinations are meant."""
     pending: Count | None = None
+    """How many destinations have not applied all of it yet."""
     waiting: Count | None = None
+    """How many destinations keep what they have until a wave or a window opens, or what they
+    depend on is healthy."""
     synced: Count | None = None
+    """How many destinations hold exactly what is prescribed."""
     healthy: Count | None = None
+    """At how many destinations all of it works."""
     failing: Count | None = None
+    """How many destinations cannot apply all of it; errors says why."""
     frozen: Count | None = None
+    """How many destinations keep all of it as it was, as some of it cannot be customized there;
+    errors says why."""
     unreachable: Count | None = None
-    # These are not among `destinations`.
+    """How many destinations are not heard of; they keep what they have."""
     never_joined: Count | None = None
-    # Whether the counts are exact; else they read "at least".
+    """How many more are meant that were added, and never joined."""
     complete: bool | None = None
+    """Whether the counts are exact; if not, each reads 'at least'."""
     errors: ListOf[str] = ()
-    # What keeps the newest content of the centre from destinations.
+    """The worst of what is wrong, each with its object, its reason, how many destinations have
+    it, and one of them."""
     held: ListOf[Hold] = ()
+    """What keeps the newest content of this space from destinations; while there is any, Synced
+    is False."""
     # Neither is wrong: what stays where it is wanted no more, and what was put right.
     kept: KeptCopies | None = None
+    """Copies that are kept though nothing wants them any more: how many, and some of them."""
     repairs: RepairedCopies | None = None
+    """How often copies were put right that others changed or deleted, and the last times."""
 
 
 class EdgePlacementStatus(PlacementStatus):
     """What became of an EdgePlacement; `specGeneration` 0 is no status yet."""
 
     spec_generation: Int32 = 0
+    """The metadata.generation that this status speaks of."""
     matching_location_count: Int32 = 0
+    """How many Locations the selectors match."""
 
 
 class EdgePlacement(NamedObject):
@@ -209,7 +260,9 @@ class EdgePlacement(NamedObject):
     api_version: Literal["edge.kubestellar.io/v2alpha1", "edge.kubestellar.io/v1alpha1"]
     kind: Literal["EdgePlacement"]
     spec: EdgePlacementSpec = EdgePlacementSpec()
+    """Which objects of this space go to which destinations."""
     status: EdgePlacementStatus | None = None
+    """What became of the placement at its destinations. Leafcast writes it."""
 
     @field_validator("metadata")
     @classmethod
@@ -222,9 +275,13 @@ class Destination(Value):
     """One (Location, SyncTarget) pair; `cluster` is the inventory space's identity."""
 
     cluster: str
+    """The identity of the inventory space that holds the Location."""
     location_name: str
+    """The name of the Location."""
     sync_target_name: str
+    """The name of the SyncTarget."""
     sync_target_uid: str = Field(alias="syncTargetUID")
+    """The UID of the SyncTarget."""
 
 
 class SinglePlacementSlice(ApiObject):
@@ -232,3 +289,5 @@ class SinglePlacementSlice(ApiObject):
 
     kind: Literal["SinglePlacementSlice"]
     destinations: ListOf[Destination] = ()
+    """The pairs of a Location that the EdgePlacement of the same name selects and a SyncTarget
+    at it; empty with a note if there are too many to list."""

@@ -32,15 +32,24 @@ class PolicyClause(DownsyncClause):
     """Which objects go down, and how; at least one field must tell objects apart."""
 
     label_selectors: Selectors = Field((), alias="objectSelectors")
+    """Selects objects by their labels; any one must match. All if empty."""
 
 
 class BindingPolicySpec(Value):
     """What (downsync clauses) goes where (SyncTargets that any selector matches; none if empty)."""
 
     cluster_selectors: Selectors = ()
+    """Selects SyncTargets by their labels: those that any one of these selectors matches. An
+    empty list selects none."""
     downsync: Annotated[ListOf[PolicyClause], Field(max_length=CLAUSES_MAX)] = ()
+    """Which objects go down: those that any one of these clauses admits. Of all clauses that
+    admit an object each true option counts."""
     readiness: Readiness = Readiness()
+    """What may be away, or empty, while the condition Ready is True."""
     cleaning: Cleaning = AS_WRITTEN
+    """What is taken off objects before they go out. AsWritten: nothing that a person said.
+    KubeStellar: what KubeStellar takes off, such as node ports, traffic policies and a Job's
+    suspend, whoever said it."""
 
     @model_validator(mode="after")
     def _costs_what_it_may(self) -> BindingPolicySpec:
@@ -59,7 +68,9 @@ class BindingPolicy(ControlObject):
 
     kind: Literal["BindingPolicy"]
     spec: BindingPolicySpec = BindingPolicySpec()
+    """Which objects of this space go to which destinations."""
     status: BindingPolicyStatus | None = None
+    """What became of the policy at its destinations. Leafcast writes it."""
 
     @field_validator("metadata")
     @classmethod
@@ -75,39 +86,53 @@ class ClusterScopeObject(Value):
     """A cluster-scoped object of a Binding, and how it is treated."""
 
     group: str
+    """The API group of the object; "" is the core group."""
     version: str
+    """The API version of the object."""
     resource: str
+    """The lowercase plural of the object."""
     name: str
+    """The name of the object."""
     resource_version: str
+    """The version of the object whose content is in force."""
     create_only: bool = False
+    """Create the objects where they are missing, and leave those alone that are there."""
     want_singleton_reported_state: bool = False
+    """Copy the status of these objects back here, while exactly one destination has them."""
     want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
+    """Copy an aggregate of the destinations' statuses back here."""
 
 
 class NamespaceScopeObject(ClusterScopeObject):
     """A namespaced object of a Binding, and how it is treated."""
 
     namespace: str
+    """The namespace of the object."""
 
 
 class BindingWorkload(Value):
     """The objects of a Binding, by scope."""
 
     cluster_scope: ListOf[ClusterScopeObject] = ()
+    """Cluster-scoped objects."""
     namespace_scope: ListOf[NamespaceScopeObject] = ()
+    """Namespaced objects."""
 
 
 class BindingDestination(Value):
     """A destination of a Binding."""
 
     cluster_id: str
+    """The name of the SyncTarget."""
 
 
 class BindingSpec(Value):
     """Which objects go to which destinations: each of them to each."""
 
     workload: BindingWorkload = BindingWorkload()
+    """The objects in force; empty with a note if there are too many to list."""
     destinations: ListOf[BindingDestination] = ()
+    """The SyncTargets; empty with a note if there are too many to list."""
 
 
 class Binding(ControlObject):
@@ -115,3 +140,4 @@ class Binding(ControlObject):
 
     kind: Literal["Binding"]
     spec: BindingSpec = BindingSpec()
+    """What the BindingPolicy of the same name comes to. Leafcast writes it."""

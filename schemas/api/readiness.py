@@ -11,6 +11,8 @@ MAX_UNAVAILABLE = "10%"
 class Readiness(Value):
     """What may be away, or empty, while the condition Ready is True."""
 
-    # A share is rounded down.
     max_unavailable: Amount = MAX_UNAVAILABLE
+    """How many destinations may be unreachable, or which share of them, rounded down: 10% if
+    absent."""
     allow_empty: bool = False
+    """Whether it is ready while it selects no destination, or no object."""

@@ -15,4 +15,6 @@ class Rollout(NamedObject):
     api_version: Literal["leafcast.io/v1alpha1"]
     kind: Literal["Rollout"]
     spec: RolloutSpec
+    """How the changes of one placement go out."""
     status: RolloutStatus | None = None
+    """How far it is. Leafcast writes it, and goes on from it after a restart."""

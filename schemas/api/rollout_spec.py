@@ -63,7 +63,9 @@ class RolledPlacement(Value):
     """The placement that is rolled out."""
 
     kind: Literal["EdgePlacement", "BindingPolicy"] = "EdgePlacement"
+    """EdgePlacement or BindingPolicy."""
     name: str
+    """The name of the placement."""
 
     @property
     def placement(self) -> str:
@@ -75,8 +77,12 @@ class RolloutWindow(Value):
     """When destinations may begin: from each time of the cron line on, for so long."""
 
     cron: str
+    """When it opens: minute, hour, day of month, month, day of week."""
     duration: Duration
+    """How long it is open. A span such as 90s, 30m or 1h30m, at most 720h."""
     zone: str = OF_DESTINATION
+    """A time zone such as Europe/Berlin; or destination: the one that the label zone of the
+    SyncTarget names."""
 
     @model_validator(mode="after")
     def _opens(self) -> RolloutWindow:
@@ -99,9 +105,13 @@ class Rate(Value):
     """How many destinations begin in a minute: always so many, or more with each minute."""
 
     per_minute: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """How many begin in each minute."""
     base: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """How many begin in the first minute."""
     factor: Annotated[float, Field(gt=1, le=100)] | None = None
+    """How many times as many begin in each minute as in the one before."""
     max: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """How many begin in a minute at most."""
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Rate:
@@ -119,23 +129,41 @@ class PerGroup(Value):
     """One wave for each value that a label of SyncTargets has, in order."""
 
     label: _LabelKey
+    """The key of a label of SyncTargets."""
 
 
 class Wave(Value):
     """Whom the wave admits, how fast, and what must be so before the next one begins."""
 
     name: _WaveName
+    """The name of the wave, as commands take it."""
     selector: Selector | None = None
+    """Admits the SyncTargets whose labels it matches."""
     location_selector: Selector | None = None
+    """Admits the SyncTargets at Locations whose labels it matches."""
     percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Admits so many percent of them, always the same ones first: about so many, as each is
+    drawn by its own name."""
     per_group: PerGroup | None = None
+    """Makes a wave for each value of a label, in order."""
     max_concurrent: SomeAmount | None = None
+    """How many begin at a time: a number, or a share such as 25%. The next begin when these are
+    done."""
     rate: Rate | None = None
+    """How many begin in a minute."""
     approval: Literal["before", "after"] | None = None
+    """Whether a person lets the wave begin (before), or lets it end (after)."""
     soak: Duration | None = None
+    """How long it must stay good without a break. A span such as 90s, 30m or 1h30m, at most
+    720h."""
     deadline: Duration | None = None
+    """How long a wave may take to be good, from its first step on; its soak and waiting for
+    windows are not counted. A span such as 90s, 30m or 1h30m, at most 720h."""
     windows: Windows = ()
+    """When destinations may begin; who began goes on when a window closes. Always if empty."""
     allow_empty: bool = False
+    """Whether the rollout goes on if the wave admits nobody. Else it waits for a person, for
+    nobody has tried then what goes out."""
 
     @model_validator(mode="after")
     def _admits_someone(self) -> Wave:
@@ -156,34 +184,50 @@ class Success(Value):
     """What a wave must reach: such a share of its reachable members is synced, or healthy."""
 
     of: Literal["healthy", "synced"] = "healthy"
+    """What counts: members that are healthy, or that are synced."""
     minimum: Share = "95%"
+    """Which share of the reachable members must be so."""
 
 
 class Failures(Value):
     """How many members of a wave may fail; from `atLeast` failures on it counts."""
 
     maximum: Amount = "5%"
+    """How many may fail: a number, or a share of the members."""
     at_least: Annotated[int, Field(ge=1, le=10**9)] = 1
+    """From how many failures on they count."""
 
 
 class Offline(Value):
     """Which share of a wave's members may be unreachable when it passes."""
 
     maximum: Share = "20%"
+    """Which share of the members."""
 
 
 class RolloutSpec(Value):
     """How a placement's changes go out."""
 
     placement: RolledPlacement
+    """The placement whose changes go out by waves."""
     waves: Annotated[ListOf[Wave], Field(min_length=1)]
+    """Whom each wave admits, in order. A destination is of the first that admits it."""
     success: Success = Success()
+    """When a wave is good."""
     failures: Failures = Failures()
+    """How many members of a wave may fail."""
     deadline: Duration | None = None
+    """How long a wave may take to be good, from its first step on; its soak and waiting for
+    windows are not counted. A span such as 90s, 30m or 1h30m, at most 720h."""
     on_failure: Literal["pause", "abort"] = "pause"
+    """What becomes of a wave that failed: pause, and wait for a person; or abort, and give all
+    who have it the former content."""
     offline: Offline = Offline()
+    """How many members of a wave may be unreachable when it passes."""
     windows: Windows = ()
+    """When destinations may begin; who began goes on when a window closes. Always if empty."""
     history: Annotated[int, Field(ge=1, le=HISTORY_MAX)] = HISTORY_DEFAULT
+    """How many former contents are kept, to be gone back to."""
 
     @model_validator(mode="after")
     def _waves_go_on(self) -> RolloutSpec:

@@ -212,13 +212,21 @@ class Condition(Value):
     """One condition of an object, as Kubernetes and kcp write them; times are RFC 3339."""
 
     type: str
+    """What is said to be so, or not."""
     status: Literal["True", "False", "Unknown"]
+    """True, False or Unknown."""
     severity: str = ""
+    """How grave it is, as kcp writes it."""
     reason: str = ""
+    """Why, in one word, for programs."""
     message: str = ""
+    """Why, for people."""
     last_transition_time: str | None = None
+    """Since when the status is as it is."""
     last_update_time: str | None = None
+    """When it was written last."""
     observed_generation: int = 0
+    """The metadata.generation that it speaks of."""
 
 
 class NamedObject(Value):

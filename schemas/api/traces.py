@@ -9,33 +9,45 @@ class KeptCopy(Value):
     """An object that is kept at destinations, though the placement asks for it no more there."""
 
     object: str
+    """The object that is kept."""
     destinations: Count
-    # One of them.
+    """At how many destinations it is kept."""
     path: str
+    """One of these."""
     reason: str = ""
+    """What keeps it."""
 
 
 class KeptCopies(Value):
     """How many copies are kept that nothing wants, and some of them."""
 
     count: Count
+    """How many copies are kept."""
     copies: ListOf[KeptCopy] = ()
+    """Some of them, one for each object."""
 
 
 class RepairedCopy(Value):
     """The last time that one copy was put right; without a field it had been deleted."""
 
     time: str
+    """When, by the clock of its edge."""
     object: str
+    """The object that was put right."""
     path: str
+    """At which destination."""
     count: Count
+    """How often so far."""
     field: str = ""
-    # Who held the field then, as far as known.
+    """The field that differed; absent if the copy had been deleted."""
     manager: str = ""
+    """Who held that field then, as far as known."""
 
 
 class RepairedCopies(Value):
     """How often copies were put right since each was made, and the last of them."""
 
     count: Count
+    """How often copies were put right since each was made."""
     last: ListOf[RepairedCopy] = ()
+    """The last of these, the newest first, one for each copy."""

@@ -53,21 +53,28 @@ class CustomTransformSpec(Value):
     """Of which kind of objects which fields are taken off."""
 
     api_group: OneApiGroup
+    """The API group of the objects; "" is the core group."""
     resource: _Resource
+    """The lowercase plural of the objects, such as deployments."""
     remove: Annotated[
         ListOf[Annotated[str, AfterValidator(_json_path)]],
         Field(max_length=REMOVE_MAX),
         BeforeValidator(_check_length),
     ] = ()
+    """JSONPaths (RFC 9535) of what is taken off each object, wherever it is there."""
 
 
 class CustomTransformStatus(Value):
     """What is wrong with a CustomTransform, and what to look at."""
 
     observed_generation: Int32 = 0
+    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
+    """What is wrong; objects of the kind stay as they went out last."""
     warnings: ListOf[str] = ()
+    """What else is there for the same kind: all of it applies."""
     conditions: ListOf[Condition] = ()
+    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class CustomTransform(ControlObject):
@@ -75,4 +82,6 @@ class CustomTransform(ControlObject):
 
     kind: Literal["CustomTransform"]
     spec: CustomTransformSpec
+    """What is taken off which objects."""
     status: CustomTransformStatus | None = None
+    """What is wrong with it. Leafcast writes it."""

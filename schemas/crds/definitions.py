@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
+
 from schemas.api import (
     CONTROL_GROUP,
     DENATURED_GROUP,
@@ -26,8 +29,8 @@ from schemas.api import (
     StatusCollector,
     SyncTarget,
 )
+from schemas.crds.field_texts import field_texts
 from schemas.crds.rules import RULES, with_rules
-from schemas.crds.texts import text_of
 from schemas.objects.objects import served_versions
 
 Form = dict[str, Any]
@@ -50,6 +53,8 @@ _KEPT = (
     "maxProperties",
     "pattern",
 )
+_TEXT = "x-text"
+"""Where a schema of pydantic's keeps what its field is for."""
 _CATEGORY = "leafcast"
 _OF_EVERY_OBJECT: Form = {
     "apiVersion": {"type": "string"},
@@ -252,9 +257,19 @@ def _definition(
     }
 
 
+class _ExplainedSchema(GenerateJsonSchema):
+    """A schema in which each field of a model has the docstring under it as its text."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        for name, text in field_texts(schema["cls"]).items():
+            made["properties"][name] = {**made["properties"][name], _TEXT: text}
+        return made
+
+
 def _object_schema(model: type[Any]) -> Form:
     """The schema of a whole object; its type and its metadata are the API server's to say."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True, schema_generator=_ExplainedSchema)
     definitions = schema.get("$defs", {})
     own = {
         name: _field(model.__name__, name, form, definitions)
@@ -274,7 +289,7 @@ def _object_schema(model: type[Any]) -> Form:
 def _field(model: str, name: str, form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
     """The schema of one field of a model, with its text and its rules."""
     made = structural(form, definitions)
-    if text := text_of(model, name):
+    if text := form.get(_TEXT):
         made["description"] = text
     return with_rules(made, RULES.get(model, {}).get(name, {}))
 

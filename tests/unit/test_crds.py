@@ -5,10 +5,11 @@ import re
 import pytest
 
 from schemas.api import Denatured, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
+from schemas.api.placement import PlacedUpsyncSet, UpsyncSet
 from schemas.api.shared import Value
 from schemas.crds.definitions import custom_resource_definitions
+from schemas.crds.field_texts import field_texts
 from schemas.crds.rules import RULES
-from schemas.crds.texts import TEXTS
 from schemas.objects.objects import BUILT_IN_KINDS
 from schemas.objects.yaml_documents import read_documents
 from schemas.objects.yaml_writing import write_yaml
@@ -82,14 +83,20 @@ def test_every_field_is_explained(kind):
             assert standard or inner.get("description"), f"{path}.{name}"
 
 
-def test_no_text_or_rule_is_of_a_field_that_is_not_there():
+def test_no_rule_is_of_a_field_that_is_not_there():
     fields = {
         name: {f.alias for f in model.model_fields.values()} for name, model in MODELS.items()
     }
-    for told in (TEXTS, RULES):
-        assert told.keys() <= fields.keys()
-        for model, named in told.items():
-            assert named.keys() - {""} <= fields[model], model
+    assert RULES.keys() <= fields.keys()
+    for model, rules in RULES.items():
+        assert rules.keys() - {""} <= fields[model], model
+
+
+def test_a_field_is_explained_by_the_docstring_under_it_in_its_own_model_or_in_a_parent():
+    texts = field_texts(PlacedUpsyncSet)
+    assert texts["names"] == field_texts(UpsyncSet)["names"]
+    assert texts["names"] == "Names of the objects; * for all. None if empty."
+    assert texts["statusCollectors"].startswith("Names of StatusCollectors with a source")
 
 
 def test_an_inventory_space_gets_no_placements_and_a_workload_space_no_clusters():
