@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from leafcast.join.bundle import Bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
@@ -49,54 +49,61 @@ class JoinFailed(Exception):
         self.remedy = remedy
 
 
+@dataclass(frozen=True, slots=True)
+class JoinOptions:
+    """What the start line names beside the tree.
+
+    `cluster` is an edge's, None at a relay; `take_over` is whether it may be that of another edge
+    which is silent; `proxy` is the URL of one to go out through, "" for none; `listens` says how a
+    relay's children dial in.
+    """
+
+    cluster: Settings | SpaceSetting | None = None
+    take_over: bool = False
+    health: HealthAddress | None = None
+    proxy: str = ""
+    listens: ListenSettings | None = None
+    store_key: StoreKey | None = None
+
+
 class JoinedNode:
     """One node of a tree that runs elsewhere; `say` tells the user what becomes of it."""
 
-    def __init__(  # noqa: PLR0913 - what most nodes do without is named
+    def __init__(
         self,
         bundle: Bundle,
         place: JoinedFolder,
+        options: JoinOptions,
         clock: Clock,
         dice: Dice,
         say: Callable[[str], None],
-        attached: Settings | SpaceSetting | None = None,
-        health: HealthAddress | None = None,
-        *,
-        proxy: str = "",
-        listens: ListenSettings | None = None,
-        store_key: StoreKey | None = None,
-        take_over: bool = False,
     ) -> None:
-        self._take_over = take_over
         self.bundle = bundle
-        self._proxy = proxy
-        self._listens = listens
-        self._own = OwnCertificate(listens) if listens and listens.own_files else None
-        self._store_key = store_key
         self._place = place
+        self._options = options
+        listens = options.listens
+        self._own = OwnCertificate(listens) if listens and listens.own_files else None
         self._clock = clock
         self._dice = dice
         self._say = say
-        self._attached = attached or Settings()
-        self._health = health
 
     async def run(self) -> None:
         """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
-        bundle, failure = self.bundle, None
+        bundle, options, failure = self.bundle, self._options, None
         try:
             async with Guard() as guard:
                 world = NodeEnvironment(
-                    guard, self._clock, self._dice, bundle.tree, bundle.roots, self._store_key
+                    guard, self._clock, self._dice, bundle.tree, bundle.roots, options.store_key
                 )
                 runtime = NodeRuntime(
                     world,
                     bundle.path,
                     self._place.node_folder,
                     parent=self._link(),
-                    attached=None if bundle.relay else self._attached,
+                    attached=options.cluster,
                     home=self._place.bound_home,
                     former=tuple(dict.fromkeys((*bundle.former, *self._place.former))),
-                    take_over=self._take_over,
+                    take_over=options.take_over,
                     setup=self._arrive,
                     keep_seed=self._keep_seed,
                     keep_authorities=self._keep_authorities,
@@ -109,7 +116,7 @@ class JoinedNode:
                     group.create_task(give_back_freed(self._clock), name="memory")
                     if self._own is not None:
                         group.create_task(self._renew(runtime, self._own), name="certificate")
-                    if (health := self._health) is not None:
+                    if (health := options.health) is not None:
                         endpoint = HealthEndpoint(
                             runtime.unready, self._clock, health.port, health.host
                         )
@@ -123,13 +130,13 @@ class JoinedNode:
         """The way to the parent; whom to believe there lies in a file for the server."""
         bundle, file = self.bundle, self._place.folder / AUTHORITIES_FILE
         if not bundle.authorities:
-            return ParentLink(bundle.parents, bundle.seed, proxy=self._proxy)
+            return ParentLink(bundle.parents, bundle.seed, proxy=self._options.proxy)
         atomic_write(file, bundle.authorities)
-        return ParentLink(bundle.parents, bundle.seed, authorities=file, proxy=self._proxy)
+        return ParentLink(bundle.parents, bundle.seed, authorities=file, proxy=self._options.proxy)
 
     def _leaf_options(self) -> LeafOptions:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
-        said, folder = self._listens, self._place.node_folder
+        said, folder = self._options.listens, self._place.node_folder
         if said is None:
             return {}
         if said.behind_proxy or said.own_files is not None:
@@ -245,10 +252,8 @@ class JoinedNode:
             return f"{_void(self.bundle)}; until then it keeps what it has"
         if trouble == _STOPPED:
             return _other_run(self.bundle)
-        said = f"its parent {self.bundle.path.parent} is not reached"
-        return (
-            f"{said}{await cause_at(self.bundle.parents, cause, remedy, self._proxy)}; trying again"
-        )
+        why = await cause_at(self.bundle.parents, cause, remedy, self._options.proxy)
+        return f"its parent {self.bundle.path.parent} is not reached{why}; trying again"
 
 
 def _void(bundle: Bundle) -> JoinFailed:

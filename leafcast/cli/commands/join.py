@@ -32,7 +32,7 @@ from leafcast.join.folder import (
 )
 from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
 from leafcast.join.join_request import JoinRequester
-from leafcast.join.joined_node import JoinedNode
+from leafcast.join.joined_node import JoinedNode, JoinOptions
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.listen_settings import ListenSettings
@@ -146,13 +146,12 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         say(f"Joining as {role} {found.path}{on}; its state is in {folder}. Ctrl-C ends it.")
         if found.former and not (place.former or place.admitted):
             say(_anew(found))
-        attached = attachment(cluster) if cluster is not None else None
         if listens is not None and not found.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
-        more: dict[str, Any] = {"proxy": proxy, "listens": listens, "take_over": take_over}
-        more["store_key"] = store_key.key if store_key is not None else None
-        node = JoinedNode(found, place, clock, dice, say, attached, health, **more)
-        _until_ended(node.run(), again)
+        attached = attachment(cluster) if cluster is not None else None
+        key = store_key.key if store_key is not None else None
+        options = JoinOptions(attached, take_over, health, proxy, listens, key)
+        _until_ended(JoinedNode(found, place, options, clock, dice, say).run(), again)
 
 
 def _anew(bundle: Bundle) -> str:
