@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.space_settings import CentreSpaces, read_centre_spaces
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder
 from schemas.values.faults import Faulty
 from schemas.values.identity import NodePath
 
@@ -37,7 +37,7 @@ def make_private(folder: Path) -> None:
 
     Raises DataDirUnusable for what another user owns or may write in, and OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     check_owner(folder)
     found = folder.stat()
     # A folder may be lent to a group of ours, as volumes are, and to no one else.

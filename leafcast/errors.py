@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
+from pathlib import Path
 
 from leafcast.show.sanitize import sanitize_lines
 
 FROM_SERVER = "Error from server ("
 _OF_NO_SERVER = frozenset({"InvalidKubeconfig", "NotServed", "Timeout", "Restarting"})
 """Why no server was asked, or a tree did not answer, in the command's own words."""
+_OF_A_BROKEN_DISK = frozenset({errno.EIO, errno.EROFS})
+DISK_REMEDY = (
+    "see what the kernel says of it (dmesg), mend or replace it, and start again; "
+    "what was acknowledged before is there, or in the last backup"
+)
 
 
 def said(error: BaseException) -> list[str]:
@@ -41,6 +48,9 @@ def _text(error: BaseException) -> str:
         "controllers",
         "leafcast",
     )
+    if isinstance(error, OSError) and error.errno in _OF_A_BROKEN_DISK and error.filename:
+        folder = Path(str(error.filename)).parent
+        return f"the disk of {folder} fails ({error.strerror}): {DISK_REMEDY}"
     if ours or isinstance(error, OSError):
         return str(error)
     remedy = "this is a defect of Leafcast; LEAFCAST_TRACEBACK=1 shows where"

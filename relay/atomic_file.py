@@ -1,4 +1,8 @@
-"""Files that hold what they held before or what they should, and nothing between."""
+"""Files that hold what they held before or what they should, and nothing between.
+
+What is written, moved or made here is there after a loss of power, too: a file is on the disk once
+its bytes are and its folder names it, and a folder once the one above names it.
+"""
 
 from __future__ import annotations
 
@@ -19,5 +23,34 @@ def atomic_write(file: Path, text: str, *, durable: bool = True) -> None:
         out.write(text.encode())
         if durable:
             out.flush()
-            os.fsync(out.fileno())
+            _sync(out.fileno())
     draft.replace(file)
+    if durable:
+        sync_folder(file.parent)
+
+
+def move_file(file: Path, target: Path) -> None:
+    """Put a file in place of another one of the same folder; raises OSError."""
+    file.replace(target)
+    sync_folder(target.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are lacking, for its owner only; raises OSError."""
+    lacking = [at for at in (folder, *folder.parents) if not at.exists()]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for made in reversed(lacking):
+        sync_folder(made.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names that the folder holds; raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    os.fsync(descriptor)

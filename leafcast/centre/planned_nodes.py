@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leafcast.data_dir import DataDir, DataDirUnusable
+from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 
@@ -28,7 +29,7 @@ class PlannedNode:
 def plan_nodes(place: DataDir, nodes: Iterable[PlannedNode]) -> None:
     """Leave the list for the centre; parents come before their children."""
     forms = [{"path": str(node.path), "nkey": node.nkey, "edge": node.edge} for node in nodes]
-    (place.folder / FILE).write_text(json.dumps(forms, indent=2) + "\n", encoding="utf-8")
+    atomic_write(place.folder / FILE, json.dumps(forms, indent=2) + "\n")
 
 
 def planned_nodes(place: DataDir) -> list[PlannedNode]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from contextlib import AsyncExitStack
 from functools import partial
 from logging.handlers import RotatingFileHandler
@@ -259,6 +260,8 @@ def run_daemon(
     place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
 ) -> int:
     """Run on the directory until a signal; the exit code. Errors are in the log."""
+    # A log that cannot be written must not hide why.
+    logging.raiseExceptions = False
     handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
     set_up_logs("text", [handler])
     try:
@@ -280,5 +283,7 @@ def run_daemon(
             log.exception("the daemon failed")
         for line in said(error):
             log.error("%s", line)  # noqa: TRY400 - its cause is said; the place is for us
+            # The log may lie on the very disk that fails.
+            sys.stderr.write(f"{line}\n")
         return 1
     return 0

@@ -25,6 +25,7 @@ from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
+from relay.atomic_file import make_folder
 from relay.ports import Dice
 from schemas.values.identity import NodePath, random_id
 
@@ -96,7 +97,7 @@ class Layout:
         self, path: NodePath, keys: CentreKeys, credentials: dict[NodePath, NodeCredentials]
     ) -> None:
         folder = self._place.node(path)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder)
         config = self._config(path, keys)
         known = KnownChildren(folder)
         for child in credentials.values():

@@ -44,7 +44,7 @@ from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.adapters.tls.refusals import CertificateUnusable
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder
 from relay.claims.claim import EdgeIdentity
 from relay.claims.edge_claim import EdgeClaim
 from relay.core.config import NodeConfig
@@ -579,7 +579,7 @@ def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
     if path.exists():
         return _kept_seeds(path)
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     _keep_seeds(folder, seeds)
     return seeds
 

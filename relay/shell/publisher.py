@@ -228,10 +228,12 @@ class CentrePublisher:
         if events and blobs:
             self._coming.append(frozenset(blobs))
         self._counters.blobs_kept += len(blobs)
-        # Side by side: a start finds out which blobs its ledger lacks, and publishes them again.
         async with self._in_order:
             async with self._erasing:
-                await self._bus.write(blobs=blobs, own=own)
+                # Content first: a loss of power must leave no record whose content nobody has.
+                if blobs:
+                    await self._bus.write(blobs=blobs)
+                await self._bus.write(own=own)
             for record in own:
                 self._ledger.pop(record.key, None)
                 if record.data is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from controllers.core.access.admissions import IssuedToken, TokenRequest
 from leafcast.pinned_roots import roots_form, roots_from
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 from schemas.values.refusals import WireRefused
@@ -43,7 +43,7 @@ class TokenFiles:
 
     def keep(self, ones: Iterable[IssuedToken]) -> None:
         """Write these down; raises OSError."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._folder)
         for one in ones:
             atomic_write(self._file(one.token), token_file_text(one))
 

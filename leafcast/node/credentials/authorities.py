@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leafcast.node.credentials.node_certificate import FOLDER
 from relay.adapters.tls.authority import Authority
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder, move_file
 from schemas.values.identity import TreeId
 
 AUTHORITY_FILE, KEY_FILE = "authority.pem", "authority.key"
@@ -57,7 +57,7 @@ def load_or_make_authorities(folder: Path, tree: TreeId, now_ms: int) -> Authori
     found = load_authorities(folder)
     if found is None:
         place, made = folder / FOLDER, _new(tree, now_ms)
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(place)
         atomic_write(place / KEY_FILE, made.key)
         atomic_write(place / AUTHORITY_FILE, made.certificate)
         found = Authorities(made)
@@ -89,7 +89,7 @@ def _end_broken_switch(place: Path) -> None:
         return
     atomic_write(place / AUTHORITY_FILE, (place / NEXT_FILE).read_text(encoding="utf-8"))
     if (place / NEXT_KEY_FILE).exists():
-        (place / NEXT_KEY_FILE).replace(place / KEY_FILE)
+        move_file(place / NEXT_KEY_FILE, place / KEY_FILE)
     (place / NEXT_FILE).unlink()
 
 

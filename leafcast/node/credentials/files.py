@@ -7,7 +7,7 @@ from pathlib import Path
 
 from controllers.nodes import NodeCredentials
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 
@@ -42,6 +42,6 @@ def keep_seed(folder: Path, path: NodePath, seed: str) -> None:
 
 def keep_credentials(folder: Path, credentials: NodeCredentials) -> None:
     """Keep them for the next start, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     form = {"path": str(credentials.path), "seed": credentials.seed}
     atomic_write(folder / FILE, json.dumps(form))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.tls.names import host_form
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder
 
 if TYPE_CHECKING:
     from relay.adapters.tls.authority import Authority
@@ -51,7 +51,7 @@ class NodeCertificate:
 
         key = self.files.key
         if not key.exists():
-            key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(key.parent)
             atomic_write(key, authority.new_key())
         return authority.signing_request(key.read_text(encoding="utf-8"), self.names)
 

@@ -161,4 +161,5 @@ class ExternalServer:
             children=children,
             entrance=self._entrance,
             store_key_variable=self._place.store_key_variable,
+            durable=self._parent is None,
         )

@@ -24,6 +24,7 @@ TLS_SCHEMES = frozenset({"tls", "wss"})
 WEB_PORTS = {"ws": 80, "wss": 443}
 # Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
 _COMMANDS = b"leafcast commands"
+SYNC_ALWAYS = "\n\n  # What is acknowledged is on the disk.\n  sync_interval: always"
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
@@ -104,6 +105,8 @@ class ServerSettings:
     entrance: str = ""
     # Where its environment has the key of the store; "": that is not encrypted.
     store_key_variable: str = ""
+    # Whether it acknowledges what is on the disk only; else a loss of power may take two minutes.
+    durable: bool = False
 
 
 class BadServerSettings(ValueError):
@@ -138,6 +141,7 @@ def render(settings: ServerSettings) -> str:
         websocket=_websocket(settings.websocket_port),
         store_dir=_quotable("store_dir", str(settings.store_dir)),
         cipher=_cipher(settings.store_key_variable),
+        sync=SYNC_ALWAYS if settings.durable else "",
         # `lc`, then the node's own names, then the child's; NATS counts from 1.
         child_position=str(len(settings.path.names) + 2),
         relay_nkey=settings.nkeys.relay,

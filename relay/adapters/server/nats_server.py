@@ -36,6 +36,7 @@ from relay.adapters.server.process import (
 )
 from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
 from relay.adapters.server.store_space import is_full
+from relay.atomic_file import make_folder
 from relay.ports import Clock
 from schemas.values.identity import NodePath
 
@@ -153,7 +154,7 @@ class EmbeddedServer:
         return self._starts
 
     async def __aenter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._folder)
         try:
             await self._first_start()
         except BaseException:
@@ -227,7 +228,7 @@ class EmbeddedServer:
 
         A folder that was removed is made again, with the same ports: children know them.
         """
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._folder)
         if is_full(self._folder):
             return False
         keep_ports(self._folder, self._ports)
@@ -390,6 +391,8 @@ class EmbeddedServer:
             name=self._name,
             entrance=self._entrance,
             store_key_variable=VARIABLE if self._store_key is not None else "",
+            # Whoever has a parent gets from it what a loss of power takes.
+            durable=self._parent is None,
         )
 
     def _write_config(self) -> None:

@@ -1,0 +1,206 @@
+"""Power is cut amid changes: what a person was told is kept, and all ends exact."""
+
+import asyncio
+import random
+
+import pytest
+import pytest_asyncio
+
+from relay import atomic_file
+from tests.nats.chaos_tree import ChaosTree, patiently
+from tests.nats.power import PowerDisk, cut_power
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+
+REGION, EDGE = "/r1", "/r1/e1"
+FOLDERS = {"/": "tree", REGION: "r1", EDGE: "r1-e1"}
+CUTS = 5
+UNSYNCED = {"relay.adapters.server.nats_config.SYNC_ALWAYS": ""}
+"""A server that acknowledges what is not on its disk."""
+
+
+@pytest.fixture
+def powered(tmp_path):
+    """Puts a disk whose power can be cut under a node's folder."""
+    disks = []
+
+    def power(name: str) -> PowerDisk:
+        disks.append(PowerDisk(tmp_path / f"{name}.image", tmp_path / name))
+        return disks[-1]
+
+    yield power
+    for disk in disks:
+        disk.close()
+
+
+@pytest_asyncio.fixture
+async def tree(tmp_path):
+    tree = ChaosTree(tmp_path)
+    try:
+        yield tree
+    finally:
+        await tree.close()
+
+
+class Changes:
+    """Objects are made, changed and deleted one after the other; none is made a second time.
+
+    So each that was acknowledged and is lost is missed for good.
+    """
+
+    def __init__(self, tree: ChaosTree, dice: random.Random) -> None:
+        self.count = 0
+        self.acknowledged: dict[str, str | None] = {}
+        """What each object was when the centre last answered; None: deleted."""
+        self._tree = tree
+        self._dice = dice
+        self._more = asyncio.Event()
+        self._stopped = False
+
+    async def run(self) -> None:
+        while not self._stopped:
+            self.count += 1
+            names = sorted(self._tree.wanted["shop"])
+            kind, name = self._dice.random(), f"c{self.count}"
+            if names and kind < 0.4:
+                name = self._dice.choice(names)
+            if names and kind < 0.2:
+                await self._tree.drop("shop", name)
+                self.acknowledged[name] = None
+            else:
+                await self._tree.put("shop", **{name: str(self.count)})
+                self.acknowledged[name] = str(self.count)
+            self._more.set()
+
+    async def some(self, number: int) -> None:
+        """Wait until so many more are acknowledged."""
+        for _ in range(number):
+            self._more.clear()
+            await self._more.wait()
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    async def lost(self) -> dict[str, str | None]:
+        """What was acknowledged before now, and is otherwise at the centre."""
+        acknowledged = dict(self.acknowledged)
+        kept = await patiently(self._kept)
+        # Whatever is written meanwhile is later than what is compared.
+        return {
+            name: value
+            for name, value in acknowledged.items()
+            if kept.get(name) != value and self.acknowledged[name] == value
+        }
+
+    async def _kept(self) -> dict[str, str]:
+        async with self._tree.session() as session:
+            objects = (await session.workloads.list("", "configmaps")).objects
+        return {obj["metadata"]["name"]: obj["data"]["value"] for obj in objects}
+
+
+async def grow(tree: ChaosTree) -> None:
+    await tree.start()
+    await tree.place("still")
+    await tree.put("still", stays="s")
+    await tree.place("shop")
+    await tree.join(REGION, relay=True)
+    await tree.join(EDGE)
+
+
+@pytest.mark.parametrize("path", FOLDERS)
+async def test_what_was_acknowledged_outlives_cuts_of_power(tree, powered, path):
+    disk, dice = powered(FOLDERS[path]), random.Random(path)
+    await grow(tree)
+    before = (await tree.exact([EDGE]))[EDGE]
+    disk.sync()
+    changes = Changes(tree, dice)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(changes.run())
+        for _ in range(CUTS):
+            await changes.some(dice.randrange(1, 40))
+            await asyncio.sleep(dice.uniform(0, 0.05))
+            await cut_power(tree.members[path], disk)
+            tree.members[path].start()
+            assert await changes.lost() == {}
+        changes.stop()
+    after = (await tree.exact([EDGE]))[EDGE]
+    assert after.objects["stays"] == before.objects["stays"]
+    for placement in ("still", "shop"):
+        await tree.counted(placement, synced=1)
+    await tree.withdraw("shop")
+    left = (await tree.exact([EDGE]))[EDGE]
+    assert left.objects == before.objects
+
+
+async def test_a_server_that_does_not_sync_is_found(tree, powered):
+    disk = powered(FOLDERS["/"])
+    tree.settings = UNSYNCED
+    await tree.start()
+    await tree.place("shop")
+    changes = Changes(tree, random.Random(1))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(changes.run())
+        await changes.some(10)
+        running.cancel()
+    await cut_power(tree.centre, disk)
+    tree.centre.start()
+    assert await changes.lost() != {}
+
+
+@pytest.mark.parametrize("path", FOLDERS)
+async def test_a_node_whose_disk_fails_says_so_and_stops(tree, powered, path):
+    disk = powered(FOLDERS[path])
+    await grow(tree)
+    before = (await tree.exact([EDGE]))[EDGE]
+    disk.sync()
+    disk.cut()
+    member, meant = tree.members[path], tree.wanted["shop"]
+    changing = asyncio.create_task(tree.put("shop", changed="1"))
+    assert await member.ended() == 1
+    assert f"the disk of {disk.folder}" in member.said
+    assert "fails (Input/output error): see what the kernel says" in member.said
+    disk.power_on()
+    member.start()
+    await changing
+    assert meant == {"changed": "1"}
+    after = (await tree.exact([EDGE]))[EDGE]
+    assert after.objects["stays"] == before.objects["stays"]
+
+
+class Files:
+    """What is written on a disk before its power is cut."""
+
+    def __init__(self, disk: PowerDisk) -> None:
+        self.disk = disk
+        self.place = disk.folder / "keys" / "of" / "one"
+        atomic_file.make_folder(self.place)
+        for name in ("written", "moved"):
+            atomic_file.atomic_write(self.place / name, "before")
+        disk.sync()
+
+    def change(self) -> None:
+        atomic_file.atomic_write(self.place / "written", "after")
+        atomic_file.make_folder(self.place / "new" / "folder")
+        (self.place / "next").write_text("after")
+        self.disk.sync()
+        atomic_file.move_file(self.place / "next", self.place / "moved")
+
+    def after_the_cut(self) -> tuple[str, str, bool]:
+        self.disk.cut()
+        self.disk.power_on()
+        made = (self.place / "new" / "folder").is_dir()
+        return (self.place / "written").read_text(), (self.place / "moved").read_text(), made
+
+
+def test_a_file_that_was_written_or_moved_is_there_after_a_cut(powered):
+    files = Files(powered("files"))
+    files.change()
+    assert files.after_the_cut() == ("after", "after", True)
+
+
+@pytest.mark.parametrize("fault", ["_sync", "sync_folder"])
+def test_a_file_or_a_folder_that_is_not_synced_is_found(powered, monkeypatch, fault):
+    files = Files(powered("files"))
+    monkeypatch.setattr(atomic_file, fault, lambda _: None)
+    atomic_file.atomic_write(files.place / "written", "after")
+    assert files.after_the_cut()[0] != "after"
