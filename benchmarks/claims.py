@@ -27,7 +27,8 @@ from benchmarks.report import Report, cpu_seconds
 from controllers import status_summarizer
 from controllers.core.status import status
 from leafcast.ask.session import USER_MANAGER
-from leafcast.local.tree import LocalTree
+from leafcast.centre.centre import running
+from leafcast.local.tree import LocalTree, local_tree
 from leafcast.local.views import TreeShape
 from relay.claims.centre_lease import CentreLease
 from relay.claims.edge_claim import EdgeClaim
@@ -82,7 +83,7 @@ class Changes:
 
     @property
     def _relay(self) -> Driver:
-        driver = self._tree.nodes[NodePath()].driver
+        driver = self._tree.centre.nodes[NodePath()].driver
         assert driver is not None
         return driver
 
@@ -121,11 +122,11 @@ async def measure(pairs: int) -> dict[str, list[tuple[float, float]]]:
         async with kube_bed(folder / "kube", (CENTRE, EDGE.name)) as bed:
             bed.be_centre_of(folder / "tree")
             clusters = {EDGE: bed.setting(EDGE.name)}
-            tree = LocalTree(SHAPE, folder / "tree", clusters=clusters)
-            running = asyncio.create_task(tree.run())
+            tree = local_tree(SHAPE, folder / "tree", clusters=clusters)
+            task = asyncio.create_task(tree.run())
             await tree.up.wait()
-            assert tree.workloads is not None
-            key = mail_key(API_PLACEMENT, await tree.workloads.identity(), "", "shop")
+            workloads = running(tree.centre.workloads)
+            key = mail_key(API_PLACEMENT, await workloads.identity(), "", "shop")
             changes = Changes(bed, tree, key)
             await changes.first()
             for number in range(-WARM_UP, pairs):
@@ -137,8 +138,8 @@ async def measure(pairs: int) -> dict[str, list[tuple[float, float]]]:
                         one = await changes.one()
                     if number >= 0:
                         found[way].append(one)
-            running.cancel()
-            await asyncio.wait([running])
+            task.cancel()
+            await asyncio.wait([task])
     return found
 
 

@@ -155,9 +155,9 @@ async def measured(
 ) -> None:
     daemon = Daemon(DataDir(folder), TreeShape(1, 1))
     running = asyncio.create_task(daemon.run())
-    await daemon.tree.up.wait()
+    await daemon.centre.up.wait()
     os.environ["LEAFCAST_DATA_DIR"] = str(folder)
-    nodes = daemon.tree.nodes
+    nodes = daemon.centre.nodes
     used = Used(lambda: [nodes[path].server.pid for path in (NodePath(), REGION)])  # type: ignore[union-attr]
 
     def tell(what: str, count: int, seconds: float) -> None:

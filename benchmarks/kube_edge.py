@@ -20,11 +20,11 @@ from benchmarks.kube_bed import KubeBed, kube_bed
 from benchmarks.report import children_of, cpu_seconds, resident_mb
 from controllers.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
+from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.centre.inventory import edge_objects
+from leafcast.data_dir import DataDir
 from leafcast.join.bundle import Bundle, write_bundle
-from leafcast.local.tree import LocalTree
-from leafcast.local.views import TreeShape
-from relay.adapters.clock import SystemClock
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.node import Node
 from relay.ports import Space
@@ -42,10 +42,10 @@ TEXT_BYTES = 1_000
 class EdgeTree:
     """The tree; the edge's process is started and ended as often as one likes."""
 
-    def __init__(self, bed: KubeBed, local: LocalTree, folder: Path) -> None:
+    def __init__(self, bed: KubeBed, centre: Centre, folder: Path) -> None:
         self.bed = bed
         self.space = bed.space(EDGE.name)
-        self._local = local
+        self._centre = centre
         self._folder = folder
         self._bundle = folder / "edge.json"
         self.process: Process | None = None
@@ -53,33 +53,28 @@ class EdgeTree:
     @property
     def relay(self) -> Driver:
         """The centre's."""
-        driver = self._local.nodes[NodePath()].driver
+        driver = self._centre.nodes[NodePath()].driver
         assert driver is not None
         return driver
 
     @property
     def workloads(self) -> Space:
-        assert self._local.workloads is not None
-        return self._local.workloads
+        return running(self._centre.workloads)
 
     async def register(self) -> None:
         """Have the centre know the edge, and write its bundle."""
-        local, world = self._local, self._local.world
-        assert local.controllers is not None
-        assert local.inventory is not None
-        assert world is not None
-        entropy = world.dice.entropy(32)
-        made = await add_node(local.controllers.issuer, EDGE, entropy, new_user_nkey)
+        centre = self._centre
+        made = await add_node(centre.issuer(), EDGE, SystemDice().entropy(32), new_user_nkey)
         for obj in edge_objects(EDGE):
-            await local.inventory.apply(obj, USER_MANAGER)
+            await centre.inventory_space().apply(obj, USER_MANAGER)
         now_ms = SystemClock().now().wall_ms
         bundle = Bundle(
-            tree=world.tree,
+            tree=centre.tree_id(),
             path=EDGE,
             relay=False,
-            parents=local.nodes[NodePath()].leaf_urls,
+            parents=centre.nodes[NodePath()].leaf_urls,
             seed=made.seed,
-            roots=world.roots,
+            roots=centre.roots(),
             issued_ms=now_ms,
             expires_ms=now_ms + BUNDLE_SECONDS * 1000,
         )
@@ -140,10 +135,10 @@ class EdgeTree:
 async def edge_tree(folder: Path) -> AsyncIterator[EdgeTree]:
     """The tree runs, its edge not yet."""
     async with kube_bed(folder / "kube", [EDGE.name]) as bed, asyncio.TaskGroup() as group:
-        local = LocalTree(TreeShape(regions=0, sites=0), folder / "tree", temporary=True)
-        task = group.create_task(local.run())
-        await local.up.wait()
-        tree = EdgeTree(bed, local, folder)
+        centre = Centre(DataDir(folder / "tree"), CentreOptions(temporary=True))
+        task = group.create_task(centre.run())
+        await centre.up.wait()
+        tree = EdgeTree(bed, centre, folder)
         await tree.register()
         try:
             yield tree

@@ -32,10 +32,12 @@ from benchmarks.raw_chain import RawNode
 from benchmarks.report import Report, children_of, cpu_seconds, percentile
 from controllers.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
+from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.centre.inventory import edge_objects
-from leafcast.local.tree import LocalTree
+from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
 from leafcast.node.freed_memory import search_rarely
+from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.shell.driver import Driver
 from schemas.values.identity import NodePath
@@ -93,29 +95,29 @@ class Tree:
 
     def __init__(
         self,
-        local: LocalTree,
+        centre: Centre,
         folder: Path,
         shape: TreeShape,
         kubeconfigs: Mapping[NodePath, Path],
     ) -> None:
-        self._local = local
+        self._centre = centre
         self._shape = shape
         self._kubeconfigs = kubeconfigs
         self._folder = folder
         self.members: dict[NodePath, Member] = {}
         self.edges: list[Member] = []
-        centre = local.nodes[CENTRE]
-        assert centre.driver is not None
-        self.relay: Driver = centre.driver
+        root = centre.nodes[CENTRE]
+        assert root.driver is not None
+        self.relay: Driver = root.driver
         regions = [f"region-{at + 1}" for at in range(shape.regions)]
-        self.raw = RawNode(CENTRE, centre.server.url, folder / "tree" / "centre", regions)
+        self.raw = RawNode(CENTRE, root.server.url, folder / "tree" / "centre", regions)
 
     async def grow(self, group: asyncio.TaskGroup) -> None:
         """Add regions and sites, and prepare the raw chain."""
         sites = [f"site-{at + 1}" for at in range(self._shape.sites)]
         for region in range(self._shape.regions):
             path = CENTRE.child(f"region-{region + 1}")
-            await self._add(group, path, self._local.nodes[CENTRE].server.leaf_url, sites)
+            await self._add(group, path, self._centre.nodes[CENTRE].server.leaf_url, sites)
             for name in sites:
                 above = self.members[path].leaf_url
                 self.edges.append(await self._add(group, path.child(name), above, []))
@@ -128,15 +130,11 @@ class Tree:
     async def _add(
         self, group: asyncio.TaskGroup, path: NodePath, leaf_url: str, children: Sequence[str]
     ) -> Member:
-        local, folder = self._local, self._folder / path.domain
-        assert local.controllers is not None
-        assert local.world is not None
-        assert local.inventory is not None
-        tree, keys = local.world.tree, local.controllers.keys
-        entropy = local.world.dice.entropy(32)
-        made = await add_node(local.controllers.issuer, path, entropy, new_user_nkey)
+        centre, folder = self._centre, self._folder / path.domain
+        tree, keys = centre.tree_id(), centre.keys()
+        made = await add_node(centre.issuer(), path, SystemDice().entropy(32), new_user_nkey)
         for obj in [] if children else edge_objects(path):
-            await local.inventory.apply(obj, USER_MANAGER)
+            await centre.inventory_space().apply(obj, USER_MANAGER)
         said = {
             "path": str(path),
             "folder": str(folder),
@@ -173,14 +171,14 @@ class Tree:
         everywhere = len(self.edges)
         former = arms(self.relay.node, everywhere)
         began = time.monotonic()
-        await self._local.apply([config_map("one", "shop", text=text)])
+        await self._centre.apply([config_map("one", "shop", text=text)])
         applied = max([float(await edge.said("applied")) for edge in self.edges])
         await self.relay.until(lambda node: arms(node, everywhere) not in (frozenset(), former))
         return applied - began, time.monotonic() - began
 
     async def begin(self) -> None:
         """Have a first version everywhere."""
-        await self._local.apply(
+        await self._centre.apply(
             [
                 namespace_object("shop"),
                 config_map("one", "shop", text="first"),
@@ -204,11 +202,11 @@ async def running_tree(
     folder: Path, shape: TreeShape, kubeconfigs: Mapping[NodePath, Path] | None = None
 ) -> AsyncIterator[Tree]:
     """All nodes run; those that have a kubeconfig work on its cluster, others on simulated ones."""
-    local = LocalTree(TreeShape(regions=0, sites=0), folder / "tree", temporary=True)
+    centre = Centre(DataDir(folder / "tree"), CentreOptions(temporary=True))
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(local.run())
-        await local.up.wait()
-        tree = Tree(local, folder, shape, kubeconfigs or {})
+        task = group.create_task(centre.run())
+        await centre.up.wait()
+        tree = Tree(centre, folder, shape, kubeconfigs or {})
         await tree.grow(group)
         search_rarely()
         yield tree

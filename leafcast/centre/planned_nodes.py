@@ -9,8 +9,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controllers.issuer import Issuer
+from controllers.nodes import enrol_node, node_record
+from leafcast.ask.session import NODE_MANAGER
+from leafcast.centre.inventory import edge_objects
 from leafcast.data_dir import DataDir, DataDirUnusable
 from relay.atomic_file import atomic_write
+from relay.ports import Space
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 
@@ -45,6 +50,17 @@ def planned_nodes(place: DataDir) -> list[PlannedNode]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         remedy = "write it anew with `leafcast layout`"
         raise DataDirUnusable(place.folder, f"{FILE} is damaged", remedy) from error
+
+
+async def register_planned(place: DataDir, issuer: Issuer, inventory: Space) -> None:
+    """Register those that are not in the tree yet, edges with inventory, and forget the list."""
+    for planned in planned_nodes(place):
+        if planned.edge:
+            for obj in edge_objects(planned.path):
+                await inventory.apply(obj, NODE_MANAGER, create_only=True)
+        if node_record(issuer, planned.path) is None:
+            await enrol_node(issuer, planned.path, planned.nkey)
+    forget_planned(place)
 
 
 def forget_planned(place: DataDir) -> None:

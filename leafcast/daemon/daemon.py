@@ -17,7 +17,7 @@ from typing import Any
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, WORKLOADS_BUCKET
-from leafcast.centre.running_centre import RunningCentre
+from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.nodes.admission import Admission, register_admission
@@ -83,22 +83,17 @@ class Daemon:
         self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
         clusters = self._kube.spaces if self._kube else {}
         self.events = EventLog(random_id(dice.entropy(16)), self._clock.now().wall_ms)
-        self.tree = LocalTree(
-            shape,
-            place.folder,
-            self._doing,
-            external=external,
-            clusters=clusters,
-            note=self._note,
-            decide=self._decide,
-            take_over=take_over,
+        options = CentreOptions(external, take_over, relays=shape.relays())
+        centre = self.centre = Centre(
+            place, options, self._doing, note=self._note, decide=self._decide
         )
-        centre = RunningCentre(self.tree)
+        self._shape = shape
+        self._tree = LocalTree(shape, centre, clusters) if shape.regions else None
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
-        verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
-        register_approvals(self.api, self.tree)
-        register_orphans(self.api, self.tree, asks)
-        register_backups(self.api, self.tree, place, self._clock)
+        verbs = register_tree_verbs(self.api, centre, self.events, asks, self._clock)
+        register_approvals(self.api, centre)
+        register_orphans(self.api, centre, asks)
+        register_backups(self.api, centre, place, self._clock)
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)
         self._renewal = CertificateRenewal(centre, asks, place, self._clock)
@@ -115,23 +110,23 @@ class Daemon:
             lambda *said: self._note(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
-        self._diagnose(asks)
+        self._diagnose(centre, asks)
         keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         register_node_keys(self.api, keys)
         self._authority = self._changes_authority(centre, asks)
 
     def _note(self, path: NodePath, noted: Noted) -> None:
         now_ms = self._clock.now().wall_ms
-        self.events.noted(path, noted, now_ms, partial(placement_of, self.tree))
+        self.events.noted(path, noted, now_ms, partial(placement_of, self.centre))
 
     async def _decide(self, request: bytes) -> bytes:
         return await self._admission.decide(request)
 
-    def _diagnose(self, asks: CentreAsks) -> None:
+    def _diagnose(self, centre: Centre, asks: CentreAsks) -> None:
         place = self._place
         register_diagnosis(
             self.api,
-            self.tree,
+            centre,
             asks,
             self._clock,
             lambda states: [
@@ -142,7 +137,7 @@ class Daemon:
             lambda: troubles(place, self._clock.now().wall_ms),
         )
 
-    def _changes_authority(self, centre: RunningCentre, asks: CentreAsks) -> AuthorityChange:
+    def _changes_authority(self, centre: Centre, asks: CentreAsks) -> AuthorityChange:
         place, leave = self._place, self._admission.leave
         change = AuthorityChange(
             centre,
@@ -151,7 +146,7 @@ class Daemon:
             self._clock,
             self._renewal,
             leave,
-            renew_here=self.tree.renew_certificates,
+            renew_here=centre.renew_certificates,
         )
         register_authority_change(self.api, change)
         return change
@@ -172,7 +167,7 @@ class Daemon:
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(
-                        self.tree.unready, self._clock, health.port, health.host
+                        self.centre.unready, self._clock, health.port, health.host
                     )
                     group.create_task(endpoint.run(), name="health")
         finally:
@@ -185,12 +180,12 @@ class Daemon:
                 await stack.enter_async_context(self._kube.running(self._doing))
                 centre = self._kube.spaces[NodePath()]
                 self._place.write_spaces(CentreSpaces((centre,), (centre,)))
-            await self.tree.run()
+            await (self._tree or self.centre).run()
 
     async def _answer(self) -> None:
         """Let the commands in as soon as the centre runs."""
-        await self.tree.centre_up.wait()
-        centre = self.tree.nodes[NodePath()]
+        await self.centre.started.wait()
+        centre = self.centre.nodes[NodePath()]
         self._place.write_admin({"url": centre.server.url, "seed": centre.commands_seed})
         self._state["url"] = centre.server.url
         self._say()
@@ -208,7 +203,7 @@ class Daemon:
 
     async def _spaces(self, stack: AsyncExitStack) -> tuple[Space, Space]:
         """A way of its own to where people write: workloads with placements, and the inventory."""
-        spaces, centre = self._place.spaces(), self.tree.nodes[NodePath()]
+        spaces, centre = self._place.spaces(), self.centre.nodes[NodePath()]
         settings = (spaces.workloads[0], WORKLOADS_BUCKET), (spaces.inventory[0], INVENTORY_BUCKET)
         workloads, inventory = [
             await open_space(
@@ -223,27 +218,28 @@ class Daemon:
         return workloads, inventory
 
     async def _announce(self) -> None:
-        await self.tree.up.wait()
+        await self.centre.up.wait()
         self._count()
         self._state.update(ready=True, doing="running")
         self._say()
-        log.info("the tree is up: %s", many(len(self.tree.nodes), "node"))
+        log.info("the tree is up: %s", many(len(self.centre.nodes), "node"))
 
     async def _watch(self) -> None:
         """Log who gets out of reach, and who comes back."""
-        await self.tree.up.wait()
+        await self.centre.up.wait()
         before: dict[NodePath, str] = {}
         while True:
-            now = reached(self.tree)
+            now = reached(self.centre)
             self.events.reached(before, now, self._clock.now().wall_ms)
             before = now
             if self._count():
                 self._say()
-            await self.tree.changed()
+            await self.centre.changed()
 
     def _count(self) -> bool:
         """Count the nodes that run here, which some may have left; whether that is news."""
-        before, counts = self._state.get("nodes"), self.tree.counts()
+        before, tiers = self._state.get("nodes"), self._shape.tiers()
+        counts = [sum(map(self.centre.runs_here, tier)) for tier in tiers]
         self._state["nodes"] = counts
         return counts != before
 

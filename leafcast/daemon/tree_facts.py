@@ -15,8 +15,8 @@ from controllers.core.status.undelivered import undelivered
 from controllers.nodes import node_record
 from controllers.nodes import nodes as node_records
 from leafcast.ask.remote import standing_of
+from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.selection import selection_form
-from leafcast.local.tree import LocalTree
 from leafcast.node.answers import children_counts, figures_of
 from relay.core.asks.answers import destination_row, node_answer, wave_of
 from relay.core.link.session import CATCHING_UP
@@ -42,19 +42,17 @@ REVOKED = "revoked"
 """The state of a node whose key is void, whatever its parent says of it."""
 
 
-def tree_form(
-    tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]], now_ms: int
-) -> Form:
+def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]], now_ms: int) -> Form:
     """The tree with a form for each node, children after their parents.
 
     `edges` counts those at or below a node; `destinations` counts each once for each placement.
     `elsewhere` holds the answers of relays that do not run here (leafcast.ask.remote).
     """
-    counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
+    counts, paths = _counts(centre, _in_force(centre)), _paths(centre)
     relays = _relays(paths)
-    forms = [_node_form(tree, path, counts.get(path, NOTHING), relays) for path in paths]
+    forms = [_node_form(centre, path, counts.get(path, NOTHING), relays) for path in paths]
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
-    targets = _targets(tree)
+    targets = _targets(centre)
     for form in forms:
         path = NodePath.parse(form["path"])
         profile = targets.get(path)
@@ -70,33 +68,33 @@ def tree_form(
             form.update(_told(above["children"].get(path.name)))
         if (asked := elsewhere.get(path)) is not None and not form["here"]:
             form["objects_applied"] = asked.get("objectsApplied")
-        form["state"] = _word(tree, path, form["state"])
-        form["expired"] = _is_expired(tree, path, form["state"], now_ms)
-    return {"up": tree.up.is_set(), "nodes": forms, "held": held_forms(tree)}
+        form["state"] = _word(centre, path, form["state"])
+        form["expired"] = _is_expired(centre, path, form["state"], now_ms)
+    return {"up": centre.up.is_set(), "nodes": forms, "held": held_forms(centre)}
 
 
-def answers_here(tree: LocalTree) -> dict[NodePath, Form]:
+def answers_here(centre: Centre) -> dict[NodePath, Form]:
     """What the nodes that run here would answer, by path."""
-    running = {path: runtime.node for path, runtime in list(tree.nodes.items())}
+    running = {path: runtime.node for path, runtime in list(centre.nodes.items())}
     return {path: node_answer(node, str(path)) for path, node in running.items() if node}
 
 
-def relays_not_here(tree: LocalTree) -> set[NodePath]:
+def relays_not_here(centre: Centre) -> set[NodePath]:
     """The nodes that have others below them and run elsewhere."""
-    return _relays(_known(tree)) - tree.nodes.keys()
+    return _relays(_known(centre)) - centre.nodes.keys()
 
 
-def edges_not_here(tree: LocalTree) -> set[NodePath]:
+def edges_not_here(centre: Centre) -> set[NodePath]:
     """The nodes without others below them that run elsewhere."""
-    known = set(_known(tree))
-    return known - _relays(known) - tree.nodes.keys()
+    known = set(_known(centre))
+    return known - _relays(known) - centre.nodes.keys()
 
 
-def placement_names(tree: LocalTree) -> list[str]:
+def placement_names(centre: Centre) -> list[str]:
     """The placements there are; one whose removal is held has no object any more."""
-    if tree.controllers is None:
+    if centre.controllers is None:
         return []
-    translator = tree.controllers.translator
+    translator = centre.controllers.translator
     return sorted(translator.workloads.objects.keys() | translator.placements.held.keys())
 
 
@@ -105,19 +103,19 @@ def listed(placements: Iterable[str]) -> str:
     return some_of([short_title(name) for name in sorted(placements)], PLACEMENTS_NAMED_MAX)
 
 
-def placement_of(tree: LocalTree, key: str) -> str:
+def placement_of(centre: Centre, key: str) -> str:
     """The name of the placement with this mail key, if the centre knows it; else ""."""
-    node = _node(tree, NodePath())
+    node = _node(centre, NodePath())
     held = node.records.get(MailKey(key)) if node else None
     return placement_named(held.record.source) or "" if held is not None else ""
 
 
-def held_forms(tree: LocalTree) -> list[Form]:
+def held_forms(centre: Centre) -> list[Form]:
     """What holds placements, by what their statuses say, each with its `placement`; some of them.
 
     To ask of all of them what holds each would cost as much as all that they select.
     """
-    controllers = tree.controllers
+    controllers = centre.controllers
     if controllers is None:
         return []
     objects = controllers.translator.workloads.objects
@@ -128,18 +126,18 @@ def held_forms(tree: LocalTree) -> list[Form]:
     return list(islice(found, HELD_MAX))
 
 
-def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
+def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
     """What became of one placement; `by_node` adds what each node counts.
 
     With that come the placement's mail key, and the nodes to be asked for those below them.
     """
-    controllers = tree.controllers
+    controllers = centre.controllers
     assert controllers is not None
     key = controllers.translator.source(name).key
-    centre = tree.nodes[NodePath()].node
-    known = centre is not None and key in centre.records
-    count = centre.count(key) if centre is not None and known else UNCOUNTED
-    counts = _counts(tree, (key,)) if known else {}
+    root = centre.nodes[NodePath()].node
+    known = root is not None and key in root.records
+    count = root.count(key) if root is not None and known else UNCOUNTED
+    counts = _counts(centre, (key,)) if known else {}
     # Below the centre nobody knows what was not sent.
     shown = undelivered(count) if controllers.is_refused(name) else count
     direct = [path for path in counts if len(path.names) == 1]
@@ -150,16 +148,17 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         "problem": controllers.errors.get(title(name), ""),
         "held": controllers.held(name),
         "keptBack": controllers.kept_back(name),
-        "unreachable": _unreachable(tree, counts),
+        "unreachable": _unreachable(centre, counts),
         "children": [
-            _counted(tree, path, counts[path], _relays(direct)) for path in sorted(direct)
+            _counted(centre, path, counts[path], _relays(direct)) for path in sorted(direct)
         ],
     }
     if by_node:
         whole = {NodePath(): count, **counts}
-        relays = _relays(_known(tree))
-        form["nodes"] = [_counted(tree, path, whole[path], relays) for path in sorted(whole)]
-        form |= {"key": key, "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)]}
+        relays = _relays(_known(centre))
+        form["nodes"] = [_counted(centre, path, whole[path], relays) for path in sorted(whole)]
+        elsewhere = _held_elsewhere(centre, counts)
+        form |= {"key": key, "elsewhere": [str(path) for path, _ in elsewhere]}
     return form
 
 
@@ -177,23 +176,23 @@ def silent_below(elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> list[Form]:
     ]
 
 
-def destination_forms(tree: LocalTree, name: str) -> Form:
+def destination_forms(centre: Centre, name: str) -> Form:
     """The destinations of a placement that nodes here know one by one.
 
     `elsewhere` names the nodes that hold others, which one would have to ask.
     """
-    controllers = tree.controllers
+    controllers = centre.controllers
     assert controllers is not None
     key = controllers.translator.source(name).key
-    counts = _counts(tree, (key,))
+    counts = _counts(centre, (key,))
     return {
         "key": key,
         "destinations": [
-            _destination(tree, path, count)
+            _destination(centre, path, count)
             for path, count in _outermost(counts)
-            if count.summary.destinations == 1 and _is_edge(tree, path)
+            if count.summary.destinations == 1 and _is_edge(centre, path)
         ],
-        "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)],
+        "elsewhere": [str(path) for path, _ in _held_elsewhere(centre, counts)],
     }
 
 
@@ -204,19 +203,19 @@ def _outermost(counts: Mapping[NodePath, Count]) -> list[tuple[NodePath, Count]]
 
 
 def _held_elsewhere(
-    tree: LocalTree, counts: Mapping[NodePath, Count]
+    centre: Centre, counts: Mapping[NodePath, Count]
 ) -> list[tuple[NodePath, Count]]:
     """The relays that count destinations which are not known here one by one."""
     found = _outermost(counts)
     return [
-        (path, it) for path, it in found if it.summary.destinations and not _is_edge(tree, path)
+        (path, it) for path, it in found if it.summary.destinations and not _is_edge(centre, path)
     ]
 
 
-def reached(tree: LocalTree) -> dict[NodePath, str]:
+def reached(centre: Centre) -> dict[NodePath, str]:
     """In which state each node is, by its parent's word."""
     found: dict[NodePath, str] = {}
-    for path, runtime in list(tree.nodes.items()):
+    for path, runtime in list(centre.nodes.items()):
         node = runtime.node
         for name in node.children() if node else ():
             assert node is not None
@@ -270,21 +269,18 @@ def count_form(count: Count, path: NodePath = CENTRE) -> Form:
     }
 
 
-def _node_form(
-    tree: LocalTree, path: NodePath, counts: Count, relays: Collection[NodePath]
-) -> Form:
-    runtime, node = tree.nodes.get(path), _node(tree, path)
+def _node_form(centre: Centre, path: NodePath, counts: Count, relays: Collection[NodePath]) -> Form:
+    runtime, node = centre.nodes.get(path), _node(centre, path)
     driver = runtime.driver if runtime else None
-    centre = path.is_root and node is not None
-    if centre and node:
-        counts = _together(node.count(key) for key in _in_force(tree))
+    if path.is_root and node is not None:
+        counts = _together(node.count(key) for key in _in_force(centre))
     return {
         "path": str(path),
-        "role": _role(tree, path, relays),
+        "role": _role(centre, path, relays),
         "here": runtime is not None,
-        **_state(tree, path),
+        **_state(centre, path),
         "children": len(node.children()) if node else 0,
-        "lag": _lag(tree, path),
+        "lag": _lag(centre, path),
         "refused": 0,
         "contested": 0,
         "unsaid": 0,
@@ -314,46 +310,46 @@ def _told(child: Mapping[str, Any] | None) -> Form:
     return {**said, **child.get("counts", {})}
 
 
-def _state(tree: LocalTree, path: NodePath) -> Form:
+def _state(centre: Centre, path: NodePath) -> Form:
     """`state` is a word of `Standing`, stale (shown an old view) or unknown.
 
     `silent_since_ms` goes with those that are stopped or unreachable. What the parent says goes
     before what a node that runs here says of itself: one whose key was replaced is up for nobody.
     """
-    node, above = _node(tree, path), _parent(tree, path)
+    node, above = _node(centre, path), _parent(centre, path)
     standing = above.standing_of(path.name) if above else None
     word = "unknown" if above is None else "connecting" if standing is None else standing.word
     if path.is_root:
         word = "up"
-    if word in ("up", CATCHING_UP, NEVER_JOINED) and (path.is_root or path in tree.nodes):
+    if word in ("up", CATCHING_UP, NEVER_JOINED) and (path.is_root or path in centre.nodes):
         ready = node is not None and node.ready and word != NEVER_JOINED
         stale = node is not None and node.own_state()["stale"]
         word = "connecting" if not ready else "stale" if stale else word
     since_ms = standing.silent_since_ms if standing else None
-    return {"state": _word(tree, path, word), "silent_since_ms": since_ms}
+    return {"state": _word(centre, path, word), "silent_since_ms": since_ms}
 
 
-def _word(tree: LocalTree, path: NodePath, word: str) -> str:
+def _word(centre: Centre, path: NodePath, word: str) -> str:
     """The word for a node's state, unless its key is void."""
-    record = _record(tree, path)
+    record = _record(centre, path)
     return REVOKED if record is not None and not record.nkey else word
 
 
-def _is_expired(tree: LocalTree, path: NodePath, state: str, now_ms: int) -> bool:
+def _is_expired(centre: Centre, path: NodePath, state: str, now_ms: int) -> bool:
     """Whether nobody came with the bundle of a node in time, by its parent's word."""
-    record, absent = _record(tree, path), (NEVER_JOINED, "unreachable", "stopped")
+    record, absent = _record(centre, path), (NEVER_JOINED, "unreachable", "stopped")
     return record is not None and record.is_expired(now_ms) and state in absent
 
 
-def _record(tree: LocalTree, path: NodePath) -> NodeRecord | None:
-    return node_record(tree.controllers.issuer, path) if tree.controllers is not None else None
+def _record(centre: Centre, path: NodePath) -> NodeRecord | None:
+    return node_record(centre.controllers.issuer, path) if centre.controllers is not None else None
 
 
-def _role(tree: LocalTree, path: NodePath, relays: Collection[NodePath]) -> str:
+def _role(centre: Centre, path: NodePath, relays: Collection[NodePath]) -> str:
     """`relays` are nodes with others below them; one without any may be a relay as well."""
     if path.is_root:
         return "centre"
-    runtime, above = tree.nodes.get(path), _parent(tree, path)
+    runtime, above = centre.nodes.get(path), _parent(centre, path)
     if runtime is not None:
         return "edge" if runtime.attached else "relay"
     if above is not None and path not in relays:
@@ -365,27 +361,27 @@ def _relays(paths: Iterable[NodePath]) -> set[NodePath]:
     return {path.parent for path in paths if path.names}
 
 
-def _lag(tree: LocalTree, path: NodePath) -> int:
-    node, above = _node(tree, path), _parent(tree, path)
+def _lag(centre: Centre, path: NodePath) -> int:
+    node, above = _node(centre, path), _parent(centre, path)
     if above is None:
         return 0
     return above.lag(path.name, node.read_through if node else None)
 
 
-def _counted(tree: LocalTree, path: NodePath, count: Count, relays: Collection[NodePath]) -> Form:
-    role = _role(tree, path, relays)
-    return {"path": str(path), "role": role, **_state(tree, path), **count_form(count, path)}
+def _counted(centre: Centre, path: NodePath, count: Count, relays: Collection[NodePath]) -> Form:
+    role = _role(centre, path, relays)
+    return {"path": str(path), "role": role, **_state(centre, path), **count_form(count, path)}
 
 
-def _is_edge(tree: LocalTree, path: NodePath) -> bool:
+def _is_edge(centre: Centre, path: NodePath) -> bool:
     """Whether a node is a destination itself: its parent holds its profile, or it runs here."""
-    above, runtime = _parent(tree, path), tree.nodes.get(path)
+    above, runtime = _parent(centre, path), centre.nodes.get(path)
     known = above is not None and above.destination_of(path.name) is not None
     return known or (runtime is not None and runtime.attached)
 
 
-def _destination(tree: LocalTree, path: NodePath, count: Count) -> Form:
-    state = _state(tree, path)
+def _destination(centre: Centre, path: NodePath, count: Count) -> Form:
+    state = _state(centre, path)
     return {
         **destination_row(str(path), {**count_form(count), "wave": wave_of(count.summary)}),
         "silent_since_ms": state["silent_since_ms"],
@@ -393,7 +389,7 @@ def _destination(tree: LocalTree, path: NodePath, count: Count) -> Form:
     }
 
 
-def _unreachable(tree: LocalTree, counts: Mapping[NodePath, Count]) -> list[Form]:
+def _unreachable(centre: Centre, counts: Mapping[NodePath, Count]) -> list[Form]:
     """The nodes whose silence makes destinations unreachable, the longest silent first.
 
     Who is behind one of them is not named: it is counted there.
@@ -402,7 +398,7 @@ def _unreachable(tree: LocalTree, counts: Mapping[NodePath, Count]) -> list[Form
         path: since
         for path, count in counts.items()
         if count.summary.states.get("unreachable")
-        and (since := _state(tree, path)["silent_since_ms"]) is not None
+        and (since := _state(centre, path)["silent_since_ms"]) is not None
     }
     found = [
         (since, path)
@@ -413,18 +409,18 @@ def _unreachable(tree: LocalTree, counts: Mapping[NodePath, Count]) -> list[Form
         {
             "path": str(path),
             "since_ms": since,
-            "state": _state(tree, path)["state"],
+            "state": _state(centre, path)["state"],
             "destinations": counts[path].summary.states.get("unreachable", 0),
         }
         for since, path in sorted(found)[:UNREACHABLE_NAMED_MAX]
     ]
 
 
-def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Count]:
+def _counts(centre: Centre, keys: Collection[MailKey]) -> dict[NodePath, Count]:
     """What each node counts for at its parent, in these placements together."""
     found: dict[NodePath, list[Count]] = defaultdict(list)
-    for path in list(tree.nodes):
-        node = _node(tree, path)
+    for path in list(centre.nodes):
+        node = _node(centre, path)
         for key in keys if node else ():
             assert node is not None
             for child, count in children_counts(node, key).items():
@@ -432,9 +428,9 @@ def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Count]
     return {path: _together(counts) for path, counts in found.items()}
 
 
-def _targets(tree: LocalTree) -> dict[NodePath, Profile]:
+def _targets(centre: Centre) -> dict[NodePath, Profile]:
     """The SyncTargets in force, by where they hang."""
-    records = tree.controllers.issuer.records.values() if tree.controllers is not None else ()
+    records = centre.controllers.issuer.records.values() if centre.controllers is not None else ()
     return {it.path: it for it in records if isinstance(it, Profile)}
 
 
@@ -445,27 +441,27 @@ def _together(counts: Iterable[Count]) -> Count:
     return Count(summary, all(count.exact for count in listed))
 
 
-def _in_force(tree: LocalTree) -> list[MailKey]:
-    node = _node(tree, NodePath())
+def _in_force(centre: Centre) -> list[MailKey]:
+    node = _node(centre, NodePath())
     records = node.records.values() if node else ()
     return [held.key for held in records if is_delta(held)]
 
 
-def _paths(tree: LocalTree) -> list[NodePath]:
-    return sorted(set(_known(tree)))
+def _paths(centre: Centre) -> list[NodePath]:
+    return sorted(set(_known(centre)))
 
 
-def _known(tree: LocalTree) -> Iterator[NodePath]:
-    yield from tree.nodes
-    if tree.controllers is not None:
-        for record in node_records(tree.controllers.issuer):
+def _known(centre: Centre) -> Iterator[NodePath]:
+    yield from centre.nodes
+    if centre.controllers is not None:
+        for record in node_records(centre.controllers.issuer):
             yield record.path
 
 
-def _node(tree: LocalTree, path: NodePath) -> Node | None:
-    runtime = tree.nodes.get(path)
+def _node(centre: Centre, path: NodePath) -> Node | None:
+    runtime = centre.nodes.get(path)
     return runtime.node if runtime else None
 
 
-def _parent(tree: LocalTree, path: NodePath) -> Node | None:
-    return None if path.is_root else _node(tree, path.parent)
+def _parent(centre: Centre, path: NodePath) -> Node | None:
+    return None if path.is_root else _node(centre, path.parent)

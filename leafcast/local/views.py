@@ -48,6 +48,10 @@ class TreeShape:
         tiers.append([path.child(f"site-{n}") for path in tier for n in sites])
         return tiers
 
+    def relays(self) -> tuple[NodePath, ...]:
+        """The nodes below the centre that have others below them, parents first."""
+        return tuple(path for tier in self.tiers()[:-1] for path in tier)
+
     def edges(self) -> list[NodePath]:
         """The sites, each with a cluster."""
         return next(iter(self.tiers()[-1:]), [])

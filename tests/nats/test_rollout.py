@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from leafcast.daemon.tree_facts import destination_forms
-from leafcast.local.tree import LocalTree
+from leafcast.local.tree import local_tree
 from leafcast.local.views import TreeShape
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
@@ -28,7 +28,7 @@ WAIT_SECONDS = 60
 
 @asynccontextmanager
 async def running(folder):
-    tree = LocalTree(SHAPE, folder)
+    tree = local_tree(SHAPE, folder)
     async with asyncio.TaskGroup() as group:
         run = group.create_task(tree.run())
         async with asyncio.timeout(WAIT_SECONDS):
@@ -96,7 +96,7 @@ async def until(tree, predicate):
 
     try:
         async with asyncio.timeout(WAIT_SECONDS):
-            await until_object(tree.workloads, ROLLOUT, met)
+            await until_object(tree.centre.workloads, ROLLOUT, met)
     except TimeoutError as error:
         raise AssertionError(f"not seen: {seen[-9:]}") from error
     return seen[-1]
@@ -109,7 +109,7 @@ def phase(name, revision=None):
 async def images(tree):
     """Which image each site runs."""
     found = {}
-    for path, node in tree.nodes.items():
+    for path, node in tree.centre.nodes.items():
         if len(path.names) == 2:
             obj = await node.cluster.get(TILL)
             containers = obj["spec"]["template"]["spec"]["containers"] if obj else [{"image": ""}]
@@ -126,10 +126,10 @@ async def ask(tree, mark, action, **fields):
 async def label_the_rings(tree):
     for name, ring in RINGS.items():
         target = ObjectKey("edge.kubestellar.io", "synctargets", "", name)
-        obj = await tree.inventory.get(target)
+        obj = await tree.centre.inventory.get(target)
         metadata = {"name": name, "labels": {"ring": ring}}
         said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
-        await tree.inventory.apply(said, "test")
+        await tree.centre.inventory.apply(said, "test")
 
 
 async def until_the_second_wave(folder, told):
@@ -137,7 +137,7 @@ async def until_the_second_wave(folder, told):
     async with running(folder) as tree:
         await label_the_rings(tree)
         await tree.apply([NAMESPACE, till("1"), PLACEMENT])
-        await tree.controllers.caught_up()
+        await tree.centre.controllers.caught_up()
         await tree.apply([rollout()])
         await until(tree, phase("Complete", 1))
         await tree.apply([till("2")])
@@ -182,7 +182,7 @@ async def test_the_whole_story(tmp_path):
         assert {str(path): image for path, image in (await images(tree)).items()} == before
         # The last one begins when a person says so.
         status = await until(tree, phase("AwaitingApproval", 2))
-        told = destination_forms(tree, "shop")["destinations"]
+        told = destination_forms(tree.centre, "shop")["destinations"]
         assert {it["wave"] for it in told if it["path"] == str(CANARY)} == {"2.0"}
         await ask(tree, "a", "approve", wave="rest")
         status = await until(tree, phase("Complete", 2))

@@ -127,7 +127,7 @@ async def test_what_the_ledger_lost_stays_listed_until_it_is_said_again_or_let_g
     await centre.wds.delete(placement_key("twin"))
     approvals = Approvals(SimpleNamespace(controllers=None))
     async with centre.running() as controllers:
-        approvals._tree.controllers = controllers
+        approvals._centre.controllers = controllers
         await centre.relay.until(holds("a"))
         assert controllers.issuer.lost == {twin.source.key}
         assert "1 record" in (await approvals.held())["ledger"]

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from controllers.nodes import awaited_nodes, invite_anew
+from leafcast.centre import centre as centre_module
+from leafcast.centre.centre import Centre
 from leafcast.daemon import tree_facts
 from leafcast.daemon.nodes.invited_nodes import InvitedNodes
+from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Facts
-from leafcast.local import tree as tree_module
-from leafcast.local.tree import LocalTree
-from leafcast.local.views import TreeShape
 from relay.core.events import Instant
 from relay.shell.asker import AskFailed
 from schemas.records.asks import AskFault
@@ -133,15 +133,15 @@ async def test_a_centre_that_was_restored_invites_anew_once(tmp_path, monkeypatc
     async def restore(*_):
         return bool(pending) and pending.pop()
 
-    monkeypatch.setattr(tree_module, "restore_pending", restore)
-    monkeypatch.setattr(tree_module, "streams_of", lambda _: None)
-    tree = LocalTree(TreeShape(0, 0), tmp_path)
-    tree.controllers, tree.inventory = SimpleNamespace(issuer=issuer), object()
-    tree._clock = SimpleNamespace(now=lambda: Instant(0, NOW))
+    monkeypatch.setattr(centre_module, "restore_pending", restore)
+    monkeypatch.setattr(Centre, "streams", lambda _: None)
+    centre = Centre(DataDir(tmp_path))
+    centre.controllers, centre.inventory = SimpleNamespace(issuer=issuer), object()
+    centre._clock = SimpleNamespace(now=lambda: Instant(0, NOW))
     until = []
     for _ in range(2):
-        await tree._restore(None)
-        await tree._enrol()
+        await centre._restore(None)
+        await centre._enrol()
         until.append([it.until_ms for it in issuer.records.values()])
-        tree._clock = SimpleNamespace(now=lambda: Instant(0, NOW + HOUR))
+        centre._clock = SimpleNamespace(now=lambda: Instant(0, NOW + HOUR))
     assert until == [[NOW + 24 * HOUR]] * 2

@@ -22,7 +22,7 @@ from leafcast.demo.run import run_demo, temporary_folder
 from leafcast.demo.screen import Screen
 from leafcast.demo.view import summary_table
 from leafcast.demo.workload import BadWorkload, Workload, load_files, load_shop
-from leafcast.local.tree import LocalTree
+from leafcast.local.tree import local_tree
 from leafcast.local.views import (
     DEPTH_MAX,
     DEPTH_MIN,
@@ -143,7 +143,7 @@ def _run(progress: Progress, timeout_seconds: float, screen: Screen) -> TreeView
     To end what was to run until Ctrl-C by Ctrl-C is no failure, once all is healthy.
     """
     with temporary_folder() as folder:
-        tree = LocalTree(progress.shape, folder, screen.say, temporary=True)
+        tree = local_tree(progress.shape, folder, screen.say, temporary=True)
         try:
             with screen:
                 return run_until_signal(

@@ -9,8 +9,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.running_centre import running
-from leafcast.local.tree import LocalTree
+from leafcast.centre.centre import Centre, running
 from schemas.records.placements import bare_name, kind_of, meant
 from schemas.records.records import Record
 from schemas.values.wording import many, some_of
@@ -26,8 +25,8 @@ Json = dict[str, Any]
 class Approvals:
     """The verbs of a daemon about what waits; each raises BusBroken while the centre starts."""
 
-    def __init__(self, tree: LocalTree) -> None:
-        self._tree = tree
+    def __init__(self, centre: Centre) -> None:
+        self._centre = centre
 
     async def held(self) -> Json:
         """What is held, and why.
@@ -35,7 +34,7 @@ class Approvals:
         `{placements: {name: why}, inventory: {synctargets|locations: why}, spaces: {id: what},
         ledger: why or ""}`.
         """
-        controllers = running(self._tree.controllers)
+        controllers = running(self._centre.controllers)
         return {
             "placements": dict(controllers.translator.placements.held),
             "inventory": held_inventory(controllers),
@@ -50,7 +49,7 @@ class Approvals:
 
         Of a placement the answer says in `placement` which one was meant.
         """
-        controllers = running(self._tree.controllers)
+        controllers = running(self._centre.controllers)
         await _settle(controllers)
         if inventory:
             return {"accepted": _accept_inventory(controllers)}
@@ -69,7 +68,7 @@ class Approvals:
 
     async def confirm(self, placements: dict[str, int]) -> Json:
         """A person lets so many copies of these placements go, by what comes within a minute."""
-        controllers = running(self._tree.controllers)
+        controllers = running(self._centre.controllers)
         for name, copies in placements.items():
             controllers.confirm_removals(name, copies)
         return {}
@@ -79,18 +78,18 @@ class Approvals:
 
         It is to be said again while they come: the word of a program that died holds for 5 s.
         """
-        running(self._tree.controllers).hold(name)
+        running(self._centre.controllers).hold(name)
         return {}
 
     async def end_apply(self, name: str) -> Json:
         """All of them came: they are issued as one, and what goes by them may go 2 s later."""
-        running(self._tree.controllers).release(name)
+        running(self._centre.controllers).release(name)
         return {}
 
 
-def register_approvals(api: Api, tree: LocalTree) -> None:
+def register_approvals(api: Api, centre: Centre) -> None:
     """Answer the verbs about what waits for a person's word."""
-    approvals = Approvals(tree)
+    approvals = Approvals(centre)
     api.register("held", approvals.held)
     api.register("accept", approvals.accept)
     api.register("confirm-removals", approvals.confirm)

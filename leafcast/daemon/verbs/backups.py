@@ -7,29 +7,26 @@ from typing import Any
 
 from leafcast.ask.api import Api, ApiError
 from leafcast.centre.backup import BackupUnusable, write_backup
-from leafcast.centre.running_centre import running
+from leafcast.centre.centre import Centre
 from leafcast.data_dir import DataDir
-from leafcast.local.tree import LocalTree, streams_of
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.jetstream.stream_backup import BackupFailed
 from relay.ports import Clock
-from schemas.values.identity import NodePath
 
 
 class Backups:
     """Writes backups of the tree whose data directory this is."""
 
-    def __init__(self, tree: LocalTree, place: DataDir, clock: Clock) -> None:
-        self._tree = tree
+    def __init__(self, centre: Centre, place: DataDir, clock: Clock) -> None:
+        self._centre = centre
         self._place = place
         self._clock = clock
 
     async def backup(self, file: str) -> dict[str, Any]:
         """Write `file`, an absolute path: `{}`. Raises ApiError."""
-        centre = running(self._tree.nodes.get(NodePath()))
         now_ms = self._clock.now().wall_ms
         try:
-            await write_backup(Path(file), self._place, streams_of(centre), now_ms)
+            await write_backup(Path(file), self._place, self._centre.streams(), now_ms)
         except BackupUnusable as error:
             message = f"{error.file}: {error.reason}"
             raise ApiError("BackupUnusable", message, error.remedy) from error
@@ -38,6 +35,6 @@ class Backups:
         return {}
 
 
-def register_backups(api: Api, tree: LocalTree, place: DataDir, clock: Clock) -> None:
+def register_backups(api: Api, centre: Centre, place: DataDir, clock: Clock) -> None:
     """Answer the verb `backup`."""
-    api.register("backup", Backups(tree, place, clock).backup)
+    api.register("backup", Backups(centre, place, clock).backup)

@@ -7,7 +7,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.access.keyring import Keyring
 from leafcast.ask.api import ApiError
-from leafcast.centre.running_centre import RunningCentre
+from leafcast.centre.centre import Centre, running
 from relay.ports import Dice
 from schemas.content.sealing import FLEET_KEYS_MAX, fleet_key, key_id
 from schemas.records.placements import meant, short_title
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 class ContentKeys:
     """The verbs of a daemon about these; each raises BusBroken while the centre starts."""
 
-    def __init__(self, centre: RunningCentre, dice: Dice) -> None:
+    def __init__(self, centre: Centre, dice: Dice) -> None:
         self._centre = centre
         self._dice = dice
 
@@ -39,7 +39,7 @@ class ContentKeys:
         raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
 
     def _sealing(self) -> Controllers:
-        controllers = self._centre.controllers()
+        controllers = running(self._centre.controllers)
         if not controllers.keys.sealing.seals:
             raise ApiError("NotSealed", "content is not sealed", "run `leafcast keys seal`")
         return controllers

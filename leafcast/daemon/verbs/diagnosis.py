@@ -10,6 +10,7 @@ from controllers.centre import Controllers
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
+from leafcast.centre.centre import Centre
 from leafcast.daemon.tree_facts import placement_form, placement_names, tree_form
 from leafcast.daemon.verbs.approvals import HELD_END, held_inventory, lost_records, lost_spaces
 from leafcast.doctor.findings import (
@@ -20,7 +21,6 @@ from leafcast.doctor.findings import (
     StuckFacts,
     Trouble,
 )
-from leafcast.local.tree import LocalTree
 from leafcast.show.faults import keeps_from_running
 from leafcast.show.wait_states import nowhere_text
 from relay.claims.edge_claim import REFUSED
@@ -37,13 +37,13 @@ class Diagnosis:
 
     def __init__(
         self,
-        tree: LocalTree,
+        centre: Centre,
         asks: CentreAsks,
         clock: Clock,
         expiries: Callable[[Mapping[str, str]], Iterable[Expiry]],
         troubles: Callable[[], Iterable[Trouble]],
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._expiries = expiries
         self._troubles = troubles
         self._asks = asks
@@ -51,12 +51,12 @@ class Diagnosis:
 
     async def facts(self) -> dict[str, Any]:
         """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
-        tree, controllers = self._tree, self._tree.controllers
-        paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {}, 0)["nodes"]]
+        centre, controllers = self._centre, self._centre.controllers
+        paths = [NodePath.parse(form["path"]) for form in tree_form(centre, {}, 0)["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
         answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
         now_ms = self._clock.now().wall_ms
-        forms = tree_form(tree, answers, now_ms)["nodes"]
+        forms = tree_form(centre, answers, now_ms)["nodes"]
         records = controllers.issuer.records.values() if controllers else ()
         newest = max((record.generation for record in records), default=0)
         return {
@@ -64,14 +64,14 @@ class Diagnosis:
             "aheadMs": max(0, newest - now_ms),
             "nodes": [asdict(self._node(form, said)) for form in forms],
             "placements": [
-                asdict(placement_facts(placement_form(tree, name, by_node=False)))
-                for name in placement_names(tree)
+                asdict(placement_facts(placement_form(centre, name, by_node=False)))
+                for name in placement_names(centre)
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
             "expiries": [asdict(it) for it in self._all_expiries(forms, answers)],
             "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
-            "hubs": self._tree.hub_troubles(),
+            "hubs": self._centre.hub_troubles(),
         }
 
     def _all_expiries(
@@ -80,7 +80,7 @@ class Diagnosis:
         """What is known here, by the state of each node, and what nodes elsewhere say."""
         yield from self._expiries({form["path"]: form["state"] for form in forms})
         for path, answer in answers.items():
-            if "certificateUntilMs" in answer and path not in self._tree.nodes:
+            if "certificateUntilMs" in answer and path not in self._centre.nodes:
                 yield Expiry(
                     f"the certificate of {path}",
                     answer.get("certificateSinceMs", 0),
@@ -93,7 +93,7 @@ class Diagnosis:
     def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
         """One node; of one that runs here and does not answer, at least its disk and server."""
         path = NodePath.parse(form["path"])
-        facts, runtime = node_facts(form, said.get(path)), self._tree.nodes.get(path)
+        facts, runtime = node_facts(form, said.get(path)), self._centre.nodes.get(path)
         if facts.answers or runtime is None:
             return facts
         try:
@@ -112,14 +112,14 @@ class Diagnosis:
 
 def register_diagnosis(
     api: Api,
-    tree: LocalTree,
+    centre: Centre,
     asks: CentreAsks,
     clock: Clock,
     expiries: Callable[[Mapping[str, str]], Iterable[Expiry]] = lambda _: (),
     troubles: Callable[[], Iterable[Trouble]] = list,
 ) -> None:
     """Answer the verb `doctor`; of what expires, and of certificates, others tell."""
-    api.register("doctor", Diagnosis(tree, asks, clock, expiries, troubles).facts)
+    api.register("doctor", Diagnosis(centre, asks, clock, expiries, troubles).facts)
 
 
 def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:

@@ -15,7 +15,7 @@ from controllers.core.access.keys import (
 )
 from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.running_centre import RunningCentre
+from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys
 from leafcast.daemon.verbs.sealing import register_sealing
 from leafcast.key_files import public_keys, request_form, request_from
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 class KeyVerbs:
     """The verbs of a daemon about keys; each raises BusBroken while the centre starts."""
 
-    def __init__(self, centre: RunningCentre, dice: Dice) -> None:
+    def __init__(self, centre: Centre, dice: Dice) -> None:
         self._centre = centre
         self._dice = dice
 
@@ -186,7 +186,7 @@ class KeyVerbs:
         return KeyChange(roots={**kept, **new}, threshold=wanted, made=made)
 
 
-def register_keys(api: Api, centre: RunningCentre, dice: Dice) -> None:
+def register_keys(api: Api, centre: Centre, dice: Dice) -> None:
     """Answer the verbs about keys."""
     verbs = KeyVerbs(centre, dice)
     content = ContentKeys(centre, dice)

@@ -16,8 +16,7 @@ from controllers.nodes import enrol_nodes, node_record
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.decode import BadAnswer, OrphanForm, read_orphans
-from leafcast.centre.running_centre import running
-from leafcast.local.tree import LocalTree
+from leafcast.centre.centre import Centre, running
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken
 from relay.shell.asker import AskFailed
@@ -87,8 +86,8 @@ class Survey:
 class Orphans:
     """The verbs `orphans` and `withdraw` of a daemon; both raise BusBroken while it starts."""
 
-    def __init__(self, tree: LocalTree, asks: CentreAsks) -> None:
-        self._tree = tree
+    def __init__(self, centre: Centre, asks: CentreAsks) -> None:
+        self._centre = centre
         self._asks = asks
 
     async def orphans(self) -> Json:
@@ -101,7 +100,7 @@ class Orphans:
         With `every` each term that nodes report now. Their nodes stay: `nodes` are the paths of
         those that the centre knows again. Raises ApiError.
         """
-        issuer = running(self._tree.controllers).issuer
+        issuer = running(self._centre.controllers).issuer
         survey = await self._survey()
         reported = sorted({orphan.term for orphan, _ in survey.found.values()})
         if not every and term not in reported:
@@ -120,7 +119,7 @@ class Orphans:
         return {"terms": terms, "nodes": [str(path) for path in sorted(lost)]}
 
     async def _survey(self) -> Survey:
-        running(self._tree.controllers)
+        running(self._centre.controllers)
         survey, limit = Survey(), asyncio.Semaphore(ASKED_AT_ONCE)
         asked: set[NodePath] = set()
 
@@ -157,8 +156,8 @@ class Orphans:
         return children
 
 
-def register_orphans(api: Api, tree: LocalTree, asks: CentreAsks) -> None:
+def register_orphans(api: Api, centre: Centre, asks: CentreAsks) -> None:
     """Answer the verbs about orphans."""
-    orphans = Orphans(tree, asks)
+    orphans = Orphans(centre, asks)
     api.register("orphans", orphans.orphans)
     api.register("withdraw", orphans.withdraw)

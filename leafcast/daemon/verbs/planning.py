@@ -25,8 +25,7 @@ from leafcast.ask.plan_changes import (
     read_change,
     words_of,
 )
-from leafcast.centre.running_centre import running
-from leafcast.local.tree import LocalTree
+from leafcast.centre.centre import Centre, running
 from relay.ports import BusBroken, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
@@ -51,8 +50,8 @@ class _Planning:
 class PlanVerbs:
     """Answers about plans of this tree."""
 
-    def __init__(self, tree: LocalTree) -> None:
-        self._tree = tree
+    def __init__(self, centre: Centre) -> None:
+        self._centre = centre
         self._numbers = count(1)
         self._plans: dict[int, _Planning] = {}
 
@@ -77,7 +76,7 @@ class PlanVerbs:
         """Plan what was handed over; how much it is, and the first rows of each action."""
         planning = self._of(plan)
         async with planning.lock:
-            controllers = running(self._tree.controllers)
+            controllers = running(self._centre.controllers)
             await _caught_up(controllers)
             workloads, inventory, named = _change("".join(planning.parts))
             planning.parts.clear()
@@ -94,7 +93,7 @@ class PlanVerbs:
         """
         planning = self._of(plan)
         async with planning.lock:
-            controllers = running(self._tree.controllers)
+            controllers = running(self._centre.controllers)
             await _caught_up(controllers)
             workloads, inventory, _ = _change("".join(planning.parts))
             planning.parts.clear()
@@ -147,9 +146,9 @@ class PlanVerbs:
         return self._plans[plan]
 
 
-def register_planning(api: Api, tree: LocalTree) -> None:
+def register_planning(api: Api, centre: Centre) -> None:
     """Answer the verbs of plans about this tree."""
-    verbs = PlanVerbs(tree)
+    verbs = PlanVerbs(centre)
     api.register("plan-begin", verbs.begin)
     api.register("plan-put", verbs.put)
     api.register("plan-make", verbs.make)

@@ -6,9 +6,8 @@ from typing import Any
 
 from controllers.restoring import NotRestorable, read_restoration
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.running_centre import running
+from leafcast.centre.centre import Centre, running
 from leafcast.daemon.verbs.rollout_ends import settle
-from leafcast.local.tree import LocalTree
 from schemas.objects.objects import ObjectKey
 
 OBJECTS_MAX = 2_000
@@ -17,12 +16,12 @@ OBJECTS_MAX = 2_000
 Json = dict[str, Any]
 
 
-def register_rejected(api: Api, tree: LocalTree) -> None:
+def register_rejected(api: Api, centre: Centre) -> None:
     """Answer the verbs about this tree."""
 
     async def rejected(placement: str) -> Json:
         """What of a placement is rejected: `{reason, revision, objects, keys}`; {} if nothing."""
-        controllers = running(tree.controllers)
+        controllers = running(centre.controllers)
         await settle(controllers)
         rejections = controllers.translator.placements.rejections
         if rejections.is_unreadable(placement):
@@ -43,7 +42,7 @@ def register_rejected(api: Api, tree: LocalTree) -> None:
 
         Raises ApiError where its former content cannot be read, or it is another one now.
         """
-        controllers = running(tree.controllers)
+        controllers = running(centre.controllers)
         try:
             found = await read_restoration(controllers, placement, ObjectKey(*key))
         except NotRestorable as error:

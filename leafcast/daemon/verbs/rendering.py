@@ -14,9 +14,8 @@ from controllers.core.workloads.transforms import TransformFailed, take_off, tra
 from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.running_centre import running
+from leafcast.centre.centre import Centre, running
 from leafcast.daemon.verbs.selection import until_seen
-from leafcast.local.tree import LocalTree
 from relay.objects.customization import (
     CustomizationFailed,
     Customized,
@@ -36,7 +35,7 @@ from schemas.values.identity import NodePath
 _OF_TOOLS = "it tells a tool what is its own"
 
 
-def register_rendering(api: Api, tree: LocalTree) -> None:
+def register_rendering(api: Api, centre: Centre) -> None:
     """Answer the verb `render` about this tree."""
 
     async def render(path: str, key: list[str]) -> dict[str, Any]:
@@ -47,11 +46,11 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
         that a cluster leaves out; in `unsaid`, those that stay out where a cluster does not know
         them; in `notes`, what else there is to know. Raises ApiError.
         """
-        controllers = running(tree.controllers)
+        controllers = running(centre.controllers)
         await until_seen(controllers)
         wanted = ObjectKey(*key)
         properties = _properties_at(controllers, NodePath.parse(path))
-        obj = await _object(controllers, tree, wanted)
+        obj = await _object(controllers, centre, wanted)
         made = _made(controllers, wanted, obj, properties)
         names = dict.fromkeys(name for change in made.changes for name in change.names)
         return {
@@ -69,7 +68,7 @@ def register_rendering(api: Api, tree: LocalTree) -> None:
             ],
             "properties": {name: _said(properties, name) for name in names},
             "taken_off": _taken_off(controllers, wanted, obj),
-            "nulls": await _nulls(running(tree.workloads), wanted, made.object),
+            "nulls": await _nulls(running(centre.workloads), wanted, made.object),
             "unsaid": _unsaid(controllers, wanted, obj),
             "notes": _notes(controllers, wanted, obj),
         }
@@ -95,12 +94,12 @@ def _properties_at(controllers: Controllers, path: NodePath) -> Properties:
     return properties_of(profile, located)
 
 
-async def _object(controllers: Controllers, tree: LocalTree, key: ObjectKey) -> Object:
+async def _object(controllers: Controllers, centre: Centre, key: ObjectKey) -> Object:
     """The object in the workload space; of one in a Denatured, the inner one."""
     known = controllers.translator.workloads.resolver.objects.get(key)
     if known is not None and not is_partial(known):
         return dict(known)
-    obj = await running(tree.workloads).get(key)
+    obj = await running(centre.workloads).get(key)
     if obj is None:
         remedy = "see: leafcast get " + key.resource
         raise ApiError("NotFound", f"{key} is not there", remedy)

@@ -9,9 +9,8 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.translation.stranded import objects_text
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.running_centre import running
+from leafcast.centre.centre import Centre, running
 from leafcast.daemon.tree_facts import listed
-from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, SpaceError
 from schemas.records.placements import bare_name, kind_of, meant
 
@@ -20,7 +19,7 @@ SETTLED_SECONDS_MAX = 10.0
 Json = dict[str, Any]
 
 
-def register_rollout_ends(api: Api, tree: LocalTree) -> None:
+def register_rollout_ends(api: Api, centre: Centre) -> None:
     """Answer the verbs about this tree."""
 
     async def kept_back(rollouts: list[str]) -> Json:
@@ -28,7 +27,7 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
 
         `{keeping: [{rollout, placement, phase, revision, destinations or null, news}]}`.
         """
-        controllers = running(tree.controllers)
+        controllers = running(centre.controllers)
         await settle(controllers)
         known = controllers.translator.workloads.rollouts
         keeping = [_form(controllers, name) for name in rollouts if known.keeps_back(name)]
@@ -40,7 +39,7 @@ def register_rollout_ends(api: Api, tree: LocalTree) -> None:
         `{placement, released, news}`; nothing is released of one that follows it already. Raises
         ApiError if there is none, or a Rollout steers it.
         """
-        controllers = running(tree.controllers)
+        controllers = running(centre.controllers)
         await settle(controllers)
         translator = controllers.translator
         placements = translator.placements

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.running_centre import RunningCentre
+from leafcast.centre.centre import Centre, running
 from relay.ports import Dice
 from schemas.records.records import DeltaHead, Profile
 
 
-def register_sealing(api: Api, centre: RunningCentre, dice: Dice) -> None:
+def register_sealing(api: Api, centre: Centre, dice: Dice) -> None:
     """Answer the verb."""
 
     async def seal() -> dict[str, Any]:
@@ -20,7 +20,7 @@ def register_sealing(api: Api, centre: RunningCentre, dice: Dice) -> None:
         whose node has no key yet, how many placements are sealed, and the names of those that
         stay in clear until they have another revision. Raises ApiError, BusBroken.
         """
-        controllers = centre.controllers()
+        controllers = running(centre.controllers)
         if controllers.keys.sealing.seals:
             remedy = "for other keys: leafcast keys rotate fleet"
             raise ApiError("Sealed", "content is sealed already", remedy)

@@ -19,8 +19,7 @@ from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.unread_kinds import KINDS_LACKED
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
-from leafcast.centre.running_centre import running
-from leafcast.local.tree import LocalTree
+from leafcast.centre.centre import Centre, running
 from relay.ports import BusBroken, Clock, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.properties import CLUSTER_NAME
@@ -32,7 +31,7 @@ KNOWN_SECONDS_MAX, LOOK_SECONDS = 0.5, 0.02
 """How long what was written just now is waited for, and how often it is looked for."""
 
 
-def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
+def register_selection(api: Api, centre: Centre, clock: Clock) -> None:
     """Answer the verb `selection` about this tree."""
 
     async def selection(
@@ -54,7 +53,7 @@ def register_selection(api: Api, tree: LocalTree, clock: Clock) -> None:
         if len(objects or ()) > SELECTION_OBJECTS_MAX:
             remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
             raise ApiError("TooLarge", f"{len(objects or ())} objects are asked for", remedy)
-        controllers = running(tree.controllers)
+        controllers = running(centre.controllers)
         if written is None:
             await until_seen(controllers)
         else:

@@ -11,6 +11,7 @@ from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
+from leafcast.centre.centre import Centre
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.tree_facts import (
     answers_here,
@@ -30,7 +31,6 @@ from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
 from leafcast.daemon.verbs.waits import register_wait
-from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, Clock, SpaceError
 from schemas.records.asks import AskFault
 from schemas.records.placements import bare_name, kind_of, meant
@@ -44,35 +44,35 @@ EDGES_ASKED_MAX = 64
 class TreeVerbs:
     """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
 
-    def __init__(self, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock) -> None:
-        self._tree = tree
+    def __init__(self, centre: Centre, events: EventLog, asks: CentreAsks, clock: Clock) -> None:
+        self._centre = centre
         self._asks = asks
         self._clock = clock
         self._events = events
 
     async def tree(self) -> dict[str, Any]:
         """All nodes with their states and counts."""
-        edges = edges_not_here(self._tree)
+        edges = edges_not_here(self._centre)
         also = edges if len(edges) <= EDGES_ASKED_MAX else ()
         elsewhere = await self._elsewhere(also)
-        return tree_form(self._tree, elsewhere, self._clock.now().wall_ms)
+        return tree_form(self._centre, elsewhere, self._clock.now().wall_ms)
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError if there is none."""
         await self._listed()
-        names = [await self._named(placement)] if placement else placement_names(self._tree)
-        forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
+        names = [await self._named(placement)] if placement else placement_names(self._centre)
+        forms = [placement_form(self._centre, name, by_node=by_node) for name in names]
         for form in forms if placement else ():
             named = sum(item["destinations"] for item in form["unreachable"])
             if form["states"].get("unreachable", 0) > named:
                 form["unreachable"] += silent_below(await self._elsewhere())
-        controllers = self._tree.controllers
+        controllers = self._centre.controllers
         lost = lost_spaces(controllers) if controllers is not None and not placement else {}
         return {"placements": forms, "lostSpaces": lost}
 
     async def destinations(self, placement: str) -> dict[str, Any]:
         """The destinations of a placement one by one, as far as they are known here."""
-        return destination_forms(self._tree, await self._named(placement))
+        return destination_forms(self._centre, await self._named(placement))
 
     async def events(self, since: int = 0, run: str = "") -> dict[str, Any]:
         """What happened after a sequence of a run of the daemon: all, if it was another one."""
@@ -82,13 +82,13 @@ class TreeVerbs:
 
     async def _elsewhere(self, also: Collection[NodePath] = ()) -> dict[NodePath, Form]:
         """What relays say that run elsewhere, and others, as far as they can be reached."""
-        asked, known = relays_not_here(self._tree).union(also), answers_here(self._tree)
+        asked, known = relays_not_here(self._centre).union(also), answers_here(self._centre)
         said = await ask_nodes(self._asks, self._clock, asked, known)
         return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
     async def _listed(self) -> None:
         """Wait until the centre knows what there is, as after a start; not for long."""
-        controllers = self._tree.controllers
+        controllers = self._centre.controllers
         if controllers is not None and not controllers.translator.known:
             await self._caught_up(controllers)
 
@@ -98,12 +98,12 @@ class TreeVerbs:
                 await controllers.caught_up()
 
     async def _named(self, placement: str) -> str:
-        controllers = self._tree.controllers
-        names = placement_names(self._tree)
+        controllers = self._centre.controllers
+        names = placement_names(self._centre)
         if meant(placement, names) not in names and controllers is not None:
             # It may have been applied a moment ago.
             await self._caught_up(controllers)
-        names = placement_names(self._tree)
+        names = placement_names(self._centre)
         if (found := meant(placement, names)) in names:
             return found
         remedy = f"there are: {listed(names)}" if names else "there are none yet: apply one"
@@ -113,18 +113,18 @@ class TreeVerbs:
 
 
 def register_tree_verbs(
-    api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock
+    api: Api, centre: Centre, events: EventLog, asks: CentreAsks, clock: Clock
 ) -> TreeVerbs:
     """Answer the verbs about this tree."""
-    verbs = TreeVerbs(tree, events, asks, clock)
+    verbs = TreeVerbs(centre, events, asks, clock)
     api.register("tree", verbs.tree)
     api.register("status", verbs.status)
     api.register("destinations", verbs.destinations)
     api.register("events", verbs.events)
-    register_wait(api, tree, clock)
-    register_selection(api, tree, clock)
-    register_planning(api, tree)
-    register_rendering(api, tree)
-    register_rollout_ends(api, tree)
-    register_rejected(api, tree)
+    register_wait(api, centre, clock)
+    register_selection(api, centre, clock)
+    register_planning(api, centre)
+    register_rendering(api, centre)
+    register_rollout_ends(api, centre)
+    register_rejected(api, centre)
     return verbs

@@ -31,11 +31,10 @@ from leafcast.ask.wait_goals import (
     Reached,
     check_share,
 )
-from leafcast.centre.running_centre import running
+from leafcast.centre.centre import Centre, running
 from leafcast.daemon.tree_facts import count_form, listed
 from leafcast.daemon.verbs.excepted import Excepted, find_excepted
 from leafcast.daemon.verbs.selection import selection_form
-from leafcast.local.tree import LocalTree
 from leafcast.show.wait_states import nowhere_text
 from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
@@ -82,7 +81,7 @@ _SEEN_IN_STATES = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING, WINDOW})
 Form = dict[str, Any]
 
 
-def register_wait(api: Api, tree: LocalTree, clock: Clock) -> None:
+def register_wait(api: Api, centre: Centre, clock: Clock) -> None:
     """Answer the verb `wait` about this tree."""
 
     async def wait(
@@ -108,7 +107,7 @@ def register_wait(api: Api, tree: LocalTree, clock: Clock) -> None:
         """
         goal = _goal(conditions, at_least, except_unreachable=except_unreachable)
         selectors = [_selector(form) for form in excepted or ()]
-        waiting = _Waiting(tree, clock, placements, tuple(conditions), goal, selectors)
+        waiting = _Waiting(centre, clock, placements, tuple(conditions), goal, selectors)
         return await waiting.wait(min(timeout, WAIT_SECONDS_MAX))
 
     api.register("wait", wait)
@@ -139,14 +138,14 @@ class _Waiting:
 
     def __init__(
         self,
-        tree: LocalTree,
+        centre: Centre,
         clock: Clock,
         placements: list[str],
         conditions: tuple[str, ...],
         goal: Goal,
         selectors: Sequence[LabelSelector],
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._clock = clock
         self._began = clock.now().seconds
         self._asked = placements
@@ -170,7 +169,7 @@ class _Waiting:
         try:
             async with asyncio.timeout(seconds):
                 while not await self._waited():
-                    await self._tree.changed()
+                    await self._centre.changed()
         except TimeoutError:
             caught_up = await self._catches_up()
             if caught_up:
@@ -182,7 +181,7 @@ class _Waiting:
 
     async def _catches_up(self) -> bool:
         """Whether it is known what was applied before, or soon is, though time is up."""
-        controllers = self._tree.controllers
+        controllers = self._centre.controllers
         if controllers is None or controllers is self._caught_up_with:
             return controllers is not None
         with suppress(TimeoutError, BusBroken, SpaceError):
@@ -193,7 +192,7 @@ class _Waiting:
 
     async def _waited(self) -> bool:
         """Wait for the condition; False if the centre's run ended meanwhile: ask the next one."""
-        controllers = self._tree.controllers
+        controllers = self._centre.controllers
         if controllers is None:
             return False
         run, refusal = asyncio.timeout(None), None
@@ -247,7 +246,7 @@ class _Waiting:
 
     async def _defined(self) -> bool:
         """Whether some definition's kind is still to be told of."""
-        space = self._tree.workloads
+        space = self._centre.workloads
         listing = await space.list(*DEFINITIONS) if space else Listing((), "")
         told = {k.group_resource for k in self._controllers().translator.kinds}
         specs = (obj["spec"] for obj in listing.objects)
@@ -255,12 +254,12 @@ class _Waiting:
 
     async def _until_other(self, controllers: Controllers, run: asyncio.Timeout) -> None:
         """End what waits on a run of the centre once there is another."""
-        while self._tree.controllers is controllers:
-            await self._tree.changed()
+        while self._centre.controllers is controllers:
+            await self._centre.changed()
         run.reschedule(0)
 
     async def _reached(self) -> None:
-        driver = await self._tree.nodes[NodePath()].running()
+        driver = await self._centre.nodes[NodePath()].running()
 
         def reached(_: Node) -> bool:
             return all(self._is_met(name) for name in self._placements)
@@ -445,7 +444,7 @@ class _Waiting:
         return self._controllers().translator.workloads.rollouts
 
     def _count(self, name: str) -> Count:
-        node = self._tree.nodes[NodePath()].node
+        node = self._centre.nodes[NodePath()].node
         key = self._controllers().translator.source(self._meant(name)).key
         if node is None or key not in node.records:
             return UNCOUNTED
@@ -506,7 +505,7 @@ class _Waiting:
         return self._controllers().translator.workloads.objects
 
     def _controllers(self) -> Controllers:
-        return running(self._tree.controllers)
+        return running(self._centre.controllers)
 
 
 def _number(holds: Sequence[Form]) -> int | None:

@@ -1,0 +1,346 @@
+"""A running centre: its node, its controllers, the spaces they work on, and who runs beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from controllers.centre import Controllers
+from controllers.issuer import Issuer
+from controllers.keys import CentreKeys, load_or_make_keys
+from controllers.nodes import enrol_lost_nodes, invite_anew, nkeys_of
+from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
+from leafcast.centre.backup import RELAY, SPACE, CentreServer, restore_pending
+from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
+from leafcast.centre.planned_nodes import register_planned
+from leafcast.data_dir import DataDir
+from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
+from leafcast.node.credentials.certificates import LocalListening
+from leafcast.node.credentials.files import load_credentials
+from leafcast.node.credentials.store_key import kept_store_key
+from leafcast.node.listen_settings import kept_listen_settings
+from leafcast.node.runtime import LeafOptions, NodeEnvironment, NodeRuntime
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.entrance import Decide
+from relay.adapters.jetstream.request_reply import CannotConnect
+from relay.adapters.server.external_server import ExternalServer, ServerPlace
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.core.effects import Noted
+from relay.ports import BusBroken, Space, SpaceError, first_of
+from relay.shell.asker import Asker
+from relay.shell.driver import Driver
+from schemas.enrolment.enrolment import NO_WAY_UP, plain_answer
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath, TreeId
+
+VIEW_SECONDS = 0.1
+REGISTER_AGAIN_SECONDS = 0.25
+INVITED_ANEW_MS = 86_400_000
+"""After a restore nodes may come for so long that may have come since the backup."""
+
+T = TypeVar("T")
+StartBelow = Callable[[NodeEnvironment, asyncio.TaskGroup], Awaitable[None]]
+
+log = logging.getLogger("leafcast")
+
+
+@dataclass(frozen=True, slots=True)
+class CentreOptions:
+    """What a centre is started with, beside its data directory.
+
+    `external` is where its server is, if someone else runs it. With `take_over` hubs and clusters
+    of others that are silent become its own. With `temporary` its folder goes with the program,
+    however that ends. `relays` run below it in this program, parents first.
+    """
+
+    external: ServerPlace | None = None
+    take_over: bool = False
+    temporary: bool = False
+    relays: tuple[NodePath, ...] = ()
+
+
+async def _no_one_decides(_request: bytes) -> bytes:
+    return plain_answer(NO_WAY_UP)
+
+
+class Centre:
+    """The centre of a tree, its state below `place`, which outlives it.
+
+    `nodes` are those that run in this program, the centre's own among them. `controllers`,
+    `workloads` and `inventory` are of its last run, None before the first. `started` is set once
+    they are there, `up` once all that runs in this program is in session.
+    """
+
+    def __init__(
+        self,
+        place: DataDir,
+        options: CentreOptions | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+        *,
+        # Hears what people may want to know of a node.
+        note: Callable[[NodePath, Noted], None] = lambda _, __: None,
+        # Answers those who ask to be let in.
+        decide: Decide = _no_one_decides,
+    ) -> None:
+        self.place, self.options, self.progress = place, options or CentreOptions(), progress
+        self.note, self._decide = note, decide
+        self._clock, self._dice = SystemClock(), SystemDice()
+        self.nodes: dict[NodePath, NodeRuntime] = {}
+        self._runs: dict[NodePath, asyncio.Task[None]] = {}
+        self.workloads: Space | None = None
+        self.inventory: Space | None = None
+        self.controllers: Controllers | None = None
+        self.started, self.up = asyncio.Event(), asyncio.Event()
+        # Whether it began without a ledger: nodes that it does not know were not removed.
+        self.ledger_lost = self._restored = False
+        self._listening: LocalListening | None = None
+        self._held: HeldSpaces | None = None
+        self._changed = asyncio.Event()
+
+    async def run(self, start_below: StartBelow | None = None) -> None:
+        """Start the centre, and what is to run below it; run until cancelled.
+
+        The servers are stopped on the way out.
+        """
+        async with AsyncExitStack() as stack:
+            guard = await stack.enter_async_context(Guard())
+            if self.options.temporary:
+                guard.remove_at_end(self.place.folder)
+            world = self._environment(guard)
+            self._listening = self._listens(world.tree)
+            self._held = self._holds(world.tree)
+            async with asyncio.TaskGroup() as group:
+                if self._listening is not None:
+                    group.create_task(self._listening.renew(self._servers), name="certificates")
+                await self._start(world, group)
+                if start_below is not None:
+                    await start_below(world, group)
+                self.progress("every node is in session with its parent")
+                self.up.set()
+                self.touch()
+
+    def start_node(self, runtime: NodeRuntime, group: asyncio.TaskGroup) -> None:
+        """Run a node in this program, until it is retired or the program ends."""
+        self.nodes[runtime.path] = runtime
+        self._runs[runtime.path] = group.create_task(runtime.run(), name=str(runtime.path))
+
+    def runs_here(self, path: NodePath) -> bool:
+        """Whether the node is one of those that this very program starts."""
+        return path in self.nodes
+
+    def retire(self, path: NodePath) -> None:
+        """End the run of a node that was removed from the tree; one that runs elsewhere is left."""
+        if run := self._runs.pop(path, None):
+            del self.nodes[path]
+            run.cancel()
+            self.touch()
+
+    def asker(self) -> Asker:
+        """Who asks nodes of the tree; raises BusBroken between runs."""
+        node = self.nodes.get(NodePath())
+        return running(node.asker if node is not None else None)
+
+    def keys(self) -> CentreKeys:
+        return running(self.controllers).keys
+
+    def issuer(self) -> Issuer:
+        return running(self.controllers).issuer
+
+    def nkeys(self, path: NodePath) -> tuple[str, ...]:
+        """The public keys that the node of a path may have."""
+        return nkeys_of(self.issuer(), path)
+
+    def tree_id(self) -> TreeId:
+        return self.keys().tree
+
+    def roots(self) -> Roots:
+        """The root keys that nodes pin."""
+        return self.keys().roots
+
+    def inventory_space(self) -> Space:
+        return running(self.inventory)
+
+    def streams(self) -> CentreServer:
+        """Where the centre's streams are; raises BusBroken before its server was started."""
+        node = running(self.nodes.get(NodePath()))
+        return CentreServer(node.server.url, {RELAY: node.relay_seed, SPACE: node.space_seed})
+
+    async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Apply objects to the workload space, one after the other."""
+        for obj in objects:
+            await running(self.workloads).apply(dict(obj), USER_MANAGER)
+
+    def unready(self) -> dict[str, str]:
+        """What keeps the centre from its work now: each part by name, "" if it does its own."""
+        centre, controllers = self.nodes.get(NodePath()), self.controllers
+        if centre is None or centre.node is None or controllers is None:
+            return {"centre": "it is starting", **self.hub_troubles()}
+        return {"centre": "", **controllers.unready(), **self.hub_troubles()}
+
+    def hub_troubles(self) -> dict[str, str]:
+        """Why the centre may not write to one of its spaces, by which: `workloads`, `inventory`."""
+        return self._held.unready() if self._held is not None else {}
+
+    async def changed(self) -> None:
+        """Wait until there may be other things to see than now; for any number of callers.
+
+        It takes a tenth of a second at least.
+        """
+        changed = self._changed
+        await self._clock.sleep(VIEW_SECONDS)
+        await changed.wait()
+
+    def touch(self) -> None:
+        """Wake who waits for what there is to see."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def renew_certificates(self) -> None:
+        """Renew those of servers here that are due, without waiting for the next look.
+
+        Raises ServerFailed, BusBroken, OSError or ValueError.
+        """
+        if self._listening is not None:
+            await self._listening.renew_now(self._servers())
+
+    def leaf_options(self, path: NodePath) -> LeafOptions:
+        """How children elsewhere get to a node that runs here."""
+        leaf_address = self._listening.leaf_address(path) if self._listening is not None else None
+        if self._listening is None or leaf_address is None:
+            return {}
+        return {"leaf_address": leaf_address, "authorities": self._listening.authorities()}
+
+    async def registered(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what writes to the centre; again, if its run or its server ends meanwhile."""
+        while True:
+            try:
+                return await work()
+            except (BusBroken, SpaceError) as broken:
+                if isinstance(broken, SpaceError) and broken.reason != "ServiceUnavailable":
+                    raise
+                log.warning("what was being registered is registered again: %s", broken)
+                await self._clock.sleep(REGISTER_AGAIN_SECONDS)
+
+    def _environment(self, guard: Guard) -> NodeEnvironment:
+        keys = load_or_make_keys(self.place.keys, self._dice)
+        store_key = None if self.options.external else kept_store_key(self.place.folder)
+        return NodeEnvironment(guard, self._clock, self._dice, keys.tree, keys.roots, store_key)
+
+    def _listens(self, tree: TreeId) -> LocalListening | None:
+        """How others get to the relays that run here; None if they keep to this machine."""
+        settings = kept_listen_settings(self.place.folder)
+        if settings is None:
+            return None
+
+        def authorities() -> Authorities:
+            return load_or_make_authorities(self.place.folder, tree, self._clock.now().wall_ms)
+
+        relays = [NodePath(), *self.options.relays]
+        return LocalListening(settings, relays, self.place.node, authorities, self._clock)
+
+    def _holds(self, tree: TreeId) -> HeldSpaces:
+        return HeldSpaces(
+            centre_identity(tree, self.place.folder, self._dice),
+            self._clock,
+            self._dice,
+            self.progress,
+            self._note_of_centre,
+            take_over=self.options.take_over,
+        )
+
+    def _note_of_centre(self, reason: str, about: str, detail: str) -> None:
+        self.note(NodePath(), Noted(reason, about, detail))
+
+    def _servers(self) -> dict[NodePath, EmbeddedServer | ExternalServer]:
+        return {path: node.server for path, node in self.nodes.items() if node.serves}
+
+    async def _start(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
+        runtime = NodeRuntime(
+            world,
+            NodePath(),
+            self.place.node(NodePath()),
+            run_task=self._control,
+            setup=self._restore,
+            external=self.options.external,
+            decide=self._decide,
+            changed=self.touch,
+            note=partial(self.note, NodePath()),
+            **self.leaf_options(NodePath()),
+        )
+        self.start_node(runtime, group)
+        await self.started.wait()
+        await self.registered(self._enrol)
+        self.progress("the centre is running")
+
+    async def _restore(self, _centre: NodeRuntime) -> None:
+        """Make the centre's streams of a backup that `leafcast restore` put here."""
+        try:
+            if await restore_pending(self.place, self.streams()):
+                self._restored = True
+                self.progress("the centre's streams are those of the backup")
+        except CannotConnect as error:
+            raise BusBroken(str(error)) from error
+
+    async def _enrol(self) -> None:
+        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree.
+
+        After a restore those that are awaited are invited anew.
+        """
+        if self._restored:
+            await invite_anew(self.issuer(), self._clock.now().wall_ms + INVITED_ANEW_MS)
+            self._restored = False
+        await register_planned(self.place, self.issuer(), self.inventory_space())
+
+    async def _control(self, relay: Driver) -> None:
+        """Run the controllers on the centre's relay; they begin anew with each of its runs."""
+        centre, held = self.nodes[NodePath()], running(self._held)
+        broken = None
+        try:
+            async with (
+                AsyncExitStack() as stack,
+                held.open(
+                    self.place.spaces(),
+                    partial(centre.space, WORKLOADS_BUCKET, stack, as_written=True),
+                    partial(centre.space, INVENTORY_BUCKET, stack),
+                    stack,
+                ) as spaces,
+            ):
+                self.workloads, self.inventory = spaces.workloads[0], spaces.inventory[0]
+                self.controllers = await Controllers.open(
+                    relay.publisher,
+                    spaces.workloads,
+                    spaces.inventory,
+                    self._clock,
+                    self._dice,
+                    self.place.keys,
+                    self._note_of_centre,
+                )
+                await self._enrol_children(self.controllers.issuer, centre)
+                self.started.set()
+                await self.controllers.run()
+        except* SpaceError as failed:
+            broken = first_of(failed)
+        if broken is not None:
+            raise BusBroken(f"the centre's spaces: {broken}") from broken
+
+    async def _enrol_children(self, issuer: Issuer, centre: NodeRuntime) -> None:
+        """Let the children in whose records the ledger lost: its server knew them last."""
+        self.ledger_lost |= issuer.is_new
+        children = [path for path in self.options.relays if path.parent.is_root]
+        credentials = {path: load_credentials(self.place.node(path), path) for path in children}
+        nkeys = {path: its.nkey for path, its in credentials.items() if its is not None}
+        nkeys |= {NodePath().child(name): nkey for name, nkey in centre.enrolled.items()}
+        await enrol_lost_nodes(issuer, nkeys)
+
+
+def running(part: T | None) -> T:
+    """A part of the centre's run now; raises BusBroken between runs, when there is none."""
+    if part is None:
+        raise BusBroken("the centre is starting")
+    return part
