@@ -16,6 +16,7 @@ from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.show.durations import span_text
+from relay.adapters.jetstream.server_floor import floor_text, is_too_old
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
@@ -62,6 +63,8 @@ def _servers(facts: Facts) -> Iterator[Check]:
     mute = {node.path for node in facts.nodes if not node.answers}
 
     def judge(node: NodeFacts) -> Check | None:
+        if node.answers and is_too_old(node.server_version):
+            return _too_old(node)
         if node.answers:
             return _restarted(facts, node)
         if node.state not in IN_SESSION or node.refusal_reason == EXPIRED:
@@ -71,6 +74,17 @@ def _servers(facts: Facts) -> Iterator[Check]:
     answering = sum(1 for node in facts.nodes if node.answers)
     said = f"{answering} of {many(len(facts.nodes), 'node')} answer"
     yield from each("Servers", facts.nodes, judge, lambda _: said)
+
+
+def _too_old(node: NodeFacts) -> Check:
+    return Check(
+        "Servers",
+        "failure",
+        f"the nats-server of {node.path} is {node.server_version}, older than {floor_text()}",
+        "strangers can crash or misuse it through its leaf, WebSocket and service ports",
+        f"install nats-server {floor_text()} or later there, and start the node again",
+        node.path,
+    )
 
 
 def _mute(facts: Facts, node: NodeFacts) -> Check:

@@ -49,6 +49,8 @@ class NodeFacts:
     heard_ms: int = 0
     # How often its server was started in this run of ours; None where someone else runs it.
     starts: int | None = None
+    # Of its nats-server, such as 2.15.1; "" where it does not say.
+    server_version: str = ""
     # For how long its server has run.
     server_up_ms: int = 0
     free_bytes: int | None = None

@@ -550,6 +550,8 @@ class NodeRuntime:
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""
         said = host_status(self._world.clock, self._folder, self._server)
+        if self._bus is not None:
+            said["serverVersion"] = self._bus.server_version
         if (
             self._certificate is None
             and self._leaf_address is not None

@@ -168,6 +168,12 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "was started again 2 times, 9s ago last",
         ),
         (
+            node("/emea", server_version="2.12.5"),
+            "Servers",
+            "failure",
+            "the nats-server of /emea is 2.12.5, older than 2.12.6",
+        ),
+        (
             node("/emea", starts=2, removals=1, server_up_ms=9000),
             "Servers",
             "warning",

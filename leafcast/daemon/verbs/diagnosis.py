@@ -138,6 +138,7 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
         refusal_reason=said.reason if isinstance(said, AskFault) else "",
         heard_ms=said.since_ms if isinstance(said, AskFault) else 0,
         starts=answer.get("serverStarts"),
+        server_version=answer.get("serverVersion", ""),
         server_up_ms=answer.get("serverUpMs", 0),
         removals=answer.get("storeRemovals", 0),
         unplaced=_is_unplaced(form, answer),

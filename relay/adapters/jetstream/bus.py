@@ -132,6 +132,11 @@ class JetStreamBus:
         """Whether the parent answers; the centre has none, and lacks none."""
         return self._uplink is None or self._uplink.linked
 
+    @property
+    def server_version(self) -> str:
+        """Of the node's nats-server, such as 2.15.1."""
+        return self._relay.server_version
+
     async def start(self) -> Remembered:
         try:
             return await self._start()

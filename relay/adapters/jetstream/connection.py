@@ -21,6 +21,7 @@ from relay.adapters.jetstream.reconnecting_client import (
     PINGS_UNANSWERED_MAX,
     ReconnectingClient,
 )
+from relay.adapters.jetstream.server_floor import ServerTooOld, refuse_old_server, server_version
 from relay.adapters.jetstream.server_url import connect_options
 from relay.ports import BusBroken
 from schemas.values.codec import from_json
@@ -64,7 +65,7 @@ class Connection:
         """The subscription's queue was full, and a message of it was dropped."""
 
     async def open(self) -> None:
-        """Connect; raises BusBroken if the server does not let us in."""
+        """Connect; raises BusBroken if the server does not let us in, or ServerTooOld."""
         self._begun = True
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -87,7 +88,17 @@ class Connection:
             # A name that cannot be looked up ends as a plain TimeoutError, which says nothing.
             why = str(error) or "nothing answers there in time"
             raise BusBroken(f"{self._name} cannot connect to {self._url}: {why}") from error
+        try:
+            refuse_old_server(self.client, self._url)
+        except ServerTooOld:
+            await self.close()
+            raise
         self._connected.set()
+
+    @property
+    def server_version(self) -> str:
+        """Of the server that it is connected to, or was last, such as 2.15.1."""
+        return server_version(self.client)
 
     async def close(self) -> None:
         self.when_lost.clear()
@@ -145,6 +156,13 @@ class Connection:
             call()
 
     async def _back(self) -> None:
+        try:
+            refuse_old_server(self.client, self._url)
+        except ServerTooOld as error:
+            # What is asked for next fails, and the next run finds out why.
+            logger.error("%s", error)  # noqa: TRY400 - it says all
+            await close(self.client)
+            return
         self._connected.set()
         for call in self.when_back:
             call()
