@@ -13,7 +13,7 @@ OLDEST = (2, 12, 6)
 _NUMBERS = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
-class ServerTooOld(Exception):  # noqa: N818 - as ServerFailed
+class ServerTooOld(Exception):
     """A server that must not be used; names it, its version, and what to do.
 
     It is not BusBroken: to try again changes nothing, so whoever runs on it ends.
@@ -29,7 +29,7 @@ class ServerTooOld(Exception):  # noqa: N818 - as ServerFailed
 
 def server_version(client: Client) -> str:
     """What the server said of itself as it greeted, such as 2.15.1."""
-    return str(client._server_info.get("version", ""))
+    return str(client._server_info.get("version", ""))  # noqa: SLF001 - nobody else says it
 
 
 def is_too_old(version: str) -> bool:
