@@ -298,7 +298,7 @@ class Issuer:
         await self._changed.wait()
 
     async def _follow_shown(self) -> None:
-        """Issue all anew above a snapshot of this tree that someone has and the ledger lost."""
+        """Go above a snapshot of this tree that someone has and the ledger lost."""
         while True:
             said = await self._relay.shown()
             match judge_shown(said, self._core.ledger.term):
@@ -309,10 +309,9 @@ class Issuer:
                     self._on_rival("SecondCentre", said.term, f"{_signed_at(said.time_ms)}; {what}")
                 case Rival.NONE:
                     pass
-            drafts = self._core.raise_above(said.generation)
-            if drafts:
+            if self._core.raise_above(said.rank.generation, self._clock.now()):
                 await self._renew_keys()
-            await self._reissue(drafts)
+                await self._reissue(self._core.issued_in_this_term())
 
     async def _reissue(self, drafts: Sequence[Draft]) -> None:
         for at in range(0, len(drafts), REISSUED_AT_ONCE):

@@ -25,10 +25,10 @@ def nodes_of(tree):
     return {blob.reference.address: plain_of(blob) for blob in tree.blobs()}
 
 
-def view_of(tree, hidden=(), *, generation=2**62, settled=0, terms=(OWN_TERM,)):
-    """The view of a snapshot of this tree; blobs at these addresses are not here."""
+def record_of(tree, generation=2**62, reign=0, *, settled=0, terms=(OWN_TERM,)):
+    """What is signed of this tree."""
     known = blobs.store(SNAPSHOT_TERMS, encode(TermList(tuple(terms))))
-    record = SnapshotRecord(
+    return SnapshotRecord(
         generation=generation,
         term=TERM,
         time_ms=1000,
@@ -38,6 +38,13 @@ def view_of(tree, hidden=(), *, generation=2**62, settled=0, terms=(OWN_TERM,)):
         root=tree.root,
         height=tree.height,
         count=tree.count,
+        reign=reign,
     )
+
+
+def view_of(tree, hidden=(), *, generation=2**62, settled=0, terms=(OWN_TERM,), reign=0):
+    """The view of a snapshot of this tree; blobs at these addresses are not here."""
+    known = blobs.store(SNAPSHOT_TERMS, encode(TermList(tuple(terms))))
+    record = record_of(tree, generation, reign, settled=settled, terms=terms)
     nodes = nodes_of(tree) | {known.reference.address: plain_of(known)}
     return SnapshotView(record, {a: plain for a, plain in nodes.items() if a not in hidden})

@@ -492,6 +492,7 @@ class NodeRuntime:
             self.attached,
             self._home,
             self._former,
+            leaf_urls=self.leaf_urls,
             customize=customized_address,
             private_keys=self._private_keys,
         )

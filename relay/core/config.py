@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from relay.core.content.destination_keys import PrivateKeys
 from relay.core.destination.customized_forms import Customize, customizes_nothing
 from schemas.records.roots import Roots
+from schemas.reports.link import told_addresses
 from schemas.values.identity import NodePath, TreeId
 
 
@@ -30,5 +31,12 @@ class NodeConfig:
     accept_expired: bool = False
     # What becomes of objects that are customized where they arrive.
     customize: Customize = customizes_nothing
+    # Where its server listens for children.
+    leaf_urls: tuple[str, ...] = ()
     # What opens the boxes of its profiles.
     private_keys: PrivateKeys = tuple
+
+    @property
+    def told_addresses(self) -> tuple[str, ...]:
+        """Where children are told that it listens: as much as a welcome has room for."""
+        return told_addresses(self.leaf_urls)

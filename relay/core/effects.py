@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.content.blobs import Reference
+from schemas.records.snapshots import SnapshotRank
 from schemas.values.identity import ContentHash, MailKey, NodePath
 from schemas.values.value import Value
 from schemas.values.wire import replace
@@ -148,7 +149,7 @@ class CountChanged(Value, frozen=True):
 class SnapshotShown(Value, frozen=True):
     """At the centre: a child showed a newer snapshot of this tree, or one of another term."""
 
-    generation: int
+    rank: SnapshotRank
     # Who signed it, in hex, and when.
     term: str
     time_ms: int

@@ -103,6 +103,7 @@ class Node(NodeView):
         self._children = Children(
             config.incarnation, self._targets, self._out, self._child_changed, notes.away
         )
+        self._children.addresses = config.told_addresses
         self._places: dict[str, int] = {}
         self._destination_keys = DestinationKeys(config.tree, config.private_keys)
         self._collected = CollectedResults(self._content, evaluator, self._destination_keys)
@@ -330,7 +331,7 @@ class Node(NodeView):
             self._upstream.shown_by_child(shown)
         elif self._is_news(shown):
             said = shown.record
-            self._out.append(SnapshotShown(shown.generation, said.term.hex(), said.time_ms))
+            self._out.append(SnapshotShown(shown.rank, said.term.hex(), said.time_ms))
 
     def _is_news(self, shown: VerifiedSnapshot) -> bool:
         """Whether it is newer than the centre's last, or of another term.
@@ -338,9 +339,7 @@ class Node(NodeView):
         Of that even an older one tells something: another centre may have signed it just now.
         """
         newest = self._judge.newest
-        if newest is None or shown.generation > newest.generation:
-            return True
-        return shown.record.term != newest.record.term
+        return newest is None or shown.rank > newest.rank or shown.record.term != newest.record.term
 
     def _progressed(self) -> None:
         """A child's reports reach further: what waited for it may be exact, or be reported."""
@@ -451,7 +450,7 @@ class Node(NodeView):
             summary,
             self.results(key).values(),
             self._collected.collected(key),
-            generation=held.generation if held is not None else 0,
+            generation=self._judge.reported_generation(key),
             gone=gone,
             unsaid=self._reports.unsaid(key),
         )
@@ -495,7 +494,7 @@ class Node(NodeView):
     def _own(self, key: MailKey, obj: ObjectKey) -> CopyView | None:
         """What the destination here returned of an object; None if it has nothing to say of it."""
         destination = self._destination
-        said = destination.returned(key, obj) if destination is not None else None
+        said = destination.returned(key, obj) if destination else None
         if said is None or destination is None or destination.profile is None:
             return None
         name = destination.profile.source.name

@@ -24,6 +24,7 @@ from relay.core.propagation import Propagation
 from relay.core.records.acceptance import (
     UNKNOWN_KEY,
     HeldVersion,
+    ListedBelow,
     MissingInput,
     NewVersion,
     Refusal,
@@ -37,7 +38,12 @@ from relay.core.records.snapshot import Interest
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.records.records import LocationHead, Profile
-from schemas.records.snapshots import SnapshotRefused, mail_entry_key
+from schemas.records.snapshots import (
+    NO_SNAPSHOT,
+    SnapshotRank,
+    SnapshotRefused,
+    mail_entry_key,
+)
 from schemas.reports.link import Cursor, Welcome, copies_word
 from schemas.reports.reports import encode
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
@@ -92,7 +98,7 @@ class Upstream:
         # Whether the parent ever welcomed this run.
         self.was_welcomed = False
         self._stored_cursor = cursor
-        self._generations_asked_for: tuple[int, ...] = ()
+        self._snapshots_asked_for: tuple[SnapshotRank, ...] = ()
         # Whether records wait for parts of snapshots that are not being read.
         self._interest_grew = False
         # Mail since the last acknowledgement.
@@ -106,16 +112,16 @@ class Upstream:
         self._view_at = now + VIEW_LOOK_SECONDS
         # Snapshots signed by a key that is not known yet, with their places in the mailbox.
         self._unverified: deque[tuple[bytes, int | None]] = deque(maxlen=2)
-        # The newest signed snapshot that a child showed, with its generation.
-        self._shown_below: tuple[int, bytes] = (0, b"")
+        # The newest signed snapshot that a child showed, with its rank.
+        self._shown_below: tuple[SnapshotRank, bytes] = (NO_SNAPSHOT, b"")
 
     @property
     def welcomed(self) -> bool:
         return self.link.session.welcomed
 
     @property
-    def _generation_reached(self) -> int:
-        return self._judge.reached.generation if self._judge.reached is not None else 0
+    def _rank_reached(self) -> SnapshotRank:
+        return self._judge.reached.rank if self._judge.reached is not None else NO_SNAPSHOT
 
     @property
     def caught_up(self) -> bool:
@@ -199,19 +205,19 @@ class Upstream:
     def restore_snapshot(self, snapshot: VerifiedSnapshot) -> None:
         """Take in the newest snapshot that a former run verified."""
         cursor = self._stored_cursor
-        if cursor is not None and cursor.reached == snapshot.generation:
+        if cursor is not None and cursor.reached_rank == snapshot.rank:
             self._judge.restore(snapshot)
         else:
-            was_read = cursor is not None and cursor.snapshot == snapshot.generation
+            was_read = cursor is not None and cursor.snapshot_rank == snapshot.rank
             at = cursor.snapshot_sequence if cursor is not None and was_read else None
             self._judge.offer(snapshot, at, self._clock().seconds)
 
     def shown_by_child(self, snapshot: VerifiedSnapshot) -> None:
         """A child showed a snapshot that is newer than any here."""
         newest = self._judge.newest
-        known = max(self._shown_below[0], newest.generation if newest is not None else 0)
-        if snapshot.generation > known:
-            self._shown_below = snapshot.generation, snapshot.data
+        known = max(self._shown_below[0], newest.rank if newest is not None else NO_SNAPSHOT)
+        if snapshot.rank > known:
+            self._shown_below = snapshot.rank, snapshot.data
             self.link.session.hurry(self._clock().seconds)
 
     # Mail.
@@ -281,7 +287,7 @@ class Upstream:
         match ruling:
             case Refusal(reason, detail):
                 self.refuse(reason, f"mail {event.key}", detail)
-            case HeldVersion(accepted):
+            case HeldVersion(accepted) | ListedBelow(accepted):
                 self._show(accepted)
             case NewVersion(accepted) if not self._is_withheld(accepted):
                 self._take(accepted, event)
@@ -323,7 +329,7 @@ class Upstream:
                 self._offer(data, sequence)
 
     def _show(self, accepted: Accepted) -> None:
-        """The mailbox shows a record that is held, in full or as a head."""
+        """The mailbox shows a record that is held, in full or as a head, or one listed below it."""
         key = accepted.key
         self.link.reader.holds(key, accepted.version)
         if is_delta(accepted):
@@ -395,9 +401,9 @@ class Upstream:
         if isinstance(verified, Refusal):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
-        self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
+        self.link.shown_by_parent = max(self.link.shown_by_parent, verified.rank)
         now = self._clock().seconds
-        self._view.observe(verified.generation, verified.record.time_ms, now)
+        self._view.observe(verified.record, now)
         if self._judge.offer(verified, sequence, now):
             self._out.append(StoreOwn(SNAPSHOT_KEY, data, verified.generation))
             self.judge_parked()
@@ -406,7 +412,7 @@ class Upstream:
         """Have what is missing of snapshots fetched, and take in what is here."""
         if self._content.knows(SNAPSHOT_OWNER):
             # What cannot be had is passed once other parts came, or another snapshot.
-            others = self._generations_asked_for != self._judge.under_way
+            others = self._snapshots_asked_for != self._judge.under_way
             news = others or self._content.plains(SNAPSHOT_OWNER)
             if self._content.refused_since(SNAPSHOT_OWNER) is None or not news:
                 return
@@ -414,7 +420,7 @@ class Upstream:
         if self._interest_grew:
             self._interest_grew = False
             self._judge.rejudge()
-        self._generations_asked_for = self._judge.under_way
+        self._snapshots_asked_for = self._judge.under_way
         while missing := self._judge.read_more():
             if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
                 return
@@ -446,7 +452,10 @@ class Upstream:
                 return False
             self.has_memory = True
             self._children.allow_writing()
+        orphaned = self._judge.standings.orphaned
         standings = self._judge.reach()
+        for key in orphaned.keys() ^ standings.orphaned.keys():
+            self._reports.touch(key)
         for key, generation in list(standings.dropped.items()):
             held = self._book.get(key)
             if held is not None and held.generation == generation:
@@ -486,7 +495,7 @@ class Upstream:
         apart = {**standings.outdated, **standings.orphaned}
         left_out = [(k, a.version) for k in apart if (a := self._book.get(k)) is not None]
         self._children.reached(snapshot, left_out)
-        self.link.reader.reached(snapshot.generation, apart)
+        self.link.reader.reached(snapshot.generation, left_out)
         self._store_cursor()
         self.may_advance = True
         if self._destination is not None:
@@ -529,13 +538,13 @@ class Upstream:
         causes = self._children.open_causes()
         through = self._watermark.advance(reader.incarnation, judged, causes)
         mail = reader.digest if through == reader.judged else b""
-        self._sender.progress(through, mail, self._generation_reached)
+        self._sender.progress(through, mail, self._rank_reached.generation)
 
     def _say_hello(self, *, farewell: bool = False) -> None:
         newest = self._judge.newest
-        own = (newest.generation, newest.data) if newest is not None else (0, b"")
+        own = (newest.rank, newest.data) if newest is not None else (NO_SNAPSHOT, b"")
         hello = self.link.hello(
-            self._generation_reached,
+            self._rank_reached.generation,
             max(self._shown_below, own),
             self._wants.current() if self.caught_up else (),
             levels=self._children.levels(),
@@ -562,7 +571,7 @@ class Upstream:
     def _store_cursor(self) -> None:
         reader = self.link.reader
         cursor = reader.cursor(
-            self._judge.place_of_newest, self._generation_reached, has_memory=self.has_memory
+            self._judge.place_of_newest, self._rank_reached, has_memory=self.has_memory
         )
         if cursor != self._stored_cursor:
             self._stored_cursor = cursor

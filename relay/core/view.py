@@ -34,6 +34,10 @@ from schemas.reports.upsync import UpsyncClause
 from schemas.values.identity import ContentHash, DestinationId, MailKey
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
+ORPHANED = (
+    "Orphaned: a newer version is in force here than the centre knows; apply the placement anew, "
+    "or withdraw the term that issued it: leafcast orphans"
+)
 WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
 WAITING_FOR_MAX = 20
 
@@ -222,6 +226,8 @@ class NodeView:
         reasons = [(1, STALE)] if stale else []
         if key in self._judge.standings.outdated:
             reasons.append((1, OUTDATED))
+        if self._judge.standings.orphaned.get(key):
+            reasons.append((1, ORPHANED))
         if is_delta(held) and not held.full and self._is_meant(key):
             reasons.append((1, WITHHELD))
         if self._content.refused_since(mail_owner(key)) is not None:

@@ -207,7 +207,7 @@ class CentrePublisher:
 
     def snapshot_shown(self, shown: SnapshotShown) -> None:
         told = self._shown if self._shown_news.is_set() else None
-        if told is None or shown.generation > told.generation:
+        if told is None or shown.rank > told.rank:
             self._shown = shown
             self._shown_news.set()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from operator import lt
-from typing import Annotated, NewType, TypeVar
+from typing import Annotated, NamedTuple, NewType, TypeVar
 
 import msgspec
 
@@ -69,6 +69,17 @@ class BlobPointer(msgspec.Struct, array_like=True, frozen=True):
         return Reference(kind, ContentHash(self.address.hex()), self.size)
 
 
+class SnapshotRank(NamedTuple):
+    """The order of snapshots: by reign, and within one by generation."""
+
+    reign: int
+    generation: int
+
+
+NO_SNAPSHOT = SnapshotRank(0, 0)
+"""Below all that is signed."""
+
+
 class SnapshotRecord(msgspec.Struct, array_like=True, frozen=True):
     """What the centre signs: all that is in force at `generation`, and which terms it knows."""
 
@@ -87,6 +98,18 @@ class SnapshotRecord(msgspec.Struct, array_like=True, frozen=True):
     height: Annotated[int, msgspec.Meta(ge=0, le=HEIGHT_MAX)]
     # Entries in the whole tree, for people.
     count: _Count
+    # One more with each centre that takes another's place; a start of a centre keeps its own.
+    reign: _Count = 0
+
+    @property
+    def rank(self) -> SnapshotRank:
+        """What tells which of two snapshots is newer."""
+        return SnapshotRank(self.reign, self.generation)
+
+    @property
+    def authors(self) -> tuple[int, BlobPointer]:
+        """The reign, and the list of terms."""
+        return self.reign, self.terms
 
     @property
     def terms_reference(self) -> Reference:

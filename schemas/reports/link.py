@@ -5,13 +5,23 @@ Unsigned: a child's author is the account it came through; a parent's word only 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
+from schemas.records.snapshots import SnapshotRank
 from schemas.values.identity import MailKey
 from schemas.values.wire import Meta, Natural, WireRecord
 
 WANTS_MAX = 1000
+ADDRESSES_MAX = 8
+ADDRESS_MAX_CHARACTERS = 255
+
+Addresses = Annotated[
+    tuple[Annotated[str, Meta(max_length=ADDRESS_MAX_CHARACTERS)], ...],
+    Meta(max_length=ADDRESSES_MAX),
+]
+"""Where servers listen, as URLs."""
 
 
 class Repair(StrEnum):
@@ -60,8 +70,9 @@ class Hello(WireRecord, frozen=True):
     # none since.
     through: Natural = 0
     reports: bytes = b""
-    # The generation of the newest snapshot that it verified, 0 for none.
+    # The generation of the newest snapshot that it verified, 0 for none; and its reign.
     newest: Natural = 0
+    newest_reign: Natural = 0
 
     @property
     def progress(self) -> Progress | None:
@@ -94,6 +105,8 @@ class Welcome(WireRecord, frozen=True):
     # The newest signed snapshot that the parent reached; none before there is one.
     snapshot: bytes
     repair: str = Repair.NONE
+    # Where this parent, its members and its standby listen. Nothing uses it yet.
+    addresses: Addresses = ()
 
 
 class Progress(WireRecord, frozen=True):
@@ -122,6 +135,22 @@ class Cursor(WireRecord, frozen=True):
     reached: Natural
     # Whether a snapshot was ever reached: a node that never did writes to no child.
     has_memory: bool
+    # The reigns of these two snapshots.
+    snapshot_reign: Natural = 0
+    reached_reign: Natural = 0
+
+    @property
+    def snapshot_rank(self) -> SnapshotRank:
+        return SnapshotRank(self.snapshot_reign, self.snapshot)
+
+    @property
+    def reached_rank(self) -> SnapshotRank:
+        return SnapshotRank(self.reached_reign, self.reached)
+
+
+def told_addresses(urls: Iterable[str]) -> tuple[str, ...]:
+    """Of the URLs where a server listens, those that a welcome has room for."""
+    return tuple(it for it in urls if len(it) <= ADDRESS_MAX_CHARACTERS)[:ADDRESSES_MAX]
 
 
 def greeting(incarnation: str) -> Welcome:

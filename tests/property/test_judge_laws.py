@@ -43,7 +43,7 @@ class Holder:
         self.held = {}
         self.judge = SnapshotJudge(self.held, self.interest, EMEA)
         self.tree = SnapshotTree.empty().changed(OTHERS)
-        self.generation = 10
+        self.generation, self.reign = 10, 0
         self.nodes = {}
         for key in ALL:
             self.take(key, 0, TERM.hex())
@@ -80,13 +80,18 @@ class Holder:
         """A new one is signed; its terms know that of the records up to now, or to an old one."""
         self.generation += 10
         terms = [TermEntry(TERM, None if known else self.generation - 15)]
-        self.view = view_of(self.tree, generation=self.generation, terms=terms)
+        self.view = view_of(self.tree, generation=self.generation, terms=terms, reign=self.reign)
         self.nodes |= self.view.nodes
         self.judge.offer(
             VerifiedSnapshot(self.view.record, b"", b"", Version(self.generation, 0, full=True)),
             1,
             0.0,
         )
+
+    def promote(self, back):
+        """Another centre signs from now on, whose counter may be behind."""
+        self.reign += 1
+        self.generation = max(self.generation - back, 10)
 
     def read(self, rounds):
         while rounds and (missing := self.judge.read_more()):
@@ -122,6 +127,7 @@ STEPS = st.one_of(
     st.tuples(st.just("list"), KEYS, st.none() | BACK),
     st.tuples(st.just("list_as_held"), KEYS),
     st.tuples(st.just("snapshot"), st.booleans()),
+    st.tuples(st.just("promote"), BACK),
     st.tuples(st.just("read"), st.integers(1, 4)),
     st.tuples(st.just("reach")),
 )

@@ -205,13 +205,15 @@ class Centre(Books):
         self._snapshot_soon()
 
     def shown(self, generation: int) -> None:
-        """A child shows a newer snapshot than the last one here: go above it, issue all anew."""
-        drafts = self._issuer.raise_above(generation)
-        ring = renewed(self.ring, self._issuer.stamp(self._now())) if drafts else None
+        """A child shows a newer snapshot than the last one here: go above it."""
+        if not self._issuer.raise_above(generation, self._now()):
+            return
+        ring = renewed(self.ring, self._issuer.stamp(self._now()))
         if ring is not None:
             self.ring = ring
             self._publish_keys()
-        self._issue_anew(drafts)
+        self._issue_anew(self._issuer.issued_in_this_term())
+        self._snapshot_soon()
 
     # What users do.
 

@@ -32,7 +32,7 @@ from schemas.records.records import (
     encode_payload,
 )
 from schemas.records.signing import Envelope, decode_envelope
-from schemas.records.snapshots import Term, encode, read_snapshot
+from schemas.records.snapshots import NO_SNAPSHOT, Term, encode, read_snapshot
 from schemas.reports.link import Cursor, Hello, Repair, Welcome
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
 from tests.simulation.channel import Channel
@@ -264,8 +264,8 @@ class Child:
 
     def disk(self) -> Disk:
         reached = self.judge.reached
-        generation = reached.generation if reached is not None else 0
-        cursor = self.reader.cursor((0, 0), generation, has_memory=reached is not None)
+        rank = reached.rank if reached is not None else NO_SNAPSHOT
+        cursor = self.reader.cursor((NO_SNAPSHOT, 0), rank, has_memory=reached is not None)
         data = reached.data if reached is not None else b""
         return Disk(dict(self.records), dict(self.content), dict(self.removals), cursor, data)
 
@@ -389,8 +389,9 @@ class Child:
     def _count(self) -> None:
         reached, standings = self.judge.reached, self.judge.standings
         if reached is not None:
-            excluded = {**standings.outdated, **standings.orphaned}
-            self.reader.reached(reached.generation, excluded)
+            apart = {**standings.outdated, **standings.orphaned}
+            held = [(k, self.records[k].version) for k in apart if k in self.records]
+            self.reader.reached(reached.generation, held)
 
     def _read_snapshots(self) -> None:
         while missing := self.judge.read_more():

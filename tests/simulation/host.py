@@ -268,7 +268,7 @@ class Host:
             case fx.SendWelcome():
                 self._send_welcome(effect)
             case fx.SnapshotShown():
-                self.world.snapshot_shown(effect.generation)
+                self.world.snapshot_shown(effect.rank.generation)
             case fx.WantsChanged():
                 self.space.told()
             case _:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import SNAPSHOT_KEY
 from tests.simulation.chaos import put_back
 from tests.simulation.customizing import form_of
-from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION
+from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, NO_IGNORANCE, NO_RESURRECTION
+from tests.simulation.model import placement_key
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
     A,
@@ -180,11 +183,81 @@ def shown_a_newer(one: Run) -> None:
     )
 
 
+def older_backup_changed(one: Run) -> None:
+    """A restored centre forgot a change: nobody goes back, and the next change reaches everyone."""
+    _restore_older(one)
+    brought = everywhere(one, "p1", A, B)
+    form = form_of(brought[A].reference, None)
+    until(one, lambda: _forms(one, A) == {form}, CONVERGENCE, "the change does not come", HOUR)
+    one.centre.withdraw(one.centre.terms[0])
+    one.oracle.model_changed()
+    one.settle()
+    require(not sum(_orphans(one).values()), CONVERGENCE, "orphans stay that were withdrawn")
+
+
+def older_backup_withdrawn(one: Run) -> None:
+    """The same, and people want what the backup says: they withdraw what came after it."""
+    _restore_older(one)
+    one.centre.relapse()
+    one.centre.withdraw(one.centre.terms[0])
+    one.oracle.model_changed()
+    one.settle()
+    require(not sum(_orphans(one).values()), CONVERGENCE, "orphans stay that were withdrawn")
+
+
+def _restore_older(one: Run) -> None:
+    """Put the centre back, its spaces too, to before a change of p1 that every edge holds."""
+    root, centre, key = one.world.root, one.centre, placement_key("p1")
+    one.settle()
+    copy, placements, record = (
+        root.streams.copy(),
+        dict(centre.model.placements),
+        centre.records[key],
+    )
+    one.world.run(2 * MINUTE)
+    everywhere(one, "p1", A, B)
+    one.settle()
+    before = {host.path: dict(host.space.objects) for host in edges_of(one)}
+    one.oracle.model_changed()
+    centre.model.placements = placements
+    centre.records[key] = record
+    put_back(root, copy)
+    one.world.run(15 * MINUTE)
+    for host in edges_of(one):
+        require(host.space.objects == before[host.path], NO_RESURRECTION, f"{host.path} went back")
+    require(centre.records[key] is record, NO_IGNORANCE, "it is issued anew, and nobody asked")
+    assert root.node is not None
+    count, everyone = root.node.count(key), len(edges_of(one))
+    told = [it for it in count.summary.exceptions if it.reason.startswith("Orphaned")]
+    says = f"it counts {count}"
+    require(count.exact and bool(told), EXACTLY_ONCE, says)
+    require(count.summary.states == {"pending": everyone}, EXACTLY_ONCE, says)
+    slots = _slots(one)
+    one.world.run(5 * MINUTE)
+    require(_slots(one) == slots, CONVERGENCE, "mailboxes are written over and over")
+
+
+def _slots(one: Run) -> dict[tuple[str, str, str], int]:
+    """Where in the streams lies what was written to children, but for snapshots."""
+    return {
+        (str(host.path), child, key): kept.sequence
+        for host in one.world.hosts.values()
+        for (child, key), kept in host.streams.mail.items()
+        if key != SNAPSHOT_KEY
+    }
+
+
+def _forms(one: Run, key: ObjectKey) -> set[str]:
+    return {host.space.objects[key][0] for host in edges_of(one)}
+
+
 LIVES = (
     ledger_lost,
     ledger_lost_twice,
     disk_rolled_back,
     restored_from_backup,
+    older_backup_changed,
+    older_backup_withdrawn,
     million_registered,
     erased_and_back,
     removal_not_seen,

@@ -10,7 +10,13 @@ from relay.core.records.snapshot import SnapshotView
 from schemas.content.blobs import MANIFEST, open_value, parts_of
 from schemas.content.chunks import read_manifest, read_root
 from schemas.records.records import DeltaHead, decode_body, decode_record
-from schemas.records.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
+from schemas.records.snapshots import (
+    SnapshotRank,
+    mail_key_of,
+    read_inner,
+    read_snapshot,
+    read_terms,
+)
 from schemas.reports.reports import Count
 from schemas.reports.returned_states import sealed_state
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY
@@ -133,7 +139,7 @@ class LedgerRelay:
 
     def show(self, generation, term="0" * 16, time_ms=0):
         """Say that a child has a snapshot of this generation, signed by that term, and when."""
-        self._shown.put_nowait(SnapshotShown(generation, term, time_ms))
+        self._shown.put_nowait(SnapshotShown(SnapshotRank(0, generation), term, time_ms))
 
     async def report(self, key, summary, results=(), *, exact=True):
         """Say that the tree reported this of a placement."""

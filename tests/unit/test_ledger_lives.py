@@ -12,7 +12,7 @@ from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
-from relay.core.records.verdict import HeldRecord, Standing, standing
+from relay.core.records.verdict import Admission, HeldRecord, Standing, admit, standing
 from schemas.content.blobs import open_value
 from schemas.objects.selectors import LabelSelector
 from schemas.records.moves import MOVED_ANNOTATION
@@ -29,7 +29,9 @@ from schemas.records.records import (
 )
 from schemas.records.signing import Signer
 from schemas.records.snapshots import Term, mail_key_of, read_snapshot
+from schemas.records.snapshots import encode as encode_snapshot
 from schemas.values.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
+from schemas.values.wire import replace
 
 TREE = TreeId(random_id(b"a tree of tests "))
 SIGNER = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
@@ -298,14 +300,60 @@ def test_a_lost_ledger_drops_nothing_and_a_withdrawn_term_all_of_its_own(centre)
     assert centre.standing(record) is Standing.DROPPED
 
 
-def test_above_a_snapshot_that_someone_has_all_is_issued_anew_with_the_same_content(centre):
-    records = centre.issue(location("l"), profile("s", "/a"))
-    assert centre.issuer.raise_above(records[-1].generation) == []
-    shown = records[-1].generation + 10**6
-    drafts = centre.issuer.raise_above(shown)
+def test_above_a_snapshot_that_someone_has_goes_what_was_issued_since_the_start_alone(centre):
+    before = centre.issue(location("before"))
+    centre.sign()
+    centre.start()
+    since = centre.issue(location("l"), profile("s", "/a"))
+    assert not centre.issuer.raise_above(since[-1].generation, centre.instant)
+    shown = since[-1].generation + 10**6
+    assert centre.issuer.raise_above(shown, centre.instant)
+    drafts = centre.issuer.issued_in_this_term()
     again = centre.issue(*(draft.record for draft in drafts))
     assert all(record.generation > shown for record in again)
-    assert [record.labels for record in again] == [record.labels for record in records]
+    assert [record.labels for record in again] == [record.labels for record in since]
+    # What it forgot may be more than what it issues now.
+    (later,) = centre.issue(*before)
+    centre.sign()
+    assert centre.standing(later) is Standing.IN_FORCE
+
+
+def test_a_start_keeps_the_reign_of_the_last_snapshot(centre):
+    centre.issue(location("l"))
+    centre.sign()
+    first = read_snapshot(centre.own[SNAPSHOT_KEY].payload)
+    assert first.reign == 0
+    promoted = encode_snapshot(replace(first, reign=3))
+    centre.own[SNAPSHOT_KEY] = SIGNER.seal("snapshot", promoted)
+    centre.start()
+    centre.sign()
+    assert read_snapshot(centre.own[SNAPSHOT_KEY].payload).reign == 3
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_what_a_restored_centre_lists_with_a_lower_generation_waits_for_a_person(centre, withdrawn):
+    (old,) = centre.issue(location("l", at="1"))
+    centre.sign()
+    backup = dict(centre.own)
+    (newer,) = centre.issue(location("l", at="2"))
+    centre.sign()
+    assert centre.standing(old) is Standing.OUTDATED
+    centre.own = backup
+    centre.start()
+    centre.sign()
+    assert centre.listed()[old.source.key] == old.generation
+    assert centre.standing(old) is Standing.IN_FORCE
+    assert centre.standing(newer) is Standing.ORPHANED
+    if withdrawn:
+        centre.issuer.withdraw(newer.term, centre.instant)
+    else:
+        centre.issue(location("l", at="3"))
+    centre.sign()
+    # What is listed takes its place: an older one, or the newest.
+    held = HeldRecord(entry_key_of(newer), newer.generation, Term(bytes.fromhex(newer.term)))
+    listed = centre.listed()[newer.source.key]
+    assert admit(held.key, listed, centre.view(), held) is Admission.TAKEN
+    assert centre.standing(newer) is Standing.OUTDATED
 
 
 def test_a_snapshot_whose_content_is_lost_says_nothing_of_what_the_store_lacks(centre):

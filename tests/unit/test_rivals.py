@@ -13,12 +13,13 @@ from controllers.core.ledger.rivals import (
 from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.effects import SnapshotShown
 from relay.core.events import HelloArrived, Tick
-from schemas.records.snapshots import Term
+from schemas.records.snapshots import SnapshotRank, Term
 from schemas.records.snapshots import encode as encode_snapshot
 from schemas.values.wire import encode
 from tests.unit.meeting import SIGNER, Meeting, hellos
 
 NOW_MS = 1_800_000_000_000
+FIRST = SnapshotRank(0, 1)
 MOMENTS = st.integers(0, 10**9).map(lambda more: NOW_MS + more)
 TWO_BYTES = st.binary(min_size=8, max_size=8)
 
@@ -28,23 +29,23 @@ def test_of_two_that_see_each_other_exactly_one_goes_on(first_ms, one, second_ms
     mine, theirs = new_term(first_ms, one), new_term(second_ms, other)
     late = max(first_ms, second_ms) + CLOCKS_DIFFER_MS + 1
     seen = {
-        judge_shown(SnapshotShown(1, theirs, late), mine),
-        judge_shown(SnapshotShown(1, mine, late), theirs),
+        judge_shown(SnapshotShown(FIRST, theirs, late), mine),
+        judge_shown(SnapshotShown(FIRST, mine, late), theirs),
     }
     assert seen == ({Rival.GOES_ON, Rival.MUST_END} if mine != theirs else {Rival.NONE})
 
 
 def test_the_one_that_began_first_goes_on():
     first, second = new_term(NOW_MS, b"\xff" * 8), new_term(NOW_MS + 1, b"\0" * 8)
-    assert judge_shown(SnapshotShown(1, first, NOW_MS + 10**6), second) is Rival.GOES_ON
-    assert judge_shown(SnapshotShown(1, second, NOW_MS + 10**6), first) is Rival.MUST_END
+    assert judge_shown(SnapshotShown(FIRST, first, NOW_MS + 10**6), second) is Rival.GOES_ON
+    assert judge_shown(SnapshotShown(FIRST, second, NOW_MS + 10**6), first) is Rival.MUST_END
 
 
 @given(st.integers(-(10**9), CLOCKS_DIFFER_MS), TWO_BYTES)
 def test_what_was_signed_before_is_of_a_run_that_ended(after_ms, entropy):
     mine = new_term(NOW_MS, entropy)
     for theirs in (new_term(NOW_MS - 10**6, entropy), new_term(NOW_MS + 10**6, entropy)):
-        assert judge_shown(SnapshotShown(1, theirs, NOW_MS + after_ms), mine) is Rival.NONE
+        assert judge_shown(SnapshotShown(FIRST, theirs, NOW_MS + after_ms), mine) is Rival.NONE
 
 
 def test_an_older_snapshot_of_another_term_is_shown_too_for_who_signed_it_may_still_sign():
@@ -63,5 +64,5 @@ def test_an_older_snapshot_of_another_term_is_shown_too_for_who_signed_it_may_st
 
     (shown,) = told(SIGNER.seal("snapshot", encode_snapshot(record)).encode())
     assert (shown.term, shown.time_ms) == (b"the copy".hex(), NOW_MS)
-    assert shown.generation < meeting.generation
+    assert shown.rank.generation < meeting.generation
     assert told(own) == [], "it is the centre's own"

@@ -40,7 +40,12 @@ def view(hidden=()):
         (LISTED, 101, TERM, Standing.IN_FORCE),
         (ABSENT, 101, FOREIGN, Standing.IN_FORCE),
         (LISTED, 39, TERM, Standing.OUTDATED),
-        (LISTED, 41, FOREIGN, Standing.OUTDATED),
+        (LISTED, 39, FOREIGN, Standing.OUTDATED),
+        (LISTED, 41, TERM, Standing.OUTDATED),
+        (LISTED, 50, OLD, Standing.OUTDATED),
+        (LISTED, 51, OLD, Standing.ORPHANED),
+        (LISTED, 99, WITHDRAWN, Standing.OUTDATED),
+        (LISTED, 41, FOREIGN, Standing.ORPHANED),
         (ABSENT, 100, TERM, Standing.DROPPED),
         (ABSENT, 50, OLD, Standing.DROPPED),
         (ABSENT, 99, WITHDRAWN, Standing.DROPPED),
@@ -59,6 +64,8 @@ def test_what_cannot_be_read_is_as_before_and_what_is_newer_needs_no_reading():
     assert judge(old, view({tree})) is Standing.UNREAD
     assert judge(old, view({terms})) is Standing.IN_FORCE
     assert judge(HeldRecord(ABSENT, 40, TERM), view({terms})) is Standing.UNREAD
+    assert judge(HeldRecord(LISTED, 39, TERM), view({terms})) is Standing.OUTDATED
+    assert judge(HeldRecord(LISTED, 41, TERM), view({terms})) is Standing.UNREAD
     assert judge(ahead, view({tree, terms})) is Standing.IN_FORCE
 
 
@@ -75,6 +82,31 @@ def test_what_cannot_be_read_is_as_before_and_what_is_newer_needs_no_reading():
 )
 def test_a_record_that_is_not_held_is_taken_if_newer_or_listed(key, generation, admission):
     assert admit(key, generation, view()) is admission
+
+
+@pytest.mark.parametrize(
+    ("generation", "term", "admission"),
+    [
+        (39, FOREIGN, Admission.TAKEN),
+        (41, TERM, Admission.TAKEN),
+        (50, OLD, Admission.TAKEN),
+        (51, OLD, Admission.LISTED_BELOW),
+        (99, WITHDRAWN, Admission.TAKEN),
+        (41, FOREIGN, Admission.LISTED_BELOW),
+    ],
+)
+def test_what_is_listed_does_not_take_the_place_of_an_orphan(generation, term, admission):
+    held = HeldRecord(LISTED, generation, term)
+    assert admit(LISTED, 40, view(), held) is admission
+    assert admit(LISTED, 101, view(), held) is Admission.TAKEN
+    assert admit(LISTED, 38, view(), held) is Admission.SUPERSEDED
+
+
+def test_what_would_take_the_place_of_an_orphan_waits_for_the_terms():
+    hidden = view({view().record.terms_reference.address})
+    held = HeldRecord(LISTED, 41, FOREIGN)
+    assert admit(LISTED, 40, hidden, held) is Admission.UNREAD
+    assert admit(LISTED, 40, hidden) is Admission.TAKEN
 
 
 def test_what_is_not_held_waits_for_what_would_tell():

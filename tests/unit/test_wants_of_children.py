@@ -2,6 +2,7 @@
 
 from relay.core.link.children import Children
 from relay.core.link.parent import ParentLink
+from schemas.records.snapshots import NO_SNAPSHOT
 from schemas.reports.link import WANTS_MAX, Hello
 from schemas.reports.reports import decode, encode
 from schemas.values.identity import short_key
@@ -40,7 +41,7 @@ def test_more_wants_than_a_hello_may_name_are_named_by_turns():
     link, wanted = ParentLink("r", "home", None), set(keys("k", 2 * WANTS_MAX + 1))
 
     def named():
-        said = link.hello(0, (0, b""), wanted, levels=0, refused=0, orphaned=0)
+        said = link.hello(0, (NO_SNAPSHOT, b""), wanted, levels=0, refused=0, orphaned=0)
         return decode(Hello, encode(said)).wants
 
     first, second, third = named(), named(), named()

@@ -2,6 +2,7 @@
 
 import hashlib
 
+import msgspec
 import pytest
 
 from schemas.content import blobs, carried, chunks
@@ -35,6 +36,7 @@ from schemas.reports import link, reports
 from schemas.reports.upsync import UpsyncClause
 from schemas.values import codec
 from schemas.values.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
+from schemas.values.refusals import RecordRefused
 from schemas.values.wire import replace
 
 SIGNER = Signer(TreeId("a" * 26), KeyId("b" * 26), bytes(range(32)))
@@ -147,12 +149,13 @@ HELLO = link.Hello(
     through=12,
     reports=bytes(range(16)),
     newest=10,
+    newest_reign=1,
 )
 UNSIGNED = {
     "report": reports.Report(KEY, 0, "r", 4, 7, False, 1, SUMMARY),
     "part": reports.ReportPart(KEY, 1, "r", 4, 7, (RESULT,)),
     "hello": HELLO,
-    "welcome": link.Welcome("inc", "r", 12, b"signed", link.Repair.READ),
+    "welcome": link.Welcome("inc", "r", 12, b"signed", link.Repair.READ, ("tls://a:7422",)),
     "greeting": link.greeting("inc"),
     "progress": link.Progress("r", "inc", 12, bytes(16)),
     "cursor": link.Cursor("inc", 12, 10, 6, 9, has_memory=True),
@@ -274,14 +277,14 @@ GOLDEN: dict[str, str] = {
         "919694a0aa636f6e6669676d617073a473686f70a16101a8696e762d6d622d75c40180c4000090"
     ),
     "hello": (
-        "dc0010a172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491"
+        "dc0011a172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491"
         "d92069636a666d70646b31363176653732766f38376e6b76736d3571733273633537010203c3020c"
-        "c410000102030405060708090a0b0c0d0e0f0a"
+        "c410000102030405060708090a0b0c0d0e0f0a01"
     ),
-    "welcome": "95a3696e63a1720cc4067369676e6564a472656164",
-    "greeting": "95a3696e63a000c400a46e6f6e65",
+    "welcome": "96a3696e63a1720cc4067369676e6564a47265616491ac746c733a2f2f613a37343232",
+    "greeting": "96a3696e63a000c400a46e6f6e6590",
     "progress": "96a172a3696e630cc41000000000000000000000000000000000c40000",
-    "cursor": "96a3696e630c0a0609c3",
+    "cursor": "98a3696e630c0a0609c30000",
     "done": (
         "dc001294a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d7064"
         "6b31363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2a0a0c2c0c0c0c0c400"
@@ -322,9 +325,9 @@ GOLDEN: dict[str, str] = {
     "unsaid fields": "98c8865d 49b5ea2b",
     "unsaid fields, sealed": "963ce0fb afa8abfc",
     "snapshot payload": (
-        "9909c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
+        "9a09c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
         "000000000000000000000000000000000392c420000102030405060708090a0b0c0d0e0f10111213"
-        "1415161718191a1b1c1d1e1f460102"
+        "1415161718191a1b1c1d1e1f46010200"
     ),
     "terms": "919192c4085465726d5465726dc0",
     "leaf": (
@@ -358,8 +361,10 @@ FORMER: dict[str, str] = {
         "99d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700a1720407"
         "c3009680808090008090"
     ),
+    "greeting": "95a3696e63a000c400a46e6f6e65",
+    "cursor": "96a3696e630c0a0609c3",
 }
-"""What programs said of these before they told of kept and repaired copies."""
+"""What programs said of these before their last fields were added."""
 
 
 def said() -> dict[str, str]:
@@ -440,6 +445,48 @@ def test_the_wire_is_what_it_was(name):
 def test_what_was_said_before_a_field_was_added_is_read_as_without_it(name):
     record = UNSIGNED[name]
     assert reports.decode(type(record), bytes.fromhex(FORMER[name])) == record
+
+
+@pytest.mark.parametrize("name", [*UNSIGNED, *NODES])
+def test_fields_that_a_reader_does_not_know_are_passed_over(name):
+    record = UNSIGNED.get(name) or NODES[name]
+    encoded = reports.encode(record)
+    fields = msgspec.msgpack.decode(encoded)
+    longer = msgspec.msgpack.encode([*fields, "of a later release", [1], None])
+    if name == "snapshot payload":
+        assert snapshots.read_snapshot(longer) == record
+    elif name in NODES:
+        assert msgspec.msgpack.decode(longer, type=type(record)) == record
+    else:
+        assert reports.decode(type(record), longer) == record
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_fields_of_a_record_that_a_reader_does_not_know_are_passed_over(kind):
+    record, payload = RECORDS[kind], records.encode_payload(RECORDS[kind])
+    longer = msgspec.msgpack.encode([*msgspec.msgpack.decode(payload), "of a later release"])
+    body = BODY.encode() if kind == "delta" else records.body_of(record)
+    assert records.decode_record(kind, longer, body) == records.decode_record(kind, payload, body)
+
+
+def test_a_snapshot_without_a_reign_is_of_the_first():
+    former = msgspec.msgpack.encode(msgspec.msgpack.decode(snapshots.encode(SNAPSHOT))[:-1])
+    assert snapshots.read_snapshot(former) == SNAPSHOT
+
+
+def test_a_hello_and_a_welcome_of_before_lack_their_last_fields_alone():
+    for name, field in (("hello", {"newest_reign": 0}), ("welcome", {"addresses": ()})):
+        fields = msgspec.msgpack.decode(reports.encode(UNSIGNED[name]))[:-1]
+        read = reports.decode(type(UNSIGNED[name]), msgspec.msgpack.encode(fields))
+        assert read == replace(UNSIGNED[name], **field)
+
+
+@pytest.mark.parametrize("addresses", [["a"] * 9, ["a" * 256]])
+def test_a_welcome_names_few_short_addresses(addresses):
+    fields = msgspec.msgpack.decode(reports.encode(UNSIGNED["welcome"]))[:-1]
+    with pytest.raises(RecordRefused, match="addresses"):
+        reports.decode(link.Welcome, msgspec.msgpack.encode([*fields, addresses]))
+    assert link.told_addresses(["a" * 256, *"abcdefghij"]) == tuple("abcdefgh")
 
 
 def test_a_blob_over_half_a_mebibyte_lies_in_parts():

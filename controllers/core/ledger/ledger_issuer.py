@@ -133,15 +133,23 @@ class LedgerIssuer:
             self._snapshots.deleted(entry, now=now.seconds)
         return gone
 
-    def raise_above(self, shown: int) -> list[Draft]:
-        """Someone has a snapshot of this generation: all in force, to be issued anew above it.
+    def raise_above(self, shown: int, now: Instant) -> bool:
+        """Someone has a snapshot of this generation: go above it; whether anything lay below it.
 
-        Nothing, if all that is issued lies above it anyway.
+        Nodes keep what they hold above what is listed. A snapshot says that soon, and whatever is
+        issued next may take something from them.
         """
         if shown <= self.ledger.highest:
-            return []
+            return False
         self.ledger.raise_to(shown)
-        return self.all_in_force()
+        self.ledger.forgotten |= self.ledger.records.keys() - {KEYS_KEY}
+        self._snapshots.renew(now=now.seconds)
+        return True
+
+    def issued_in_this_term(self) -> list[Draft]:
+        """What was issued since this start and is in force, to be issued anew as it is."""
+        records = self.ledger.records.items()
+        return self.again(key for key, it in records if it.term == self.ledger.term)
 
     def all_in_force(self) -> list[Draft]:
         """All that is in force but the keys, to be issued anew as it is.

@@ -60,6 +60,7 @@ class SnapshotIssuer:
         losing: bool = False,
     ) -> None:
         self._term = term
+        self._reign = last.reign if last else 0
         # Those known at the start, and this one.
         self._terms = {entry.term: entry for entry in terms}
         # Whether the list of terms lies in the store as it is now.
@@ -154,6 +155,7 @@ class SnapshotIssuer:
             root=tree.root,
             height=tree.height,
             count=tree.count,
+            reign=self._reign,
         )
         self._stored, self._changes = tree, {}
         self._highest, self._signed_at = generation, now

@@ -5,7 +5,7 @@ What a child says is bounded by what it was written; what it claims about others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from relay.core.effects import Effect, Noted, SendWelcome, StoreOwn
@@ -56,6 +56,8 @@ class Children:
         self._out = out
         self._changed = changed
         self._noted_away = dict(away)
+        # Where this node's server listens, as children are told.
+        self.addresses: tuple[str, ...] = ()
         # Whether the node has memory of its own: without it, it writes and erases nothing.
         self._may_write = False
         self._to_flush: dict[str, None] = {}
@@ -327,13 +329,12 @@ class Children:
         self._to_flush[event.child] = None
 
     def reached(
-        self, snapshot: VerifiedSnapshot, excluded: Iterable[tuple[MailKey, Version]]
+        self, snapshot: VerifiedSnapshot, excluded: Sequence[tuple[MailKey, Version]]
     ) -> None:
         """The node reached a snapshot: children get it as it concerns them."""
         former, self._reached = self._reached, snapshot
         # What a term that was withdrawn had issued nobody here may know of; a child may.
-        terms = former is not None and former.record.terms != snapshot.record.terms
-        left_out = tuple(excluded)
+        terms = former is not None and former.record.authors != snapshot.record.authors
         for name, child in self.by_name.items():
             age = snapshot.record.time_ms - child.snapshot_time_ms
             # The centre's clock may have been set back.
@@ -341,7 +342,7 @@ class Children:
             due = terms or not child.mailbox.snapshot or late
             if due:
                 child.snapshot_time_ms = snapshot.record.time_ms
-            child.mailbox.offer(snapshot, left_out, due=due)
+            child.mailbox.offer(snapshot, excluded, due=due)
             self._to_flush[name] = None
 
     # Progress.
@@ -528,7 +529,7 @@ class Children:
 
     def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
         reached = self._reached
-        known = reached is not None and hello.newest >= reached.generation
+        known = reached is not None and (hello.newest_reign, hello.newest) >= reached.rank
         shows = bool(hello.shown) and (reached is None or hello.shown != reached.data)
         same = hello.incarnation == self._incarnation
         with_snapshot = not (same and known) or shows
@@ -551,8 +552,8 @@ class Children:
         snapshot = self._reached.data if self._reached is not None and with_snapshot else b""
         # Nothing is to come where the last messages were erased.
         end = max(child.mailbox.end, min(sequence, child.mailbox.last_sequence))
-        message = Welcome(self._incarnation, run, end, snapshot, repair.value)
-        self._out.append(SendWelcome(name, encode(message)))
+        said = Welcome(self._incarnation, run, end, snapshot, repair.value, self.addresses)
+        self._out.append(SendWelcome(name, encode(said)))
 
     def _silence(self, name: str, child: Child, since_ms: int, why: str) -> None:
         child.session.happened(PresenceEvent.SILENCE)
@@ -575,10 +576,9 @@ class Children:
         key = f"{AWAY_PREFIX}{name}"
         if away is None:
             del self._noted_away[name]
-            self._out.append(StoreOwn(key, None))
         else:
             self._noted_away[name] = away
-            self._out.append(StoreOwn(key, encode(away)))
+        self._out.append(StoreOwn(key, encode(away) if away is not None else None))
 
     def _fall_behind(self, name: str, child: Child, *, changes: bool = True) -> None:
         """Count nothing that the child says until it has answered where its mailbox ends now."""

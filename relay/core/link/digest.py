@@ -51,20 +51,36 @@ class MailDigest:
         if self._ahead.pop(key, None) is None and self._excluded.pop(key, None) is None:
             self._sum -= version.digest_term
 
-    def advance(self, snapshot: int, excluded: Iterable[tuple[MailKey, Version]] = ()) -> None:
-        """Take the digest under another snapshot; `excluded` is what is left out."""
+    def advance(
+        self,
+        snapshot: int,
+        excluded: Iterable[tuple[MailKey, Version]] = (),
+        held: Iterable[tuple[MailKey, Version]] = (),
+    ) -> None:
+        """Take the digest under another snapshot; `excluded` is what is left out.
+
+        Of a later reign it may have a lower generation: then it is made anew of all that was added,
+        which is `held`.
+        """
+        if snapshot < self.snapshot:
+            self._begin_anew(snapshot, held)
         self.snapshot = snapshot
-        self._sum += sum(held.digest_term for held in self._excluded.values())
+        self._sum += sum(version.digest_term for version in self._excluded.values())
         self._excluded = {}
         ahead = self._ahead
         # A dict does not give back the room of what is deleted.
-        self._ahead = {key: held for key, held in ahead.items() if held.generation > snapshot}
-        self._sum += sum(held.digest_term for held in ahead.values() if held.generation <= snapshot)
+        self._ahead = {key: it for key, it in ahead.items() if it.generation > snapshot}
+        self._sum += sum(it.digest_term for it in ahead.values() if it.generation <= snapshot)
         for key, version in excluded:
             if key not in self._ahead:
                 self._excluded[key] = version
                 self._sum -= version.digest_term
         self._sum %= DIGEST_MODULUS
+
+    def _begin_anew(self, snapshot: int, held: Iterable[tuple[MailKey, Version]]) -> None:
+        self.snapshot, self._sum, self._ahead, self._excluded = snapshot, 0, {}, {}
+        for key, version in held:
+            self.add(key, version)
 
     def check(self, held: Iterable[tuple[MailKey, Version]]) -> None:
         """Assert the definition; `held` is all that was added."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from relay.core.link.reader import MailboxReader
 from relay.core.link.session import ParentSession, Session, SessionEvent
+from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank
 from schemas.reports.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
 from schemas.values.identity import MailKey
 
@@ -23,7 +24,9 @@ class ParentLink:
         self._run = run
         self._home = home
         # The newest snapshot that the parent's welcome showed.
-        self.shown_by_parent = 0
+        self.shown_by_parent = NO_SNAPSHOT
+        # Where it, its members and its standby listen, as it said last in this run.
+        self.addresses: tuple[str, ...] = ()
         # What the last hello named last.
         self._named_last = ""
         # Whether the parent asked for all reports again.
@@ -64,14 +67,15 @@ class ParentLink:
         self.session.happened(SessionEvent.WELCOME, now)
         if welcome.incarnation != self.reader.incarnation:
             # What a former run of the parent showed, this one may have forgotten.
-            self.shown_by_parent = 0
+            self.shown_by_parent = NO_SNAPSHOT
+        self.addresses = welcome.addresses
         self._repeat_reports = self._repeat_reports or welcome.repair == Repair.SAY
         return self.reader.begin(welcome)
 
     def hello(  # noqa: PLR0913 - each is a field of it
         self,
         snapshot: int,
-        shown: tuple[int, bytes],
+        shown: tuple[SnapshotRank, bytes],
         wants: Iterable[MailKey],
         *,
         levels: int,
@@ -80,13 +84,13 @@ class ParentLink:
         farewell: bool = False,
         copies: int = 0,
         progress: Progress | None = None,
-        newest: int = 0,
+        newest: SnapshotRank = NO_SNAPSHOT,
     ) -> Hello:
-        """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
+        """What to say now; `shown` is the newest snapshot seen here or below, with its rank."""
         reader = self.reader
-        generation, signed = shown
+        rank, signed = shown
         # Whoever answers may be a copy of the centre, which shows newer ones of its own.
-        news = generation > self.shown_by_parent or not self.session.welcomed
+        news = rank > self.shown_by_parent or not self.session.welcomed
         return Hello(
             run=self._run,
             home=self._home,
@@ -103,7 +107,8 @@ class ParentLink:
             copies=copies,
             through=progress.through if progress is not None else 0,
             reports=progress.digest if progress is not None else b"",
-            newest=newest,
+            newest=newest.generation,
+            newest_reign=newest.reign,
         )
 
     def _by_turns(self, wants: Iterable[MailKey]) -> tuple[MailKey, ...]:

@@ -6,12 +6,14 @@ in the mailbox is only not shown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 
 from relay.core.events import MailArrived
 from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Version
 from relay.core.records.parked import Parked
+from schemas.records.snapshots import SnapshotRank
 from schemas.reports.link import Cursor, Repair, Welcome
 from schemas.values.identity import MailKey
 
@@ -135,7 +137,7 @@ class MailboxReader:
         return news
 
     def holds(self, key: MailKey, version: Version) -> None:
-        """A slot of the mailbox holds this record, and the node holds it as well."""
+        """A slot of the mailbox holds this record, and the node holds it or a newer orphan."""
         self.forget(key)
         if version.full:
             self._full[key] = version
@@ -158,14 +160,33 @@ class MailboxReader:
         """Whether the mailbox was read to its end, and has nothing under the key."""
         return self.caught_up and key not in self._full and key not in self.heads
 
-    def reached(self, snapshot: int, excluded: dict[MailKey, None]) -> None:
-        """Take the digest under another snapshot; `excluded` it does not list as they are held."""
-        left_out = [(key, self._full[key]) for key in excluded if key in self._full]
-        self._digest.advance(snapshot, left_out)
+    def reached(self, snapshot: int, excluded: Iterable[tuple[MailKey, Version]]) -> None:
+        """Take the digest under another snapshot; `excluded` it does not list as they are held.
 
-    def cursor(self, snapshot: tuple[int, int], reached: int, *, has_memory: bool) -> Cursor:
-        """What OWN shall hold of it."""
-        return Cursor(self.incarnation, self.judged, *snapshot, reached, has_memory)
+        A slot may hold what is listed instead: that counts.
+        """
+        left_out = [
+            (key, version)
+            for key, version in excluded
+            if key in self._full and self._full[key].digest_term == version.digest_term
+        ]
+        self._digest.advance(snapshot, left_out, self._full.items())
+
+    def cursor(
+        self, place: tuple[SnapshotRank, int], reached: SnapshotRank, *, has_memory: bool
+    ) -> Cursor:
+        """What OWN shall hold of it; `place` is of the newest snapshot, if it is not reached."""
+        newest, sequence = place
+        return Cursor(
+            self.incarnation,
+            self.judged,
+            newest.generation,
+            sequence,
+            reached.generation,
+            has_memory,
+            newest.reign,
+            reached.reign,
+        )
 
     def check(self) -> None:
         """Assert what must always hold."""

@@ -19,6 +19,7 @@ from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.records import slot_term
+from schemas.records.snapshots import SnapshotRank
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.values.value import Value
 
@@ -127,6 +128,8 @@ class MailboxWriter:
         # The newest snapshot that the node reached, and whether it is to be written in any case.
         self._reached: VerifiedSnapshot | None = None
         self._snapshot_due = False
+        # Of the snapshot in the mailbox; of one that a former run wrote it is not known.
+        self._snapshot_reign = 0
         self._excluded: tuple[tuple[MailKey, Version], ...] = ()
         self._digest = MailDigest()
         self._checkpoints: deque[_Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
@@ -285,7 +288,8 @@ class MailboxWriter:
         snapshot = self._reached
         settled = snapshot.record.settled
         covers = bool(self._uncovered) and self._uncovered[0] <= settled
-        if snapshot.generation <= self.snapshot or not (self._snapshot_due or covers):
+        written = SnapshotRank(self._snapshot_reign, self.snapshot)
+        if snapshot.rank <= written or not (self._snapshot_due or covers):
             return
         if any(generation <= snapshot.generation for generation in self._pending()):
             return
@@ -306,7 +310,9 @@ class MailboxWriter:
             snapshot.version,
             _NO_CAUSE,
         )
-        self._digest.advance(snapshot.generation, self._still_in_full(self._excluded))
+        self._snapshot_reign = snapshot.record.reign
+        excluded = self._still_in_full(self._excluded)
+        self._digest.advance(snapshot.generation, excluded, self._counted())
 
     def _still_in_full(
         self, excluded: Iterable[tuple[MailKey, Version]]
@@ -359,13 +365,14 @@ class MailboxWriter:
                     break
         return found
 
+    def _counted(self) -> Iterator[tuple[MailKey, Version]]:
+        """What the digest is of."""
+        slots = self.slots.items()
+        return ((key, it.version) for key, it in slots if self._is_counted(key, it.version))
+
     def check(self) -> None:
         """Assert what must always hold."""
-        self._digest.check(
-            (key, slot.version)
-            for key, slot in self.slots.items()
-            if self._is_counted(key, slot.version)
-        )
+        self._digest.check(self._counted())
         assert self._in_flight.keys() <= self.slots.keys()
         assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
         assert self.end == max((slot.sequence for slot in self.slots.values()), default=0)

@@ -10,7 +10,7 @@ from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust, Verdict
-from relay.core.records.verdict import Admission
+from relay.core.records.verdict import Admission, HeldRecord
 from schemas.records.records import NodeRecord, Record
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import read_snapshot, snapshot_source
@@ -35,6 +35,12 @@ class Superseded(Value, frozen=True):
     """Believed, and in force no more: honest mail that is late."""
 
 
+class ListedBelow(Value, frozen=True):
+    """Believed and listed, and not taken: what is held is newer, and orphaned."""
+
+    accepted: Accepted
+
+
 class MissingInput(Enum):
     """What is missing before a message can be judged."""
 
@@ -56,7 +62,7 @@ class Refusal(Value, frozen=True):
     detail: str
 
 
-Ruling = NewVersion | HeldVersion | Superseded | Undecided | Refusal
+Ruling = NewVersion | HeldVersion | Superseded | ListedBelow | Undecided | Refusal
 
 
 class Acceptance:
@@ -153,9 +159,15 @@ class Acceptance:
             return NewVersion(accepted)
         if not admits_new:
             return Undecided(MissingInput.SNAPSHOT, accepted)
-        match self._judge.admit(accepted.entry_key, accepted.generation):
+        return self._by_snapshot(accepted, known.held if known is not None else None)
+
+    def _by_snapshot(self, accepted: Accepted, held: HeldRecord | None) -> Ruling:
+        """What the newest snapshot makes of a record that may take the place of the one held."""
+        match self._judge.admit(accepted.entry_key, accepted.generation, held):
             case Admission.TAKEN:
                 return NewVersion(accepted)
+            case Admission.LISTED_BELOW:
+                return ListedBelow(accepted)
             case Admission.UNREAD:
                 return Undecided(MissingInput.SNAPSHOT, accepted)
             case Admission.SUPERSEDED:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRecord
+
 STALE_AFTER_SECONDS = 1200.0
 
 
@@ -13,19 +15,19 @@ class ViewAge:
 
     def __init__(self, now: float) -> None:
         self._started = now
-        self._generation = 0
+        self._rank = NO_SNAPSHOT
         # Seconds of the newest snapshot's own time, and the least that ours was ahead of one.
         self._newest: float | None = None
         self._least = 0.0
 
-    def observe(self, generation: int, time_ms: int, now: float) -> None:
-        """A verified snapshot that was made at `time_ms` was shown."""
-        if generation <= self._generation:
+    def observe(self, record: SnapshotRecord, now: float) -> None:
+        """A verified snapshot was shown."""
+        if record.rank <= self._rank:
             return
-        time, former = time_ms / 1000, self._newest
+        time, former = record.time_ms / 1000, self._newest
         if former is None or time < former:
             self._least = now - time
-        self._generation, self._newest = generation, time
+        self._rank, self._newest = record.rank, time
         self._least = min(self._least, now - time)
 
     def stale(self, now: float) -> bool:

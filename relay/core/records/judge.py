@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from relay.core.records.accepted import Accepted, Version
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading, WholeReading
-from relay.core.records.verdict import Admission, Standing, admit, standing
+from relay.core.records.verdict import Admission, HeldRecord, Standing, admit, standing
 from schemas.content.blobs import Reference
 from schemas.records.records import Profile
 from schemas.records.snapshots import (
+    NO_SNAPSHOT,
     EntryKey,
+    SnapshotRank,
     SnapshotRecord,
     SnapshotRefused,
     mail_key_of,
@@ -41,13 +43,18 @@ class VerifiedSnapshot:
     def generation(self) -> int:
         return self.record.generation
 
+    @property
+    def rank(self) -> SnapshotRank:
+        return self.record.rank
+
 
 @dataclass(slots=True)
 class Standings:
     """What one snapshot makes of the records held, other than in force."""
 
     outdated: dict[MailKey, None] = field(default_factory=dict)
-    orphaned: dict[MailKey, None] = field(default_factory=dict)
+    # With the lower generation that it lists instead, 0 if it lists none.
+    orphaned: dict[MailKey, int] = field(default_factory=dict)
     # With the generations that were judged: a newer record of the key is not dropped.
     dropped: dict[MailKey, int] = field(default_factory=dict)
 
@@ -80,8 +87,8 @@ class Judgement:
         self.mailbox_reread = False
 
     @property
-    def generation(self) -> int:
-        return self.snapshot.generation
+    def rank(self) -> SnapshotRank:
+        return self.snapshot.rank
 
 
 @dataclass(slots=True)
@@ -137,15 +144,15 @@ class SnapshotJudge:
         return self.reached
 
     @property
-    def place_of_newest(self) -> tuple[int, int]:
-        """Generation and place in the mailbox of the newest, if it is read and not reached.
+    def place_of_newest(self) -> tuple[SnapshotRank, int]:
+        """Rank and place in the mailbox of the newest, if it is read and not reached.
 
-        Else 0, 0. Who knew the place alone might take an older one's for this one's.
+        Else NO_SNAPSHOT, 0. Who knew the place alone might take an older one's for this one's.
         """
         newest = self._newest
         if newest is None or newest.sequence is None:
-            return 0, 0
-        return newest.generation, newest.sequence
+            return NO_SNAPSHOT, 0
+        return newest.rank, newest.sequence
 
     @property
     def candidate(self) -> Judgement | None:
@@ -153,9 +160,9 @@ class SnapshotJudge:
         return self._candidate
 
     @property
-    def under_way(self) -> tuple[int, ...]:
-        """The generations of the snapshots that are to be read, or reached."""
-        return tuple(judgement.generation for judgement in self._under_way())
+    def under_way(self) -> tuple[SnapshotRank, ...]:
+        """The snapshots that are to be read, or reached."""
+        return tuple(judgement.rank for judgement in self._under_way())
 
     def restore(self, snapshot: VerifiedSnapshot) -> None:
         """Take in the snapshot that a former run reached; its blobs are to be read again."""
@@ -168,16 +175,16 @@ class SnapshotJudge:
     def offer(self, snapshot: VerifiedSnapshot, sequence: int | None, now: float) -> bool:
         """Take in a verified snapshot; whether it is newer than all before."""
         for known in (self._candidate, self._newest):
-            if known is not None and known.generation == snapshot.generation:
+            if known is not None and known.rank == snapshot.rank:
                 known.sequence = known.sequence if sequence is None else sequence
                 self.replace_stuck_candidate(now)
                 return False
         newest, reached = self.newest, self.reached
         judgement = Judgement(snapshot, self._read(snapshot), now)
         judgement.sequence = sequence
-        if newest is not None and snapshot.generation <= newest.generation:
+        if newest is not None and snapshot.rank <= newest.rank:
             shown = self._candidate
-            news = reached is None or snapshot.generation > reached.generation
+            news = reached is None or snapshot.rank > reached.rank
             if sequence is not None and shown is not None and shown.sequence is None and news:
                 # The mailbox holds an older one than the parent's welcome showed: reach that first.
                 self._candidate = judgement
@@ -249,15 +256,15 @@ class SnapshotJudge:
             judgement.reading = self._read(judgement.snapshot)
             judgement.standings = None
 
-    def admit(self, key: EntryKey, generation: int) -> Admission:
-        """Whether a record that is not held is taken, by the newest snapshot."""
+    def admit(self, key: EntryKey, generation: int, held: HeldRecord | None = None) -> Admission:
+        """Whether a record is taken in place of the one held, by the newest snapshot."""
         newest = self.newest
         if newest is None:
             return Admission.UNREAD
         if self._view is None or self._view.record is not newest.record:
             self._view = SnapshotView(newest.record, self._nodes)
         try:
-            return admit(key, generation, self._view)
+            return admit(key, generation, self._view, held)
         except SnapshotRefused:
             return Admission.UNREAD
 
@@ -266,6 +273,11 @@ class SnapshotJudge:
         if (newest := self.newest) is None:
             return None
         return SnapshotView(newest.record, self._nodes).generation_of(key)
+
+    def reported_generation(self, key: MailKey) -> int:
+        """What a report on the record held says that it is of; 0 if an older one is listed."""
+        record = self._held.get(key)
+        return 0 if record is None or self.standings.orphaned.get(key) else record.generation
 
     def accepted(self, record: Accepted) -> None:
         """A record came into force in place of the one that was judged."""
@@ -309,7 +321,7 @@ class SnapshotJudge:
 
     def _read(self, snapshot: VerifiedSnapshot) -> SnapshotReading:
         earlier = self._compared_with
-        if earlier is not None and earlier.record.generation > snapshot.generation:
+        if earlier is not None and earlier.record.rank > snapshot.rank:
             earlier = None
         return SnapshotReading(snapshot.record, self._interest(), self._nodes, earlier)
 
@@ -342,7 +354,7 @@ class SnapshotJudge:
             if key != KEYS_KEY and (held := self._held.get(key)) is not None
         ]
         standings = self._standings(found, view)
-        if earlier is None or view.generation >= earlier.reading.record.generation:
+        if earlier is None or view.record.rank >= earlier.reading.record.rank:
             # Who is not looked at was covered by the earlier one.
             newer = tuple(it.key for it in found if it.generation > view.generation)
             self._baseline = Baseline(reading.whole(), standings, newer)
@@ -359,7 +371,8 @@ class SnapshotJudge:
                 case Standing.OUTDATED | Standing.UNREAD:
                     standings.outdated[record.key] = None
                 case Standing.ORPHANED:
-                    standings.orphaned[record.key] = None
+                    below = listing.generation if isinstance(listing, Listed) else 0
+                    standings.orphaned[record.key] = below
                 case Standing.DROPPED if self._moved_here(record, view):
                     standings.outdated[record.key] = None
                 case Standing.DROPPED:
