@@ -8,7 +8,7 @@ from typing import Any
 
 from controllers.core.status.combined import (
     REPORT_NAMESPACE,
-    Subject,
+    CombinedSubject,
     combined_status,
 )
 from controllers.core.workloads.collectors import COMBINED
@@ -172,8 +172,8 @@ def _said(obj: Object) -> Mapping[str, Any]:
     return {"results": obj.get("results"), "complete": complete}
 
 
-def _subject(key: ObjectKey, obj: Object) -> Subject:
+def _subject(key: ObjectKey, obj: Object) -> CombinedSubject:
     _, _, version = str(obj.get("apiVersion", "")).rpartition("/")
     uid = str(obj["metadata"].get("uid", ""))
     kind = str(obj.get("kind", ""))
-    return Subject(key.group, version, kind, key.resource, key.namespace, key.name, uid)
+    return CombinedSubject(key.group, version, kind, key.resource, key.namespace, key.name, uid)

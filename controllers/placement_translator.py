@@ -17,7 +17,7 @@ from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.reading import read_arm, read_issued
-from controllers.core.translation.translate import Issued
+from controllers.core.translation.translate import IssuedDelta
 from controllers.core.workloads.known import knows
 from controllers.core.workloads.own_statuses import concerned, of_served_kinds
 from controllers.core.workloads.selection import KindScope
@@ -561,11 +561,11 @@ class PlacementTranslator:
         else:
             self._placements.put(key, obj)
 
-    async def _read_ledger(self, placements: Placements) -> dict[str, Issued]:
+    async def _read_ledger(self, placements: Placements) -> dict[str, IssuedDelta]:
         """Take in all that the ledger holds, many at once: each takes two round trips."""
         records = [record for record in self._issuer.records.values() if placements.is_ours(record)]
         heads = [record for record in records if isinstance(record, DeltaHead)]
-        known: dict[str, Issued] = {}
+        known: dict[str, IssuedDelta] = {}
         for at in range(0, len(heads), READS_AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 reads = [group.create_task(self._read(h)) for h in heads[at : at + READS_AT_ONCE]]
@@ -574,7 +574,7 @@ class PlacementTranslator:
             known |= {name: issued for name, issued in named if name is not None}
         return known
 
-    async def _read(self, head: DeltaHead) -> Issued:
+    async def _read(self, head: DeltaHead) -> IssuedDelta:
         body = self._issuer.ledger.bodies[head.source.key]
         keys = self.keys_of(head.source.key)
         issued = await read_all(self._relay, read_issued(head, body, keys))

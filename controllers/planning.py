@@ -12,7 +12,7 @@ from controllers.core.planning.dry_run import CentreState, DryRun, Written, dry_
 from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.translation.reading import read_issued
-from controllers.core.translation.translate import Issued
+from controllers.core.translation.translate import IssuedDelta
 from controllers.issuer import read_all
 from schemas.content.blobs import Reference, open_value, parts_of
 from schemas.objects.objects import ObjectKey
@@ -68,7 +68,7 @@ async def _stage(controllers: Controllers, workloads: Written, inventory: Writte
 
 async def _others(
     controllers: Controllers, ledger: Mapping[MailKey, Record]
-) -> dict[MailKey, Issued]:
+) -> dict[MailKey, IssuedDelta]:
     """What placements of other spaces have delivered, those that nobody follows any more, too."""
     first, *others = (one.translator.placements for one in controllers.workload_spaces)
     found = {issued.head.source.key: issued for one in others for issued in one.standing().values()}

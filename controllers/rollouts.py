@@ -16,12 +16,12 @@ from controllers.core.rollout.culprits import members_at
 from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.empty_waves import empty_condition
 from controllers.core.rollout.estimates import label_values
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.messages import OWNED, conditions, with_message
 from controllers.core.rollout.rejection import rejection_of
 from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
-from controllers.core.rollout.state import Change, changed, is_under_way, present
+from controllers.core.rollout.state import ChangeCause, changed, is_under_way, present
 from controllers.core.translation.reading import read_arm
 from controllers.issuer import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
@@ -187,7 +187,7 @@ class RolloutController:
             for name in self._empty:
                 self._queue.add_later(name, COUNTS_SECONDS)
 
-    def _facts(self, name: str, spec: RolloutSpec, lost: frozenset[Reference]) -> Facts:
+    def _facts(self, name: str, spec: RolloutSpec, lost: frozenset[Reference]) -> RolloutFacts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
         source = translator.source(placement).key
@@ -197,7 +197,7 @@ class RolloutController:
         fresh = head is not None and count is not None and count.generation == head.generation
         is_first = name not in self._rollouts.fresh and self._issuer.is_new
         is_lost = gates is None and (is_first or source in self._issuer.lost)
-        return Facts(
+        return RolloutFacts(
             wanted=self._rollouts.targets.get(placement),
             rejection=translator.placements.rejections.known.get(placement),
             change=_change(translator.workloads.objects.get(placement)),
@@ -341,10 +341,10 @@ def _request(obj: Mapping[str, Any]) -> str:
     return str((metadata.get("annotations") or {}).get(ROLLOUT_REQUEST) or "")
 
 
-def _change(placement: Mapping[str, Any] | None) -> Change:
+def _change(placement: Mapping[str, Any] | None) -> ChangeCause:
     metadata = (placement or {}).get("metadata") or {}
     cause = (metadata.get("annotations") or {}).get(_CHANGE_CAUSE) or ""
     entries = [item for item in metadata.get("managedFields") or () if isinstance(item, Mapping)]
     ours = [item for item in entries if not str(item.get("manager", "")).startswith("leafcast-")]
     latest = max(ours, key=lambda item: str(item.get("time", "")), default={})
-    return Change(str(latest.get("manager", "")), str(cause))
+    return ChangeCause(str(latest.get("manager", "")), str(cause))

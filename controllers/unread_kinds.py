@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from controllers.core.workloads.space import Workloads
-from controllers.core.workloads.unread_kinds import UNAVAILABLE, Unread, narrowed_to
+from controllers.core.workloads.unread_kinds import UNAVAILABLE, UnreadKind, narrowed_to
 from relay.ports import NOT_FOUND, Clock, Kind, Space, SpaceError, Unserved
 
 NOT_LISTED_SECONDS = 1.0
@@ -72,7 +72,7 @@ class KindReading:
             unread.kinds.pop(kind, None)
             self._listed.discard(kind)
             return
-        unread.kinds[kind] = Unread(
+        unread.kinds[kind] = UnreadKind(
             self._namespaced.get(kind, True), event.reason, event.message, kind in self._listed
         )
         self._looked_at = float("-inf")
@@ -102,7 +102,7 @@ class KindReading:
             del kinds[kind]
         fresh = late - kinds.keys()
         for kind in fresh:
-            kinds[kind] = Unread(self._namespaced.get(kind, True))
+            kinds[kind] = UnreadKind(self._namespaced.get(kind, True))
         return bool(over or fresh)
 
     async def _look(self) -> bool:
@@ -117,7 +117,7 @@ class KindReading:
                 changed = True
         return changed
 
-    async def _empty(self, kind: KindName, unread: Unread) -> frozenset[str]:
+    async def _empty(self, kind: KindName, unread: UnreadKind) -> frozenset[str]:
         workloads = self._workloads()
         resolver = workloads.resolver
         rules = [resolver.rules(name) for name in workloads.placements]

@@ -20,7 +20,7 @@ MANAGER = "leafcast-where"
 PAUSE_SECONDS = 0.2
 
 
-class Inventory(Protocol):
+class InventoryView(Protocol):
     """What Locations and SyncTargets there are."""
 
     @property
@@ -46,7 +46,7 @@ class WhereResolver:
         clock: Clock,
         queue: WorkQueue[str],
         translator: PlacementTranslator,
-        inventories: Inventory,
+        inventories: InventoryView,
     ) -> None:
         self._space = space
         self._clock = clock

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from leafcast.show.object_cells import at
-from leafcast.show.object_output import Group
+from leafcast.show.object_output import ObjectGroup
 from schemas.objects.selectors import LabelSelector
 from schemas.values.groups import GROUP
 from schemas.values.refusals import BadSelector
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from leafcast.ask.asked_space import AskedSpace
 
 
-async def with_instances(inventory: AskedSpace, group: Group) -> Group:
+async def with_instances(inventory: AskedSpace, group: ObjectGroup) -> ObjectGroup:
     """The same objects; Locations with `status.instances`, which no one keeps in the space."""
     if group.kind.group_resource != (GROUP, "locations"):
         return group

@@ -39,7 +39,7 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Progress:
+class DemoProgress:
     """One run's steps; times are monotonic seconds, None for what has not come to be."""
 
     shape: TreeShape

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from leafcast.demo.progress import Progress
+from leafcast.demo.progress import DemoProgress
 from leafcast.local.views import TreeView
 from relay.ports import Clock
 
@@ -18,7 +18,7 @@ TICK_SECONDS = 0.25
 """A picture at least this often: spinners turn and seconds count while nothing happens."""
 
 
-class Tree(Protocol):
+class DemoTree(Protocol):
     """What a run needs of a tree; see leafcast.local.tree.LocalTree."""
 
     up: asyncio.Event
@@ -32,7 +32,7 @@ class Tree(Protocol):
     async def changed(self) -> None: ...
 
 
-Show = Callable[[TreeView, Progress, float], None]
+Show = Callable[[TreeView, DemoProgress, float], None]
 
 
 @contextmanager
@@ -46,8 +46,8 @@ def temporary_folder() -> Iterator[Path]:
 
 
 async def run_demo(
-    tree: Tree,
-    progress: Progress,
+    tree: DemoTree,
+    progress: DemoProgress,
     clock: Clock,
     show: Show,
     *,
@@ -76,13 +76,13 @@ async def run_demo(
     return view
 
 
-async def _apply(tree: Tree, progress: Progress, clock: Clock) -> None:
+async def _apply(tree: DemoTree, progress: DemoProgress, clock: Clock) -> None:
     await tree.up.wait()
     progress.up = progress.applied = clock.now().seconds
     await tree.apply(progress.workload.objects)
 
 
-async def _change(tree: Tree) -> None:
+async def _change(tree: DemoTree) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(TICK_SECONDS):
             await tree.changed()

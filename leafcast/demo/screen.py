@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from leafcast.demo.progress import Progress
+from leafcast.demo.progress import DemoProgress
 from leafcast.demo.view import Frame, draw, summary_table
 from leafcast.local.views import TreeView
 from schemas.values.wording import many
@@ -49,7 +49,7 @@ class Screen:
         """Tell what is being done."""
         self._doing = doing
 
-    def show(self, view: TreeView, progress: Progress, now: float) -> None:
+    def show(self, view: TreeView, progress: DemoProgress, now: float) -> None:
         """Draw the picture of a moment."""
         if self._view is None:
             return
@@ -59,14 +59,14 @@ class Screen:
         else:
             self._view.update(Text(self._state(progress), style="dim"), refresh=True)
 
-    def _state(self, progress: Progress) -> str:
+    def _state(self, progress: DemoProgress) -> str:
         shape, workload = progress.shape, progress.workload
         if progress.up is None:
             return f"Starting {shape.nodes} nats-servers and their relays: {self._doing}"
         what = f"{workload.origin}, {many(workload.delivered, 'object')}"
         return f"Delivering {what}, to {many(shape.destinations, 'site')}"
 
-    def _footer(self, progress: Progress, view: TreeView) -> tuple[RenderableType, ...]:
+    def _footer(self, progress: DemoProgress, view: TreeView) -> tuple[RenderableType, ...]:
         if progress.healthy is None:
             hint = Text("Ctrl-C stops everything", style="dim")
             return (Text(self._state(progress)), hint)

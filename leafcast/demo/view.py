@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leafcast.demo.progress import Progress, has_all, seconds_text
+from leafcast.demo.progress import DemoProgress, has_all, seconds_text
 from leafcast.local.views import NodeView, PlacementView, TreeView
 from schemas.values.wording import many
 
@@ -30,7 +30,7 @@ class Frame:
     """One picture: the tree at a time (monotonic seconds), and the lines below the tables."""
 
     view: TreeView
-    progress: Progress
+    progress: DemoProgress
     now: float
     footer: tuple[RenderableType, ...] = ()
 

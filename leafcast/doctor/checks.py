@@ -12,7 +12,7 @@ from leafcast.data_dir import DataDir
 from leafcast.doctor.cluster_checks import cluster_checks
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
-from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
+from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.show.durations import span_text
@@ -32,7 +32,7 @@ EXPIRED, UNBELIEVED = "Expired", "Unbelieved"
 """The word of a node whose clock is ahead of the centre's, and of one that knows another key."""
 
 
-def checks(facts: Facts) -> list[Check]:
+def checks(facts: DoctorFacts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
     found = [*_machine(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
@@ -44,7 +44,7 @@ def checks(facts: Facts) -> list[Check]:
     return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
 
 
-def _machine(facts: Facts) -> Iterator[Check]:
+def _machine(facts: DoctorFacts) -> Iterator[Check]:
     group, log = "Here", f"{facts.folder}/daemon.log"
     if facts.hangs:
         cause = "its process, or the centre's nats-server, is starting, overloaded or frozen"
@@ -59,7 +59,7 @@ def _machine(facts: Facts) -> Iterator[Check]:
     yield _room(group, "the data directory's disk", facts.free_bytes)
 
 
-def _servers(facts: Facts) -> Iterator[Check]:
+def _servers(facts: DoctorFacts) -> Iterator[Check]:
     mute = {node.path for node in facts.nodes if not node.answers}
 
     def judge(node: NodeFacts) -> Check | None:
@@ -87,7 +87,7 @@ def _too_old(node: NodeFacts) -> Check:
     )
 
 
-def _mute(facts: Facts, node: NodeFacts) -> Check:
+def _mute(facts: DoctorFacts, node: NodeFacts) -> Check:
     said = f"{node.path} does not answer"
     if node.heard_ms:
         said += f"; it was last heard of {span_text(seconds(facts, node.heard_ms))} ago"
@@ -110,7 +110,7 @@ def _mute(facts: Facts, node: NodeFacts) -> Check:
     return Check("Servers", "failure", said, cause, remedy, node.path)
 
 
-def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
+def _restarted(facts: DoctorFacts, node: NodeFacts) -> Check | None:
     if (node.starts or 0) <= 1 or node.server_up_ms > RESTART_MS:
         return None
     if node.removals:
@@ -127,7 +127,7 @@ def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
     )
 
 
-def _emptied(facts: Facts, node: NodeFacts) -> Check:
+def _emptied(facts: DoctorFacts, node: NodeFacts) -> Check:
     """That a node began again with nothing: at the centre objects are lost, elsewhere none is."""
     ago = f"{span_text(node.server_up_ms / 1000)} ago" if node.server_up_ms else "lately"
     said = f"what {node.path} stores was removed while it ran, {ago}; it began again with nothing"
@@ -146,7 +146,7 @@ def _emptied(facts: Facts, node: NodeFacts) -> Check:
     return Check("Servers", "warning", said, cause, remedy, node.path)
 
 
-def _lag(facts: Facts) -> Iterator[Check]:
+def _lag(facts: DoctorFacts) -> Iterator[Check]:
     known = [node for node in facts.nodes if node.state in IN_SESSION]
 
     def judge(node: NodeFacts) -> Check | None:
@@ -170,7 +170,7 @@ def _lag(facts: Facts) -> Iterator[Check]:
     yield from each("Lag", known, judge, fine)
 
 
-def _clock(facts: Facts) -> Iterator[Check]:
+def _clock(facts: DoctorFacts) -> Iterator[Check]:
     if facts.ahead_ms > CLOCK_MS_MAX:
         yield Check(
             "Clock",
@@ -207,7 +207,7 @@ def _clock(facts: Facts) -> Iterator[Check]:
     yield from each("Clock", asked, judge, fine)
 
 
-def _disk(facts: Facts) -> Iterator[Check]:
+def _disk(facts: DoctorFacts) -> Iterator[Check]:
     known = [node for node in facts.nodes if node.free_bytes is not None]
 
     def judge(node: NodeFacts) -> Check | None:
@@ -224,7 +224,7 @@ def _disk(facts: Facts) -> Iterator[Check]:
     yield from each("Disk", known, judge, fine)
 
 
-def _staleness(facts: Facts) -> Iterator[Check]:
+def _staleness(facts: DoctorFacts) -> Iterator[Check]:
     known = [node for node in facts.nodes if node.answers]
 
     def judge(node: NodeFacts) -> Check | None:
@@ -269,7 +269,7 @@ def _staleness(facts: Facts) -> Iterator[Check]:
     yield from each("Staleness", known, judge, fine)
 
 
-def _signs_nothing(facts: Facts, age: int) -> Check:
+def _signs_nothing(facts: DoctorFacts, age: int) -> Check:
     return Check(
         "Staleness",
         "failure",
@@ -280,7 +280,7 @@ def _signs_nothing(facts: Facts, age: int) -> Check:
     )
 
 
-def _lied_to(facts: Facts, node: NodeFacts) -> Check:
+def _lied_to(facts: DoctorFacts, node: NodeFacts) -> Check:
     messages = many(node.disbelieved, "message")
     return Check(
         "Staleness",

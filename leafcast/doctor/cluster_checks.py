@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leafcast.doctor.findings import Check, Facts
+from leafcast.doctor.findings import Check, DoctorFacts
 
 
-def cluster_checks(facts: Facts) -> Iterator[Check]:
+def cluster_checks(facts: DoctorFacts) -> Iterator[Check]:
     """A failure for each hub or cluster that its centre or edge may not work on; else nothing."""
     for hub, why in facts.hubs.items():
         cause, _, remedy = why.partition("; nothing is written there: ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from leafcast.doctor.findings import Check, Facts, NodeFacts
+from leafcast.doctor.findings import Check, DoctorFacts, NodeFacts
 
 IN_SESSION = ("up", "catching up", "stale")
 
@@ -25,7 +25,7 @@ def each(
         yield Check(group, "ok", fine(good))
 
 
-def revive(facts: Facts, node: NodeFacts) -> str:
+def revive(facts: DoctorFacts, node: NodeFacts) -> str:
     if node.here:
         return f"see {log(facts, node)}; if it stays so: leafcast down, then leafcast up"
     return (
@@ -34,7 +34,7 @@ def revive(facts: Facts, node: NodeFacts) -> str:
     )
 
 
-def log(facts: Facts, node: NodeFacts) -> str:
+def log(facts: DoctorFacts, node: NodeFacts) -> str:
     return f"{facts.folder}/daemon.log" if node.here else f"the log of {node.path} where it runs"
 
 
@@ -43,5 +43,5 @@ def behind(path: str, silent: set[str]) -> bool:
     return bool(above) and (above in silent or behind(above, silent))
 
 
-def seconds(facts: Facts, since_ms: int) -> float:
+def seconds(facts: DoctorFacts, since_ms: int) -> float:
     return (facts.now_ms - since_ms) / 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leafcast.doctor.findings import Check, Expiry, Facts, State
+from leafcast.doctor.findings import Check, DoctorFacts, Expiry, State
 from leafcast.show.durations import span_text
 from schemas.values.wording import many
 
@@ -13,7 +13,7 @@ WARNED_MS = 14 * 86_400_000
 """So long before its end something is told of, or half of its time if that is less."""
 
 
-def expiry_checks(facts: Facts) -> Iterator[Check]:
+def expiry_checks(facts: DoctorFacts) -> Iterator[Check]:
     """A failure for what expired and is needed, a warning for what soon will."""
     told = [check for check in (_check(it, facts.now_ms) for it in facts.expiries) if check]
     yield from told
@@ -22,7 +22,7 @@ def expiry_checks(facts: Facts) -> Iterator[Check]:
         yield Check(GROUP, "ok", f"{many(rest, 'thing')} that may expire: none of them soon")
 
 
-def trouble_checks(facts: Facts) -> Iterator[Check]:
+def trouble_checks(facts: DoctorFacts) -> Iterator[Check]:
     """What is wrong with certificates, beside their ends."""
     for one in facts.troubles:
         state: State = "failure" if one.fails else "warning"

@@ -93,7 +93,7 @@ class StuckFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementFacts:
+class PlacementFinding:
     """One placement as the centre counts it."""
 
     name: str
@@ -175,7 +175,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DoctorFacts:
     """All that was gathered."""
 
     # When.
@@ -189,7 +189,7 @@ class Facts:
     # How far the newest generation is ahead of the centre's clock.
     ahead_ms: int = 0
     nodes: Sequence[NodeFacts] = ()
-    placements: Sequence[PlacementFacts] = ()
+    placements: Sequence[PlacementFinding] = ()
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
     # Those on API servers.
     spaces: Sequence[SpaceFact] = ()
@@ -202,16 +202,16 @@ class Facts:
     hubs: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
+def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> DoctorFacts:
     """The facts that a daemon's answer says, with those about this machine."""
-    return Facts(
+    return DoctorFacts(
         now_ms=answer["nowMs"],
         folder=folder,
         free_bytes=free_bytes,
         ahead_ms=answer["aheadMs"],
         nodes=[NodeFacts(**form) for form in answer["nodes"]],
         placements=[
-            PlacementFacts(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
+            PlacementFinding(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
             for form in answer["placements"]
         ],
         ledger=LedgerFacts(**answer["ledger"]),

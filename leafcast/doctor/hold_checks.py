@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from leafcast.doctor.findings import Check, PlacementFacts
+from leafcast.doctor.findings import Check, PlacementFinding
 from leafcast.show.holds import hold_text
 from schemas.records.hold_reasons import (
     CUSTOMIZATION_FROZEN,
@@ -27,7 +27,7 @@ _CAUSE = "destinations keep what they have; so Synced is False"
 Form = Mapping[str, Any]
 
 
-def hold_checks(placements: Sequence[PlacementFacts]) -> Iterator[Check]:
+def hold_checks(placements: Sequence[PlacementFinding]) -> Iterator[Check]:
     """What keeps newest content from destinations; what several have in common is told once."""
     by_cause: dict[tuple[str, str], list[tuple[str, Form]]] = defaultdict(list)
     for item in placements:
@@ -44,7 +44,7 @@ def hold_checks(placements: Sequence[PlacementFacts]) -> Iterator[Check]:
         yield Check(GROUP, "warning", said, _CAUSE, hold.get("remedy", ""), about)
 
 
-def _told(item: PlacementFacts) -> Iterator[str]:
+def _told(item: PlacementFinding) -> Iterator[str]:
     """The reasons of which another finding tells, at more length."""
     if item.problem:
         yield from (INVALID, OBJECTS_REFUSED)

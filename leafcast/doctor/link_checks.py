@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
-from leafcast.doctor.findings import Check, Facts, NodeFacts
+from leafcast.doctor.findings import Check, DoctorFacts, NodeFacts
 from leafcast.show.durations import span_text
 from schemas.records.maintenance import Maintenance
 from schemas.reports.states import IN_MAINTENANCE, NEVER_JOINED
@@ -18,7 +18,7 @@ CONTESTED_FEW = 2
 """Once a program may have ended late, as the next was up already."""
 
 
-def link_checks(facts: Facts) -> Iterator[Check]:
+def link_checks(facts: DoctorFacts) -> Iterator[Check]:
     silent = {node.path for node in facts.nodes if node.since_ms is not None}
     # What finds no room below a node is in what it says: the lowest one is it.
     above = {up for node in facts.nodes if node.unsaid for up in _above(node.path)}
@@ -66,7 +66,7 @@ def _maintained(nodes: Sequence[NodeFacts]) -> Check:
     )
 
 
-def _silent(facts: Facts, node: NodeFacts) -> Check:
+def _silent(facts: DoctorFacts, node: NodeFacts) -> Check:
     assert node.since_ms is not None
     if node.state == "revoked":
         said, cause = f"the key of {node.path} is revoked", "somebody said `leafcast node revoke`"
@@ -166,7 +166,7 @@ def _crowded(node: NodeFacts) -> Check:
     )
 
 
-def _awaited(facts: Facts, node: NodeFacts) -> Check:
+def _awaited(facts: DoctorFacts, node: NodeFacts) -> Check:
     cause = "it starts just now, its bundle was replaced, or its parent is not reached"
     remedy = (
         f"look again in a moment; then see {log(facts, node)}"

@@ -7,14 +7,14 @@ from dataclasses import astuple
 
 from leafcast.doctor.findings import (
     Check,
-    Facts,
+    DoctorFacts,
     LedgerFacts,
-    PlacementFacts,
+    PlacementFinding,
     SpaceFact,
     State,
 )
 from leafcast.doctor.hold_checks import hold_checks
-from leafcast.show.faults import Fault, Sample, faults
+from leafcast.show.faults import FaultGroup, FaultSample, faults
 from leafcast.show.secrets_read import NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY, SEALED
 from schemas.records.hold_reasons import NOT_AWAITED
 from schemas.records.placements import short_title, title
@@ -24,7 +24,7 @@ from schemas.values.wording import many
 GROUP = "Objects"
 
 
-def placement_checks(facts: Facts) -> Iterator[Check]:
+def placement_checks(facts: DoctorFacts) -> Iterator[Check]:
     """What is stuck, placement by placement, and how many are well."""
     fine = 0
     for item in facts.placements:
@@ -73,7 +73,7 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
         yield Check(GROUP, "failure", f"{about}: {why}", cause, "correct it and apply it", about)
 
 
-def _placement(item: PlacementFacts) -> Iterator[Check]:
+def _placement(item: PlacementFinding) -> Iterator[Check]:
     see, about = f"leafcast status {item.name} --destinations", title(item.name)
     if item.problem:
         cause = "it cannot go out as it is; what went out before stays"
@@ -106,13 +106,13 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         )
 
 
-def _samples(placements: Iterable[PlacementFacts]) -> Iterator[Sample]:
+def _samples(placements: Iterable[PlacementFinding]) -> Iterator[FaultSample]:
     for item in placements:
         for stuck in item.stuck:
-            yield Sample(item.name, *astuple(stuck))
+            yield FaultSample(item.name, *astuple(stuck))
 
 
-def _fault(fault: Fault) -> Check:
+def _fault(fault: FaultGroup) -> Check:
     """One block for one cause, whatever it befalls."""
     names = fault.placements
     what = ": ".join(filter(None, (fault.objects, fault.reason)))

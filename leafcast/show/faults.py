@@ -294,7 +294,7 @@ REFUSED = FaultKind(
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class FaultSample:
     """Something wrong with an object of a placement: why, at how many places, and one of them."""
 
     placement: str
@@ -306,18 +306,18 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FaultGroup:
     """One cause, and all that it befalls."""
 
     kind: FaultKind
-    samples: Sequence[Sample]
+    samples: Sequence[FaultSample]
 
     @property
     def severity(self) -> int:
         return min(sample.severity for sample in self.samples)
 
     @property
-    def first(self) -> Sample:
+    def first(self) -> FaultSample:
         return self.samples[0]
 
     @property
@@ -383,15 +383,15 @@ class Fault:
         return sorted({right for right in found if right is not None})
 
 
-def faults(samples: Iterable[Sample]) -> list[Fault]:
+def faults(samples: Iterable[FaultSample]) -> list[FaultGroup]:
     """One fault for each cause, the worst first, and none after what follows from it."""
-    found: dict[tuple[object, ...], tuple[FaultKind, list[Sample]]] = {}
+    found: dict[tuple[object, ...], tuple[FaultKind, list[FaultSample]]] = {}
     for sample in causes_first(samples, lambda it: (it.severity, it.count, it.object, it.reason)):
         kind, culprit = _judged(sample)
         of = "" if kind.of_place else sample.placement
         key = (kind.name, culprit, of, sample.severity >= NOT_WORKING)
         found.setdefault(key, (kind, []))[1].append(sample)
-    return [Fault(kind, listed) for kind, listed in found.values()]
+    return [FaultGroup(kind, listed) for kind, listed in found.values()]
 
 
 def keeps_from_running(reason: str) -> bool:
@@ -399,9 +399,9 @@ def keeps_from_running(reason: str) -> bool:
     return any(re.search(kind.pattern, reason) for kind in _NOT_RUNNING)
 
 
-def samples_of(form: Form) -> list[Sample]:
+def samples_of(form: Form) -> list[FaultSample]:
     """What a placement's form says is wrong, or still at work."""
-    return [Sample(form.get("name", ""), **_said(item)) for item in form["exceptions"]]
+    return [FaultSample(form.get("name", ""), **_said(item)) for item in form["exceptions"]]
 
 
 def _said(item: Form) -> dict[str, Any]:
@@ -409,7 +409,7 @@ def _said(item: Form) -> dict[str, Any]:
     return {"severity": item.get("severity", 0), **{name: item[name] for name in names}}
 
 
-def _judged(sample: Sample) -> tuple[FaultKind, str]:
+def _judged(sample: FaultSample) -> tuple[FaultKind, str]:
     """Which kind of fault it is, and by whom or what."""
     right = missing_right(sample.reason)
     if right is not None:

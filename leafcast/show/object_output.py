@@ -25,7 +25,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ObjectGroup:
     """Objects of one kind."""
 
     kind: ResourceKind
@@ -55,7 +55,7 @@ class TableStyle:
         return [*whose, *first, *own, *when, *([labels_column()] if self.labels else [])]
 
 
-def table_lines(groups: Sequence[Group], style: TableStyle, now_ms: int) -> Iterator[str]:
+def table_lines(groups: Sequence[ObjectGroup], style: TableStyle, now_ms: int) -> Iterator[str]:
     """A table for each kind, a blank line between them; with several kinds, names tell theirs."""
     several = len(groups) > 1
     for at, group in enumerate(groups):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from leafcast.show.durations import span_text
-from leafcast.show.faults import Fault, faults, samples_of
+from leafcast.show.faults import FaultGroup, faults, samples_of
 from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
 from leafcast.show.layout import Group, Table, Text, View
 from leafcast.show.traces import trace_lines
@@ -248,7 +248,7 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
     return f"{what + ':':<11}{listed}" if listed else ""
 
 
-def _faults(found: Sequence[Fault]) -> Iterator[View]:
+def _faults(found: Sequence[FaultGroup]) -> Iterator[View]:
     table = Table()
     table.add_column(
         "OBJECT",

@@ -56,18 +56,18 @@ class CustomizationFailed(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class SentReplacement:
     path: str
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class Customizer:
+class SentCustomizer:
     """What a Customizer says, as it travels."""
 
     name: str
     syntax: Syntax
-    replacements: tuple[Replacement, ...]
+    replacements: tuple[SentReplacement, ...]
 
     def encode(self) -> bytes:
         said = [[item.path, item.value] for item in self.replacements]
@@ -76,25 +76,25 @@ class Customizer:
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def decode(plain: bytes) -> Customizer:
+    def decode(plain: bytes) -> SentCustomizer:
         """Read what `encode` wrote; raises CodecError."""
         match codec.unpack(plain, OBJECT_MAX_BYTES):
             case (str(name), bool(parameters), bool(templates), tuple(said)):
                 pass
             case _:
                 raise CodecError("", "no Customizer")
-        found: list[Replacement] = []
+        found: list[SentReplacement] = []
         for item in said:
             match item:
                 case (str(path), str(value)):
-                    found.append(Replacement(path, value))
+                    found.append(SentReplacement(path, value))
                 case _:
                     raise CodecError("", "no replacement of a Customizer")
-        return Customizer(name, Syntax(parameters, templates), tuple(found))
+        return SentCustomizer(name, Syntax(parameters, templates), tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """What became of one field: `before` is the text with its expressions, or a replacement."""
 
     path: str
@@ -113,7 +113,7 @@ class Customized:
 
     object: Object
     used: dict[str, str | None] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[FieldChange] = field(default_factory=list)
     steps: int = 0
     """About how many it took; 25,000 of them take 10 ms."""
 
@@ -133,13 +133,13 @@ def customizer_named(key: ObjectKey, obj: Mapping[str, Any]) -> tuple[str, str] 
     return (namespace, name) if slash else (key.namespace, said)
 
 
-def read_customizer(obj: Mapping[str, Any]) -> Customizer:
+def read_customizer(obj: Mapping[str, Any]) -> SentCustomizer:
     """A Customizer object that was admitted, as it travels."""
     metadata = obj["metadata"]
     said = obj.get("replacements") or ()
-    replacements = tuple(Replacement(str(item["path"]), str(item["value"])) for item in said)
+    replacements = tuple(SentReplacement(str(item["path"]), str(item["value"])) for item in said)
     name = f"{metadata.get('namespace', '')}/{metadata['name']}"
-    return Customizer(name, syntax_of(obj), replacements)
+    return SentCustomizer(name, syntax_of(obj), replacements)
 
 
 def has_expressions(obj: Mapping[str, Any]) -> bool:
@@ -168,7 +168,7 @@ def properties_needed(obj: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
+def customizer_faults(customizer: SentCustomizer) -> Iterator[Fault]:
     """What is wrong with a Customizer, whatever the destination."""
     for at, item in enumerate(customizer.replacements):
         field_of = f"replacements[{at}]"
@@ -183,7 +183,7 @@ def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
 def customize(
     key: ObjectKey,
     obj: Mapping[str, Any],
-    customizer: Customizer | None,
+    customizer: SentCustomizer | None,
     values: Mapping[str, str],
     destination: str,
 ) -> Customized:
@@ -227,7 +227,7 @@ class _Work:
         assert isinstance(found, dict)
         return found
 
-    def replace(self, customizer: Customizer, at: int, item: Replacement) -> None:
+    def replace(self, customizer: SentCustomizer, at: int, item: SentReplacement) -> None:
         """Make one replacement of a Customizer, whose own expressions are expanded first."""
         used: dict[str, str | None] = {}
         named = f"Customizer {customizer.name}: replacements[{at}]"
@@ -244,7 +244,7 @@ class _Work:
         self._room -= places * len(value)
         self._values_left -= max(places, 1) * count
         by = f"Customizer {customizer.name}"
-        change = Change(path, item.value, value, tuple(used), by, places)
+        change = FieldChange(path, item.value, value, tuple(used), by, places)
         self._made.changes.append(change)
 
     def _checked_count(self, value: str) -> int:
@@ -257,7 +257,7 @@ class _Work:
             )
         return count
 
-    def check(self, before: Mapping[str, Any], customizer: Customizer | None) -> None:
+    def check(self, before: Mapping[str, Any], customizer: SentCustomizer | None) -> None:
         """Hold what was made to what any object is held to, and to its name."""
         made = self._made.object
         if all(made.get(name) == before.get(name) for name in _HEAD):
@@ -292,7 +292,7 @@ class _Work:
         path = path_text(steps)
         after = self._expand(syntax, text, path, used)
         if used or after != text:
-            self._made.changes.append(Change(path, text, after, tuple(used)))
+            self._made.changes.append(FieldChange(path, text, after, tuple(used)))
         return after
 
     def _expand(

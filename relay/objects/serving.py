@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay.objects.nulls import Steps, not_nullable, with_nulls, without_fields
-from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
+from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
 from schemas.crds.structural import Schema, pruned, schema_faults, with_defaults
 from schemas.objects.objects import (
     ALWAYS_THERE,
@@ -57,7 +57,7 @@ class Serving:
         group, kind, said = group_of(obj), str(obj["kind"]), str(obj["apiVersion"])
         if said.rpartition("/")[2] not in self.versions(group, kind):
             told = f'{NO_KIND} "{kind}" in version "{said}"'
-            raise Refused(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")
+            raise WriteRefused(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")
         return self.table.key_of(obj)
 
     def versions(self, group: str, kind: str) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class Serving:
         whole = with_defaults(without_fields(said, list(not_nullable(said, schema))), schema)
         if faults := schema_faults(whole, schema):
             told = "; ".join(str(fault) for fault in faults)
-            raise Refused(INVALID, f"{key}: {told}")
+            raise WriteRefused(INVALID, f"{key}: {told}")
         return {**whole, "status": obj["status"]} if "status" in obj else whole
 
     def _schema(self, obj: Mapping[str, Any]) -> Schema | None:
@@ -131,13 +131,13 @@ def without_string_data(obj: Mapping[str, Any]) -> Object:
     data, plain = obj.get("data") or {}, obj.get("stringData") or {}
     for name, pairs in (("data", data), ("stringData", plain)):
         if not isinstance(pairs, Mapping) or not all(isinstance(it, str) for it in pairs.values()):
-            raise Refused(INVALID, f"{name}: it is not a mapping of strings; quote its values")
+            raise WriteRefused(INVALID, f"{name}: it is not a mapping of strings; quote its values")
     for key, value in data.items():
         try:
             base64.b64decode("".join(value.split("\n")), validate=True)
         except ValueError as error:
             told = f"data.{key}: illegal base64 data ({error})"
-            raise Refused(INVALID, f"{told}; write it as stringData, or encode it") from error
+            raise WriteRefused(INVALID, f"{told}; write it as stringData, or encode it") from error
     made = {name: value for name, value in obj.items() if name != "stringData"}
     if plain:
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
@@ -152,10 +152,10 @@ def needs_namespace(key: ObjectKey) -> ObjectKey | None:
     return ObjectKey(*NAMESPACES, "", key.namespace)
 
 
-def no_namespace(key: ObjectKey) -> Refused:
+def no_namespace(key: ObjectKey) -> WriteRefused:
     """That an object cannot be made, for its Namespace is not there."""
     told = f'{key}: namespaces "{key.namespace}" not found; apply the Namespace first'
-    return Refused(NOT_FOUND, told)
+    return WriteRefused(NOT_FOUND, told)
 
 
 def _is_definition(obj: Mapping[str, Any]) -> bool:

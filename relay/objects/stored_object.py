@@ -31,7 +31,7 @@ NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
 TOO_LARGE = "RequestEntityTooLarge"
 
 
-class Refused(ValueError):
+class WriteRefused(ValueError):
     """A write that does not go; `reason` is a Kubernetes-like word, `message` its prose."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -40,7 +40,7 @@ class Refused(ValueError):
         self.message = message
 
 
-class Contested(Refused):
+class Contested(WriteRefused):
     """Other managers said fields that a wish would change; `managers` names them by path."""
 
     def __init__(self, key: ObjectKey, managers: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ def admit(obj: Mapping[str, Any]) -> None:
     try:
         validate_object(obj)
     except InvalidObject as error:
-        raise Refused(INVALID, str(error)) from error
+        raise WriteRefused(INVALID, str(error)) from error
 
 
 def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
@@ -90,7 +90,9 @@ def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None
     version = wish["metadata"].get("resourceVersion")
     if version and version != (str(revision) if revision else ""):
         now = f"is at {revision}" if revision else "is gone"
-        raise Refused(CONFLICT, f"{key}: written for version {version}, and {now}: read it again")
+        raise WriteRefused(
+            CONFLICT, f"{key}: written for version {version}, and {now}: read it again"
+        )
 
 
 def _contested(
@@ -129,7 +131,7 @@ def check_size(key: ObjectKey, size: int, limit: int) -> None:
     """Hold an object to a limit in bytes; raises Refused (RequestEntityTooLarge)."""
     if size > limit:
         said = f"{key}: {size} bytes, at most {limit} fit: split it, or keep less in it"
-        raise Refused(TOO_LARGE, said)
+        raise WriteRefused(TOO_LARGE, said)
 
 
 def check_uid(key: ObjectKey, held: StoredObject | None, uid: str) -> None:
@@ -137,7 +139,7 @@ def check_uid(key: ObjectKey, held: StoredObject | None, uid: str) -> None:
     actual = held.object["metadata"]["uid"] if held else ""
     if uid and uid != actual:
         now = f"its uid is {actual}, not {uid}: it is another object" if held else f"{uid} is gone"
-        raise Refused(CONFLICT, f"{key}: {now}")
+        raise WriteRefused(CONFLICT, f"{key}: {now}")
 
 
 def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
@@ -370,7 +372,7 @@ def _canonical(key: ObjectKey, obj: Object) -> Object:
     try:
         plain = codec.canonical(obj)
     except CodecError as error:
-        raise Refused(INVALID, f"{key}: {error}") from error
+        raise WriteRefused(INVALID, f"{key}: {error}") from error
     check_size(key, len(plain), OBJECT_MAX_BYTES)
     read: Object = codec.unpack(plain, OBJECT_MAX_BYTES, lists=True)
     return read

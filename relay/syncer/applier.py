@@ -37,7 +37,7 @@ from relay.syncer.ownership import (
     AUTOSCALERS,
     AUTOSCALING_MANAGER,
     MANAGED,
-    Hold,
+    ManagedFields,
     hold_of,
     is_marked,
     is_newborn,
@@ -48,7 +48,7 @@ from relay.syncer.ownership import (
     scales,
 )
 from relay.syncer.plan import namespace_object
-from relay.syncer.record import Record
+from relay.syncer.record import AppliedObjects
 from relay.syncer.recreation import check_replacement, source_after
 from relay.syncer.ruled import RuledObjects
 from relay.syncer.wish import (
@@ -135,7 +135,7 @@ class Applier:
     """Applies objects to one space as one tree's; writes into the record what came of it."""
 
     def __init__(
-        self, space: Space, tree: str, record: Record, load: Loader, ruled: RuledObjects
+        self, space: Space, tree: str, record: AppliedObjects, load: Loader, ruled: RuledObjects
     ) -> None:
         self._space = space
         self._tree = tree
@@ -371,7 +371,9 @@ class Applier:
         hold, uid = hold_of(live, MANAGER), _uid(live)
         self._tells_managers = hold is not None
         sight = self._ruled.look_at(request.key, live, hold)
-        hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(request, intent))))
+        hold = hold or ManagedFields(
+            sight.held, marks(paths_said(self._marked_content(request, intent)))
+        )
         kept = request.wanted.create_only and bool(intent.uid)
         address = intent.address if kept else request.wanted.address
         made = intent.made and intent.uid in ("", uid)

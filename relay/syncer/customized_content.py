@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.core.destination.customized_forms import NotCustomized, Values
-from relay.objects.customization import CustomizationFailed, Customized, Customizer, customize
+from relay.objects.customization import CustomizationFailed, Customized, SentCustomizer, customize
 from schemas.content import blobs
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
@@ -55,5 +55,5 @@ def customized(
     obj = codec.unpack(plain, blobs.OBJECT_MAX_BYTES)
     if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
         raise CodecError("", "no object")
-    customizer = None if by is None else Customizer.decode(by)
+    customizer = None if by is None else SentCustomizer.decode(by)
     return customize(key, obj, customizer, values, destination)

@@ -13,7 +13,7 @@ from relay.objects.health import Assessment, assess, terminating
 from relay.objects.health_rules import assess_as_said, assess_by_rule, health_said, is_done
 from relay.objects.merge import SERVER_METADATA
 from relay.ports import number_of
-from relay.syncer.ownership import Hold, hold_of, is_marked
+from relay.syncer.ownership import ManagedFields, hold_of, is_marked
 from relay.syncer.wish import MANAGER, removal_said
 from schemas.objects.annotations import IGNORE
 from schemas.objects.objects import ObjectKey
@@ -52,7 +52,7 @@ class ObservedState(Value, frozen=True):
 
 
 def look_at(
-    obj: Mapping[str, Any], hold: Hold | None = None, rule: HealthProgram | None = None
+    obj: Mapping[str, Any], hold: ManagedFields | None = None, rule: HealthProgram | None = None
 ) -> ObservedState:
     """Take in an object; raises CodecError if it is no JSON value.
 
@@ -78,7 +78,9 @@ def look_at(
     )
 
 
-def _assessed(obj: Mapping[str, Any], hold: Hold | None, rule: HealthProgram | None) -> Assessment:
+def _assessed(
+    obj: Mapping[str, Any], hold: ManagedFields | None, rule: HealthProgram | None
+) -> Assessment:
     said = health_said(obj)
     if said == IGNORE:
         return assess_as_said(said, obj)
@@ -114,7 +116,7 @@ class Observations:
         else:
             self._sights[key] = sight
 
-    def stale(self, key: ObjectKey) -> None:
+    def mark_stale(self, key: ObjectKey) -> None:
         """Look at an object anew whatever it is: it is judged by another rule."""
         sight = self._sights.get(key)
         if sight is not None:

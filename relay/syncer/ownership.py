@@ -26,7 +26,7 @@ _MARK = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class ManagedFields:
     """What a manager holds in an object; all is empty if that is nothing."""
 
     # Of its fields and their values.
@@ -35,10 +35,10 @@ class Hold:
     fields: bytes
 
 
-NOTHING = Hold("", b"")
+NOTHING = ManagedFields("", b"")
 
 
-def hold_of(obj: Mapping[str, Any], manager: str) -> Hold | None:
+def hold_of(obj: Mapping[str, Any], manager: str) -> ManagedFields | None:
     """What the manager applied and holds now; None if the object does not say who holds what."""
     if MANAGED not in obj["metadata"]:
         return None
@@ -47,7 +47,7 @@ def hold_of(obj: Mapping[str, Any], manager: str) -> Hold | None:
         return NOTHING
     paths: list[str] = []
     held = _held(fields, obj, "", paths)
-    return Hold(codec.digest([fields, held]), marks(paths))
+    return ManagedFields(codec.digest([fields, held]), marks(paths))
 
 
 def marks(paths: Iterable[str]) -> bytes:

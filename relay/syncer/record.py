@@ -30,7 +30,7 @@ class DoneStore(Protocol):
     async def store_done(self, records: Mapping[str, Done | None]) -> None: ...
 
 
-class Record:
+class AppliedObjects:
     """What was applied, by object; `keep` writes what is new, in order for each object."""
 
     def __init__(self, store: DoneStore, clock: Clock) -> None:

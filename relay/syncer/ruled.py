@@ -7,7 +7,7 @@ from typing import Any
 
 from relay.core.destination.claims import DesiredObject
 from relay.syncer.observed import ObservedState, look_at
-from relay.syncer.ownership import Hold
+from relay.syncer.ownership import ManagedFields
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
 
@@ -32,7 +32,7 @@ class RuledObjects:
         return [key for key in {**before, **fresh} if before.get(key) != fresh.get(key)]
 
     def look_at(
-        self, key: ObjectKey, obj: Mapping[str, Any], hold: Hold | None = None
+        self, key: ObjectKey, obj: Mapping[str, Any], hold: ManagedFields | None = None
     ) -> ObservedState:
         """Take in an object; raises CodecError if it is no JSON value."""
         return look_at(obj, hold, self._rules.get(key))

@@ -48,7 +48,7 @@ from relay.syncer.plan import (
     with_namespaces,
 )
 from relay.syncer.prune import NotEmpty, holders, is_let_go, kept_reason, take_back
-from relay.syncer.record import GATHER_SECONDS, DoneStore, Record
+from relay.syncer.record import GATHER_SECONDS, AppliedObjects, DoneStore
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
@@ -82,7 +82,7 @@ class Syncer:
     ) -> None:
         self._space = space
         self._tree = tree
-        self._record = Record(bus, clock)
+        self._record = AppliedObjects(bus, clock)
         self._ruled = RuledObjects()
         self._applier = Applier(space, tree, self._record, blobs, self._ruled)
         self._watched = WatchedKinds()
@@ -97,21 +97,21 @@ class Syncer:
         self._errors = ObjectErrors()
         self._lingering = LingeringNamespaces(space, clock)
         self._observed = Observations()
-        self._stalled = StalledObjects(space, clock, self._tell)
-        self._surroundings = Surroundings(space, clock, self._watched.has_status, self._judged)
+        self._stalled = StalledObjects(space, clock, self._publish)
+        self._surroundings = Surroundings(space, clock, self._watched.has_status, self._on_judged)
         self._pending = Pending()
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
-        self._barrier = WaveBarrier(clock, self._tell)
+        self._barrier = WaveBarrier(clock, self._publish)
         self._busy: set[ObjectKey] = set()
         # Namespaces and definitions that nothing wants, and that stay for what is in them.
-        self._holding: set[ObjectKey] = set()
+        self._left_in_place: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
         self._others: set[ObjectKey] = set()
         # What was done and not told of yet.
-        self._untold: dict[ObjectKey, None] = {}
-        self._did = asyncio.Event()
-        self._told_wants = asyncio.Event()
+        self._unpublished: dict[ObjectKey, None] = {}
+        self._has_unpublished = asyncio.Event()
+        self._has_wants = asyncio.Event()
         self._wake = asyncio.Event()
 
     def set_wants(
@@ -144,29 +144,29 @@ class Syncer:
             or (want is not (before := former.get(key)) and want != before)
         )
         for key in self._ruled.set(self._wanted.values(), rule_of):
-            self._observed.stale(key)
+            self._observed.mark_stale(key)
             self._drift.doubted |= {key} & self._done.keys()
             concerned[key] = None
         for key in list(concerned):
             if former.get(key) != self._wanted.get(key) and self._errors.pop(key, ""):
                 # Nothing else tells of what is there already as it is wanted now.
-                self._untold[key] = None
-                self._did.set()
+                self._unpublished[key] = None
+                self._has_unpublished.set()
             done = self._done.get(key)
             if self._watched.begun and done and (key not in former or done.ended is not None):
                 # No one looked after it meanwhile, or it may be gone and is to run anew.
                 self._drift.doubted.add(key)
-            concerned.update(dict.fromkeys(self._stand(key)))
+            concerned.update(dict.fromkeys(self._update_barrier(key)))
         for key in concerned:
             self._decide(key)
         self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
         self._wake.set()
-        self._told_wants.set()
+        self._has_wants.set()
 
     @property
     def applied(self) -> int:
         """How many objects it applied and has not taken back, but for those that stay."""
-        return len(self._done) - self.kept - len(self._holding)
+        return len(self._done) - self.kept - len(self._left_in_place)
 
     @property
     def kept(self) -> int:
@@ -181,7 +181,7 @@ class Syncer:
     @property
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
-        at_work = self._pending or self._barrier or self._untold
+        at_work = self._pending or self._barrier or self._unpublished
         return self._watched.synced and not at_work and self._record.kept
 
     @property
@@ -192,15 +192,15 @@ class Syncer:
     async def run(self) -> None:
         """Work until cancelled, from the first wants on; BusBroken (in a group) ends it."""
         await self._record.load()
-        await self._told_wants.wait()
+        await self._has_wants.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._record.keep(), name="syncer:record")
             await self._recover()
             self._watched.want(self._wanted.keys() | self._done.keys())
             group.create_task(self._follow(), name="syncer:follow")
             group.create_task(self._work(group), name="syncer:work")
-            group.create_task(self._tell_what_was_done(), name="syncer:tell")
-            group.create_task(self._look_at_what_is_left(), name="syncer:left")
+            group.create_task(self._publish_done(), name="syncer:tell")
+            group.create_task(self._inspect_leftovers(), name="syncer:left")
             group.create_task(self._stalled.run(), name="syncer:stalled")
             group.create_task(self._surroundings.run(), name="syncer:surroundings")
             group.create_task(self._barrier.run(), name="syncer:waves")
@@ -211,10 +211,10 @@ class Syncer:
 
     def _reconsider_others(self, key: ObjectKey) -> None:
         """How the object stands may be another: decide on those whose turn came or went by it."""
-        for other in self._stand(key):
+        for other in self._update_barrier(key):
             self._decide(other)
 
-    def _stand(self, key: ObjectKey) -> list[ObjectKey]:
+    def _update_barrier(self, key: ObjectKey) -> list[ObjectKey]:
         """Say how the object stands; the others whose turn may have come or gone by it."""
         sight = None if self._drift.doubts(key) else self._observed.sight(key)
         return self._barrier.put(key, self._wanted.get(key), self._done.get(key), sight)
@@ -241,18 +241,18 @@ class Syncer:
             self._wake.clear()
             for action in self._pending.begin(self._clock.now().seconds):
                 group.create_task(self._carry_out(action), name=f"syncer:{key_of(action)}")
-            await self._part()
+            await self._finish_unwanted()
             due = self._pending.next_due(self._clock.now().seconds)
             await until_due(self._wake, self._clock, due)
 
-    async def _part(self) -> None:
+    async def _finish_unwanted(self) -> None:
         """Say the last word on what is wanted no more and never came to be: nothing ends it."""
         unwanted, self._unwanted = self._unwanted, {}
         for key in unwanted:
             self._surroundings.forget(key)
             if key not in self._busy and key not in self._done and key not in self._wanted:
                 self._errors.pop(key, None)
-                await self._say(self._observed.forget_object(key, ""))
+                await self._emit(self._observed.forget_object(key, ""))
 
     async def _carry_out(self, action: Action) -> None:
         key = key_of(action)
@@ -268,7 +268,7 @@ class Syncer:
                     case PruneObject(done):
                         await self._prune(done)
                     case InspectObject():
-                        await self._look(key)
+                        await self._inspect(key)
         except FAILURES as error:
             why = await self._lingering.explained(key, failure_text(error))
             if not isinstance(action, ApplyObject) or action.wanted == self._wanted.get(key):
@@ -283,20 +283,20 @@ class Syncer:
         if key in self._seen_meanwhile:
             meanwhile = self._seen_meanwhile.pop(key)
             if not self._observed.is_older(key, meanwhile):
-                await self._saw(key, meanwhile)
-        self._untold[key] = None
-        self._did.set()
+                await self._take_observation(key, meanwhile)
+        self._unpublished[key] = None
+        self._has_unpublished.set()
 
-    async def _tell_what_was_done(self) -> None:
+    async def _publish_done(self) -> None:
         """Tell of one alone at once; while others are at work, of many together."""
         while True:
-            await self._did.wait()
-            self._did.clear()
+            await self._has_unpublished.wait()
+            self._has_unpublished.clear()
             if self._busy:
                 await self._clock.sleep(GATHER_SECONDS)
-            untold, self._untold = self._untold, {}
+            untold, self._unpublished = self._unpublished, {}
             for key in untold:
-                await self._tell(key)
+                await self._publish(key)
 
     async def _prepare(self, wanted: DesiredObject) -> ApplyRequest:
         key = wanted.key
@@ -310,16 +310,16 @@ class Syncer:
         sight = await self._applier.apply(request, look=look)
         if sight is None:
             return
-        self._holding.discard(key)
+        self._left_in_place.discard(key)
         amiss = self._drift.applied(key, sight)
         if amiss is not None and (done := self._done.get(key)) is not None:
             self._record.put(self._drift.put_right(done, amiss))
-        self._note(key, self._surroundings.judge(key, sight))
+        self._note_sight(key, self._surroundings.judge(key, sight))
         if key.group_resource == NAMESPACES:
             for ended in in_namespace(key.name, self._done) if amiss is not None else ():
                 # It went with all that was in there, and is to run anew.
                 self._record.put(replace(ended, ended=None))
-                self._doubt(ended.key)
+                self._mark_doubted(ended.key)
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
 
@@ -332,9 +332,9 @@ class Syncer:
             self._keep(left.kept, said)
             return
         if left.is_temporary and not done.placements:
-            await self._hold(done.key, left.why)
+            await self._leave_in_place(done.key, left.why)
             raise NotEmpty(left.why)
-        (self._holding.add if left.is_temporary else self._holding.discard)(done.key)
+        (self._left_in_place.add if left.is_temporary else self._left_in_place.discard)(done.key)
         if left.is_temporary:
             # It is tried again, as one that no placement asks for: nobody waits for it to go.
             self._record.put(replace(done, placements=(), repaired=None))
@@ -350,13 +350,13 @@ class Syncer:
                 self._decide(key)
         if done.key not in self._wanted and done.placements:
             reason = f"{LEFT_IN_PLACE}{left.why}" if left.why else ""
-            await self._say(self._observed.forget_object(done.key, reason))
+            await self._emit(self._observed.forget_object(done.key, reason))
 
-    async def _hold(self, key: ObjectKey, why: str) -> None:
+    async def _leave_in_place(self, key: ObjectKey, why: str) -> None:
         """A Namespace that no placement brought stays for what is in it: that is said once."""
-        if key not in self._holding:
-            self._holding.add(key)
-            await self._say(self._observed.forget_object(key, f"{LEFT_IN_PLACE}{why}"))
+        if key not in self._left_in_place:
+            self._left_in_place.add(key)
+            await self._emit(self._observed.forget_object(key, f"{LEFT_IN_PLACE}{why}"))
 
     def _keep(self, done: Done, said: str) -> None:
         """From now on it is only seen whether it is still there."""
@@ -366,16 +366,16 @@ class Syncer:
         for holder in holders(done.key):
             self._pending.hurry(holder)
 
-    async def _let_go(self, key: ObjectKey) -> None:
+    async def _disown(self, key: ObjectKey) -> None:
         """What was kept went, or bears our marks no more: it is nobody's."""
         self._record.erase(key)
         self._drift.forget(key)
         for holder in holders(key):
             self._pending.hurry(holder)
         self._reconsider(key)
-        await self._say(self._observed.forget_object(key, ""))
+        await self._emit(self._observed.forget_object(key, ""))
 
-    async def _look(self, key: ObjectKey) -> None:
+    async def _inspect(self, key: ObjectKey) -> None:
         """Ask for the one object; what was told meanwhile is newer."""
         self._drift.doubted.discard(key)
         answered = False
@@ -390,14 +390,14 @@ class Syncer:
             self._record.put(completed(self._done[key]))
         self._seen_meanwhile.setdefault(key, live)
 
-    async def _look_at_what_is_left(self) -> None:
+    async def _inspect_leftovers(self) -> None:
         """Nobody tells of what is not ours, nor that a space knows more by now."""
         while True:
             await self._clock.sleep(LEFT_LOOK_SECONDS)
             for key in self._drift.look_again(self._done):
                 self._decide(key)
             for key in [key for key, done in self._done.items() if done.left]:
-                self._doubt(key)
+                self._mark_doubted(key)
 
     # The space.
 
@@ -411,7 +411,7 @@ class Syncer:
             except SpaceError as error:
                 for key in self._wanted:
                     self._errors[key] = failure_text(error)
-                    await self._tell(key)
+                    await self._publish(key)
                 await self._clock.sleep(SPACE_RETRY_SECONDS)
             else:
                 return
@@ -419,28 +419,28 @@ class Syncer:
     async def _follow(self) -> None:
         while True:
             try:
-                await self._space.follow(self._watched.interests, self._told)
+                await self._space.follow(self._watched.interests, self._on_event)
             except AnotherSpace as error:
                 self._watched.lose(failure_text(error))
-                await self._tell_all()
+                await self._publish_all()
                 await self._clock.sleep(SPACE_RETRY_SECONDS)
 
-    async def _told(self, event: SpaceEvent) -> None:
+    async def _on_event(self, event: SpaceEvent) -> None:
         match event:
             case Change(how, key, obj):
-                await self._changed(how, key, obj)
+                await self._on_change(how, key, obj)
             case Listed(interest, objects) if interest is not None:
                 await self._take_in(scope_of(interest), objects)
             case Unserved():
                 now = timestamp(self._clock.now().wall_ms)
                 for key in self._within({self._watched.unserved(event, now)}):
                     self._reconsider(key)
-                    await self._tell(key)
+                    await self._publish(key)
             case Unanswered(why) if self._watched.silence(why):
-                await self._tell_all()
+                await self._publish_all()
             case Served():
                 kinds = self._watched.serves(event)
-                for key in [key for key in self._looked_after() if key.group_resource in kinds]:
+                for key in [key for key in self._managed() if key.group_resource in kinds]:
                     self._retry(key)
             case Synced():
                 for key in self._within(self._watched.told_all(event)):
@@ -449,20 +449,20 @@ class Syncer:
             case _:
                 pass
 
-    async def _tell_all(self) -> None:
+    async def _publish_all(self) -> None:
         """Whether anything can be done there is otherwise now."""
-        for key in self._looked_after():
+        for key in self._managed():
             self._retry(key)
-            await self._tell(key)
+            await self._publish(key)
 
-    async def _changed(self, how: str, key: ObjectKey, obj: Object) -> None:
+    async def _on_change(self, how: str, key: ObjectKey, obj: Object) -> None:
         if how == "deleted":
-            self._went(key, obj)
-            self._doubt(key)
+            self._note_last_state(key, obj)
+            self._mark_doubted(key)
         elif not self._observed.is_older(key, obj):
-            await self._saw(key, obj)
+            await self._take_observation(key, obj)
 
-    def _went(self, key: ObjectKey, last: Object) -> None:
+    def _note_last_state(self, key: ObjectKey, last: Object) -> None:
         """Take in what an object was at last: it may have come to its end."""
         done = self._done.get(key)
         if done is not None and key in self._wanted:
@@ -473,25 +473,25 @@ class Syncer:
         back = self._watched.listed(scope)
         self._others -= {key for key in self._others if self._watched.scope(key) == scope}
         for key in objects.keys() - self._wanted.keys() - self._done.keys():
-            await self._saw(key, objects[key])
+            await self._take_observation(key, objects[key])
         before = {key: self._observed.sight(key) for key in self._within({scope})}
         async for key, sight in in_turns(before.items(), self._clock):
             if key in objects and self._observed.sight(key) is sight:
-                await self._saw(key, objects[key])
+                await self._take_observation(key, objects[key])
             elif key in objects or self._is_there(key):
-                self._doubt(key)  # What was seen otherwise meanwhile is newer than the list.
+                self._mark_doubted(key)  # What was seen otherwise meanwhile is newer than the list.
             else:
-                await self._tell(key)
+                await self._publish(key)
             if back:
                 self._retry(key)
-                await self._tell(key)
+                await self._publish(key)
 
-    def _looked_after(self) -> set[ObjectKey]:
+    def _managed(self) -> set[ObjectKey]:
         return self._wanted.keys() | self._done.keys()
 
     def _within(self, scopes: set[Scope]) -> list[ObjectKey]:
         """The objects that are looked after, and told of by one of these."""
-        looked_after = self._looked_after() if scopes else ()
+        looked_after = self._managed() if scopes else ()
         return [key for key in looked_after if self._watched.scope(key) in scopes]
 
     def _is_there(self, key: ObjectKey) -> bool:
@@ -499,7 +499,7 @@ class Syncer:
         done = self._done.get(key)
         return self._observed.sight(key) is not None or (done is not None and bool(done.uid))
 
-    def _doubt(self, key: ObjectKey) -> None:
+    def _mark_doubted(self, key: ObjectKey) -> None:
         self._others.discard(key)
         if key in self._wanted or key in self._done:
             self._drift.doubted.add(key)
@@ -509,7 +509,7 @@ class Syncer:
         self._reconsider(key)
         self._pending.hurry(key)
 
-    async def _saw(self, key: ObjectKey, obj: Object | None) -> None:
+    async def _take_observation(self, key: ObjectKey, obj: Object | None) -> None:
         if key in self._busy:
             self._seen_meanwhile[key] = obj
             return
@@ -518,12 +518,12 @@ class Syncer:
                 self._others.add(key)
             return
         if key not in self._wanted and is_let_go(self._done[key], obj, self._tree):
-            await self._let_go(key)
+            await self._disown(key)
             return
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
         sight = self._sight_of(key, obj)
-        self._note(key, sight)
+        self._note_sight(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
         others_alone = True
         if done and wanted:
@@ -540,18 +540,18 @@ class Syncer:
         if obj is None:
             # Whatever it was in the way of can be done now.
             self._retry(key)
-        await self._tell(key)
+        await self._publish(key)
 
-    def _note(self, key: ObjectKey, sight: ObservedState | None) -> None:
+    def _note_sight(self, key: ObjectKey, sight: ObservedState | None) -> None:
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
 
-    async def _judged(self, key: ObjectKey, sight: ObservedState) -> None:
+    async def _on_judged(self, key: ObjectKey, sight: ObservedState) -> None:
         """Its cluster lets an object be well, or no more, though nothing of it changed."""
         if key in self._wanted and self._observed.sight(key) is not None and key not in self._busy:
-            self._note(key, sight)
+            self._note_sight(key, sight)
             self._reconsider_others(key)
-            await self._tell(key)
+            await self._publish(key)
 
     def _sight_of(self, key: ObjectKey, obj: Object | None) -> ObservedState | None:
         """How an object does, or did when it ended; what is new of that goes into the record."""
@@ -565,25 +565,25 @@ class Syncer:
             return None
         return as_it_ended(done) if is_over(self._wanted.get(key), done) else None
 
-    async def _tell(self, key: ObjectKey) -> None:
+    async def _publish(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
         if key.group_resource == NAMESPACES:
             for other in [other for other in self._errors if other.namespace == key.name]:
-                await self._tell(other)
+                await self._publish(other)
         if wanted is None and done is not None and done.kept:
-            await self._say(self._observed.keep(key, kept_reason(done)))
+            await self._emit(self._observed.keep(key, kept_reason(done)))
             return
         if wanted is None and done is None:
             self._errors.pop(key, None)
             self._stalled.see(key, None)
-            await self._say(self._observed.forget(key))
+            await self._emit(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
             error = self._errors.told(key, self._wanted) or self._watched.trouble(key)
             sight = self._observed.sight(key)
             reason = self._stalled.reason(key, sight) if sight else ""
             said = (address, error, reason, self._waits(key), done)
-            await self._say(self._observed.news(key, *said))
+            await self._emit(self._observed.news(key, *said))
 
     def _waits(self, key: ObjectKey) -> str:
         """What the object waits for, and what is the matter there; "" if for nothing for long."""
@@ -595,6 +595,6 @@ class Syncer:
         why = self._errors.get(other) or (sight.reason if sight is not None else "")
         return f"{named}: {why}" if why else named
 
-    async def _say(self, news: ObjectObserved | None) -> None:
+    async def _emit(self, news: ObjectObserved | None) -> None:
         if news is not None and (answer := self._observe(news)) is not None:
             await answer

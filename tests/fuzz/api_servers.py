@@ -17,7 +17,12 @@ from relay.adapters.kubernetes import (
 from relay.adapters.kubernetes import discovery_documents as documents
 from relay.adapters.kubernetes.credentials import certificates, headers
 from relay.adapters.kubernetes.exec_credentials import ExecCredentials
-from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig, Kubeconfig, read_access
+from relay.adapters.kubernetes.kubeconfig import (
+    ClusterAccess,
+    InvalidKubeconfig,
+    Kubeconfig,
+    read_access,
+)
 from relay.claims.times import milliseconds
 from relay.ports import Kind, SpaceError
 from relay.syncer.list_items import moved_items
@@ -25,7 +30,7 @@ from schemas.objects.source_objects import created_seconds
 from tests.fuzz.files import folder
 from tests.fuzz.target import Form, Target
 
-ACCESS = Access("a kubeconfig", {"server": "https://hub:6443"}, {"exec": {}}, ())
+ACCESS = ClusterAccess("a kubeconfig", {"server": "https://hub:6443"}, {"exec": {}}, ())
 MAPS = Kind("", "v1", "configmaps", "ConfigMap", namespaced=True)
 CONFIG = {
     "current-context": "hub",

@@ -7,7 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.core.workloads.customizers import CUSTOMIZERS, Customizers
-from relay.objects.customization import CustomizationFailed, Customizer, Replacement, customize
+from relay.objects.customization import (
+    CustomizationFailed,
+    SentCustomizer,
+    SentReplacement,
+    customize,
+)
 from relay.objects.expansion import Syntax
 from relay.syncer.customized_content import customized
 from schemas.objects.objects import ObjectKey
@@ -40,8 +45,8 @@ CUSTOMIZER = {
     "replacements": [{"path": "$.data.c[?@.d==1]", "value": "1"}, {"path": "$..a", "value": "{}"}],
 }
 VALUES = {"zone": "north", "clusterName": "s-001"}
-WRITTEN = Replacement("$.data.%(zone)", '"{{ .zone }}"')
-TRAVELLING = Customizer("shop/by", Syntax(True, True), (WRITTEN,))
+WRITTEN = SentReplacement("$.data.%(zone)", '"{{ .zone }}"')
+TRAVELLING = SentCustomizer("shop/by", Syntax(True, True), (WRITTEN,))
 
 
 def said(data: bytes) -> None:
@@ -71,7 +76,7 @@ def _no_json(text: str) -> Any:
     raise ValueError(text)
 
 
-def _made(obj: dict[str, Any], by: Customizer | None) -> None:
+def _made(obj: dict[str, Any], by: SentCustomizer | None) -> None:
     with suppress(CustomizationFailed):
         made = customize(KEY, obj, by, VALUES, "s-001").object
         assert made["metadata"].get("name") == obj["metadata"].get("name")

@@ -8,7 +8,7 @@ from typing import Any
 
 from nacl.secret import SecretBox
 
-from controllers.core.access.admissions import Admissions, IssuedToken, TokenRequest
+from controllers.core.access.admissions import IssuedToken, IssuedTokens, TokenRequest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.certificate_expiry import certificates
 from leafcast.daemon.nodes.token_files import TokenFiles, read_token_file, token_file_text
@@ -93,7 +93,7 @@ def request(data: bytes) -> None:
         said = found.verified(BUNDLE.tree, TOKEN.public)
         if said is not None:
             found.holds(BUNDLE.tree, said.nkey)
-            admissions = Admissions([ONE])
+            admissions = IssuedTokens([ONE])
             admissions.judge(ONE.token, said, 8)
             admissions.check()
 
@@ -118,7 +118,7 @@ def token_record(data: bytes) -> None:
     with suppress(WireRefused, ValueError, KeyError, TypeError, AttributeError):
         found = read_token_file(data)
         assert read_token_file(token_file_text(found).encode()) == found
-        Admissions([found]).check()
+        IssuedTokens([found]).check()
 
 
 def kept(at: Path) -> None:

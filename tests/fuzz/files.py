@@ -55,7 +55,7 @@ from relay.adapters.server.store_key import (
     read_store_key,
 )
 from relay.objects.serving import without_string_data
-from relay.objects.stored_object import Refused
+from relay.objects.stored_object import WriteRefused
 from schemas.records.records import encode_payload
 from schemas.values.codec import from_json
 from tests.fuzz.target import Form, Target
@@ -180,7 +180,7 @@ TARGETS = {
     "store key's check": file(
         CHECK_FILE, lambda at: check_key(at, STORE_KEY), StoreKeyRefused, STORE_KEY.check
     ),
-    "secret": file("secret.json", secret, (Refused, ValueError), {"key": "dmFsdWU="}),
+    "secret": file("secret.json", secret, (WriteRefused, ValueError), {"key": "dmFsdWU="}),
     "lease": file(
         "lease.json",
         lambda at: _renewed({"spec": {"renewTime": json_in(at / "lease.json")}}, 0),

@@ -8,7 +8,7 @@ from typing import Any
 
 from controllers.core.rollout import layers
 from controllers.core.rollout.decision import begin_run, decide
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rollouts import Rollouts
 from relay.core.events import Instant
 from schemas.api.rollout_request import read_rollout_request
@@ -49,7 +49,7 @@ def steered(data: bytes) -> None:
         return
     target = Reference(MANIFEST, ContentHash(V2.address), 10)
     gates = layers.gates_of(state)
-    facts = Facts(target, gates=gates or None, request=str(obj.get("request", "")))
+    facts = RolloutFacts(target, gates=gates or None, request=str(obj.get("request", "")))
     after = decide(rollouts.specs["shop"], facts, state, begin_run(state, NOW), NOW).state
     layers.gates_of(after)
 

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from controllers.core.status.aggregated import aggregated
-from controllers.core.status.combined import Subject, combined_status
+from controllers.core.status.combined import CombinedSubject, combined_status
 from controllers.core.status.generations import HubContent, of_all_copies
 from controllers.core.status.job_statuses import storable
 from leafcast.ask.combined import read_combined
@@ -49,7 +49,7 @@ GROUPED = Program(
 )
 SELECTED = Program("selected", "returned.status.n > 0", select=(Expression("n", NUMBER),))
 PROGRAMS = (GROUPED, SELECTED)
-SUBJECT = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u")
+SUBJECT = CombinedSubject("apps", "v1", "Deployment", "deployments", "shop", "web", "u")
 STATUSES = (
     {"replicas": 3, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]},
     {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},

@@ -134,8 +134,8 @@ async def test_a_watch_that_etcd_has_forgotten_is_listed_again(api_server, monke
         failed.append((self.interest, error.reason))
         await plain(self, error, moved)
 
-    plain = informer.Informer._failed
-    monkeypatch.setattr(informer.Informer, "_failed", noted)
+    plain = informer.KindInformer._failed
+    monkeypatch.setattr(informer.KindInformer, "_failed", noted)
     async with space_of(api_server) as space, following(space, CONFIG_MAPS) as (told, _):
         one, other = (config_map(name, "default", a="1") for name in ("one", "other"))
         await space.apply(one, "me")

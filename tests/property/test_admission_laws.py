@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controllers.core.access.admissions import KEPT_MS, Admissions, IssuedToken
+from controllers.core.access.admissions import KEPT_MS, IssuedToken, IssuedTokens
 from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
 from schemas.enrolment.tokens import Token, TokenRefused, read_token
 from schemas.records.roots import Roots
@@ -26,7 +26,7 @@ class Asking(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1
-        self.admissions = Admissions()
+        self.admissions = IssuedTokens()
         self.count = 0
         self.let_in: dict[tuple[str, NodePath], str] = {}
 
@@ -95,7 +95,7 @@ class Asking(RuleBasedStateMachine):
     @rule()
     def start_again(self):
         former = self.admissions
-        self.admissions = Admissions(former.tokens.values())
+        self.admissions = IssuedTokens(former.tokens.values())
         assert self.admissions.waiting() == former.waiting()
         assert self.admissions.again_seconds() == former.again_seconds()
 

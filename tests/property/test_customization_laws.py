@@ -9,8 +9,8 @@ from relay.objects.customization import (
     EXPAND_PARAMETERS,
     EXPAND_TEMPLATES,
     CustomizationFailed,
-    Customizer,
-    Replacement,
+    SentCustomizer,
+    SentReplacement,
     customize,
     expression_faults,
 )
@@ -37,10 +37,10 @@ trees = st.recursive(
 switches = st.sampled_from(["true", "false", "True", ""])
 paths = st.sampled_from(["$.data.k", "$.data.n", "$..l", "$.data.*", "$.data.k[0]", "$.%(a)"])
 replacements = st.lists(
-    st.builds(Replacement, paths, st.sampled_from(['"%(a)"', "1", '{"k": "x"}'])), max_size=3
+    st.builds(SentReplacement, paths, st.sampled_from(['"%(a)"', "1", '{"k": "x"}'])), max_size=3
 )
 customizers = st.none() | st.builds(
-    Customizer,
+    SentCustomizer,
     st.just("shop/c"),
     st.builds(Syntax, st.booleans(), st.booleans()),
     replacements.map(tuple),
@@ -121,4 +121,4 @@ def test_the_address_is_of_what_it_became(obj, by, said):
     assert address == codec.address(blobs.OBJECT, codec.canonical(made))
     assert dict(asked) == used
     if by is not None:
-        assert Customizer.decode(encoded) == by
+        assert SentCustomizer.decode(encoded) == by

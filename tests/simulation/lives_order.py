@@ -7,7 +7,7 @@ from typing import Any
 
 from controllers.core.inventory.make_before_break import (
     GATHER_SECONDS,
-    Holding,
+    MoveGuards,
     hold_alternatives,
     holds_in,
 )
@@ -190,7 +190,7 @@ def _label(one: Run, site: str, carbon: str, release: MailKey | None = None) -> 
     """Say the carbon of a site, as the centre's registry does: who loses by it is held."""
     instances = LabelSelector((Requirement("site", "In", (site,)),))
     draft = location_draft(site, Located((("carbon", carbon),), instances))
-    held = Holding({record.source.key: record for record in one.centre.records.values()})
+    held = MoveGuards({record.source.key: record for record in one.centre.records.values()})
     if release is not None:
         held.release(draft.slot, release)
     (said,) = held.with_holds([draft], int(one.world.now * 1000))

@@ -18,7 +18,7 @@ from decimal import Decimal
 from controllers.core.rollout import layers, rejection
 from controllers.core.rollout.decision import Run as Known
 from controllers.core.rollout.decision import begin_run, decide
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import changed
@@ -158,7 +158,7 @@ class Steered:
 
     def _decide(self, count: Count | None) -> None:
         now = Instant(self.world.now, WALL_MS + int(self.world.now * 1000))
-        facts = Facts(
+        facts = RolloutFacts(
             wanted=self._wanted(),
             rejection=self._rejection,
             gates=self.gates,

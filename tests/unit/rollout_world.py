@@ -5,10 +5,10 @@ import json
 
 from controllers.core.rollout import layers
 from controllers.core.rollout.decision import begin_run, decide
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Wanted, rejection_of
-from controllers.core.rollout.state import Change
+from controllers.core.rollout.state import ChangeCause
 from controllers.core.rollout.waves import labels_of
 from relay.core.events import Instant
 from relay.core.gates import Candidate, admit, arm_name
@@ -141,9 +141,9 @@ class Fleet:
         return Wanted(self.target, None, (), over)
 
     def known(self):
-        return Facts(
+        return RolloutFacts(
             wanted=self.wanted(),
-            change=Change("jane", "because"),
+            change=ChangeCause("jane", "because"),
             gates=self.gates,
             count=self.count() if self.gates is not None else None,
             uid="uid-1",

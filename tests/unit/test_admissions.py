@@ -5,8 +5,8 @@ import pytest
 from controllers.core.access.admissions import (
     AGAIN_SECONDS_MIN,
     KEPT_MS,
-    Admissions,
     IssuedToken,
+    IssuedTokens,
     TooManyTokens,
 )
 from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
@@ -27,8 +27,8 @@ def asks(path=STORE, key="A", said="till") -> JoinRequest:
     return JoinRequest(NodePath.parse(path), "U" + key * 55, said)
 
 
-def with_tokens(*ones: IssuedToken) -> Admissions:
-    admissions = Admissions()
+def with_tokens(*ones: IssuedToken) -> IssuedTokens:
+    admissions = IssuedTokens()
     for one in ones:
         admissions.issue(one, one.made_ms)
     admissions.check()
@@ -204,7 +204,7 @@ def test_what_is_meant_by_a_path_a_pattern_or_an_id_is_found_and_what_ended_is_n
     assert admissions.named(STORE, NOW) == [one, many]
     assert admissions.named(many.path_pattern, NOW) == admissions.named(many.token, NOW) == [many]
     assert admissions.named("/region-1/store-8", NOW) == []
-    read = Admissions(admissions.tokens.values())
+    read = IssuedTokens(admissions.tokens.values())
     read.check()
     assert read.named(STORE, NOW) == [one, many], "also those that were read"
     assert read.decide(many.token, {NodePath.parse(STORE)}, DENIED, NOW + 1) == [

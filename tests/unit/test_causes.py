@@ -6,7 +6,7 @@ import random
 import pytest
 
 from controllers.core.rollout.culprits import culprits
-from leafcast.show.faults import Sample, faults
+from leafcast.show.faults import FaultSample, faults
 from relay.core.destination.tally import Tally
 from relay.core.reports.reduce import merge_all
 from schemas.objects.objects import ObjectKey
@@ -127,7 +127,10 @@ def test_a_circle_of_reasons_is_told_whole():
 
 def test_commands_and_rollouts_name_the_cause():
     effect = ("rolebindings.rbac.authorization.k8s.io/shop/a", MISSING)
-    shown = [Sample("shop", 0, *effect, 4, "/r/s"), Sample("shop", 0, *NAMESPACE, 2, "/r/s")]
+    shown = [
+        FaultSample("shop", 0, *effect, 4, "/r/s"),
+        FaultSample("shop", 0, *NAMESPACE, 2, "/r/s"),
+    ]
     assert faults(shown)[0].line.startswith("namespaces/shop: Forbidden")
     both = [sample(effect, count=4), sample(NAMESPACE, count=2)]
     assert culprits(both, lambda paths: paths).startswith("namespaces/shop at /r/s")

@@ -8,7 +8,7 @@ from controllers.core.inventory.registry import Registry, RegistryWork, target_k
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import hold_objects
 from controllers.core.translation.placements import Placements
-from controllers.core.translation.translate import Issued
+from controllers.core.translation.translate import IssuedDelta
 from relay.ports import AnotherSpace, BusBroken
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.values.identity import TreeId, random_id
@@ -31,7 +31,7 @@ def placements(*, readable=True):
     (work,) = first.next(["shop"])
     head = work.draft.stamped(5)
     entries = work.translation.entries if readable else None
-    return Placements("space", {"shop": Issued(head, work.translation.gates, entries)})
+    return Placements("space", {"shop": IssuedDelta(head, work.translation.gates, entries)})
 
 
 def test_nothing_is_decided_before_the_space_was_listed_whole():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.inventory.where import DESTINATIONS_MAX, Inventory
+from controllers.core.inventory.where import DESTINATIONS_MAX, InventoryIndex
 from schemas.api import parse_kind
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
@@ -128,7 +128,7 @@ async def test_over_the_limit_a_slice_says_so_and_lists_none(centre):
     ],
 )
 def test_an_instance_selector_chooses_by_labels(selector, found):
-    inventory = Inventory()
+    inventory = InventoryIndex()
     for name, labels in [("a", {"env": "prod"}), ("b", {"env": "prod"}), ("c", {})]:
         inventory.put_target(parse_kind(target(name, f"/emea/{name}", id=name, **labels)))
     inventory.locations["l"] = parse_kind(location("l", selector))

@@ -10,7 +10,7 @@ from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
 from leafcast.daemon.verbs.diagnosis import Diagnosis
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
-from leafcast.doctor.findings import Facts
+from leafcast.doctor.findings import DoctorFacts
 from leafcast.node.credentials.authorities import (
     begin_change,
     end_change,
@@ -31,7 +31,7 @@ TREE = TreeId(random_id(b"t" * 16))
 
 def told(folder: Path, now_ms: int) -> dict[str, str]:
     """What is not well, by what it is about."""
-    facts = Facts(now_ms, str(folder), 10**12, expiries=list(certificates(DataDir(folder))))
+    facts = DoctorFacts(now_ms, str(folder), 10**12, expiries=list(certificates(DataDir(folder))))
     found = [check for check in checks(facts) if check.group == "Expiry"]
     return {check.said.partition(" expire")[0]: check.state for check in found} if found else {}
 
@@ -75,7 +75,7 @@ def test_a_certificate_of_the_users_own_elsewhere_is_told_of_by_what_its_node_sa
     def state(now_ms):
         expiries = list(asked._all_expiries([], {path: said, here: said}))
         assert [it.about for it in expiries] == ["/far"]
-        facts = Facts(now_ms, str(tmp_path), 10**12, expiries=expiries)
+        facts = DoctorFacts(now_ms, str(tmp_path), 10**12, expiries=expiries)
         return [it.state for it in checks(facts) if it.group == "Expiry"]
 
     assert state(NOW + 75 * DAY) == ["ok"]
@@ -109,7 +109,7 @@ def test_an_authority_that_ended_is_none_unless_another_one_stands_beside_it(tmp
 
 
 def wrong(folder: Path) -> list[tuple[str, str]]:
-    facts = Facts(NOW, str(folder), 10**12, troubles=list(troubles(DataDir(folder), NOW)))
+    facts = DoctorFacts(NOW, str(folder), 10**12, troubles=list(troubles(DataDir(folder), NOW)))
     found = [check for check in checks(facts) if check.group == "Certificates"]
     return [(check.state, check.remedy.partition(":")[0].partition(" names")[0]) for check in found]
 

@@ -5,11 +5,11 @@ import pytest
 from leafcast.cli.commands.doctor import NAMED_MAX, doctor_form, doctor_view
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import (
+    DoctorFacts,
     Expiry,
-    Facts,
     LedgerFacts,
     NodeFacts,
-    PlacementFacts,
+    PlacementFinding,
     StuckFacts,
     exit_code,
 )
@@ -38,7 +38,7 @@ def stuck(severity=0, reason="Denied"):
 
 
 def placement(**more):
-    return PlacementFacts(
+    return PlacementFinding(
         **{"name": "shop", "destinations": 2, "unreachable": 0, "complete": True, **more}
     )
 
@@ -53,7 +53,7 @@ HELD = {
 
 def facts(*nodes, placements=(), **more):
     said = {"now_ms": NOW, "folder": "/data", "free_bytes": 90 * GB}
-    return Facts(
+    return DoctorFacts(
         **{**said, **more}, nodes=[node("/", role="centre"), *nodes], placements=placements
     )
 
@@ -98,7 +98,7 @@ def test_an_old_index_is_laid_to_the_relays_above_and_at_the_centre_to_itself():
     late = 25 * MINUTE
     (shown_none,) = wrong(node("/emea", snapshot_age_ms=late))
     assert "/emea was shown no snapshot for 25m" in shown_none.said
-    found = checks(Facts(NOW, "/data", 90 * GB, nodes=[node("/", snapshot_age_ms=late)]))
+    found = checks(DoctorFacts(NOW, "/data", 90 * GB, nodes=[node("/", snapshot_age_ms=late)]))
     (signs_none,) = [check for check in found if check.state != "ok"]
     assert signs_none.said == "/ has signed no snapshot for 25m"
     assert "relays above" not in signs_none.remedy
@@ -264,7 +264,11 @@ def test_what_a_removed_folder_takes_with_it_is_told_as_it_is():
     removed = {"starts": 2, "removals": 1, "server_up_ms": 9000}
     centre = node("/", role="centre", **removed)
     of_centre, of_edge = (
-        next(check for check in checks(Facts(NOW, "/data", 90 * GB, nodes=nodes)) if check.cause)
+        next(
+            check
+            for check in checks(DoctorFacts(NOW, "/data", 90 * GB, nodes=nodes))
+            if check.cause
+        )
         for nodes in ([centre], [node("/"), node("/emea", **removed)])
     )
     assert "with it all objects that were applied" in of_centre.cause
@@ -285,7 +289,9 @@ def test_a_little_that_came_too_late_to_be_taken_is_no_news():
 
 def test_of_those_whose_results_find_no_room_the_lowest_is_named():
     nodes = [node("/emea", unsaid=3), node("/emea/s1", unsaid=3), node("/emea/s2")]
-    (found,) = [check for check in checks(Facts(NOW, "/data", 90 * GB, nodes=nodes)) if check.cause]
+    (found,) = [
+        check for check in checks(DoctorFacts(NOW, "/data", 90 * GB, nodes=nodes)) if check.cause
+    ]
     assert found.about == "/emea/s1"
 
 
@@ -436,7 +442,9 @@ def test_what_expires_is_told_two_weeks_before_or_half_of_its_time(
 
 def test_who_does_not_believe_the_centres_key_is_not_called_dead():
     facts = [node("/emea", answers=False, refusal="no", refusal_reason="Unbelieved")]
-    (said,) = [it for it in checks(Facts(NOW, "/d", 10**12, nodes=facts)) if it.state == "failure"]
+    (said,) = [
+        it for it in checks(DoctorFacts(NOW, "/d", 10**12, nodes=facts)) if it.state == "failure"
+    ]
     assert "none to it" in said.cause
     assert "leafcast keys revoke ID" in said.remedy
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from controllers.core.status.combined import Subject, combined_status, value_form
+from controllers.core.status.combined import CombinedSubject, combined_status, value_form
 from leafcast.ask.combined import read_combined
 from relay.core.collectors.cells import Sample
 from relay.core.collectors.collected_results import Result
@@ -19,9 +19,11 @@ from schemas.values.identity import DestinationId
 from schemas.values.names import LABEL_MAX, label_value_fault
 from schemas.values.ordered_values import pack_values
 
-WEB = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
+WEB = CombinedSubject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
 PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
-SHOP = Subject("edge.kubestellar.io", "v2alpha1", "EdgePlacement", "edgeplacements", "", "s", "u2")
+SHOP = CombinedSubject(
+    "edge.kubestellar.io", "v2alpha1", "EdgePlacement", "edgeplacements", "", "s", "u2"
+)
 
 
 def said(results=(), subject=WEB, placement=SHOP):
@@ -130,7 +132,7 @@ def test_a_name_that_no_label_may_hold_is_cleaned_and_told_in_full(name):
 
 
 def _named(name):
-    return Subject("apps", "v1", "Deployment", "deployments", "shop", name, "u1")
+    return CombinedSubject("apps", "v1", "Deployment", "deployments", "shop", name, "u1")
 
 
 def _label(name):

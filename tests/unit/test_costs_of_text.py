@@ -13,7 +13,12 @@ from controllers.core.workloads.collectors import (
     names_too_much,
 )
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
-from relay.objects.customization import CustomizationFailed, Customizer, Replacement, customize
+from relay.objects.customization import (
+    CustomizationFailed,
+    SentCustomizer,
+    SentReplacement,
+    customize,
+)
 from relay.objects.expansion import Syntax
 from relay.objects.expressions import cel
 from relay.objects.expressions.bounds import TOKENS_IN_ALL_MAX, TOKENS_MAX
@@ -170,10 +175,10 @@ def test_a_number_without_end_in_a_path_is_a_fault_of_it_and_of_nothing_else(num
     with pytest.raises(TransformFailed, match="stays as it went out last"):
         transform(dict(OBJECT), transforms.of(KEY))
     # Where properties make a path of it.
-    by = Customizer(
+    by = SentCustomizer(
         "shop/c",
         Syntax(parameters=True, templates=False),
-        (Replacement("$.data[?@.b==%(n)].c", "1"),),
+        (SentReplacement("$.data[?@.b==%(n)].c", "1"),),
     )
     with pytest.raises(CustomizationFailed, match="is not a JSONPath"):
         customize(KEY, OBJECT, by, {"n": number}, "edge")
@@ -210,7 +215,7 @@ def test_paths_that_properties_make_long_are_followed_no_further_than_short_ones
     monkeypatch.setattr(json_paths, "_compile", counted)
     paths = [f"$.data.x{at}%(long)" for at in range(200)]
     syntax = Syntax(parameters=True, templates=False)
-    by = Customizer("shop/c", syntax, tuple(Replacement(path, "1") for path in paths))
+    by = SentCustomizer("shop/c", syntax, tuple(SentReplacement(path, "1") for path in paths))
     with pytest.raises(CustomizationFailed, match="write shorter paths, or fewer"):
         customize(KEY, OBJECT, by, {"long": "a" * 3000}, "edge")
     assert sum(read.values()) <= json_paths.STEPS_MAX
@@ -223,13 +228,13 @@ def test_paths_that_properties_make_long_are_followed_no_further_than_short_ones
 def test_replacements_put_so_many_values_into_one_object(path, value):
     items = [{"a": at} for at in range(9_000)]
     obj = {**OBJECT, "data": {"items": items}}
-    by = Customizer(
-        "shop/c", Syntax(parameters=False, templates=False), (Replacement(path, value),)
+    by = SentCustomizer(
+        "shop/c", Syntax(parameters=False, templates=False), (SentReplacement(path, value),)
     )
     with pytest.raises(CustomizationFailed) as refused:
         customize(KEY, obj, by, {}, "edge")
     assert "put less there" in str(refused.value)
-    small = replace(by, replacements=(Replacement(path, '"x"'),))
+    small = replace(by, replacements=(SentReplacement(path, '"x"'),))
     assert customize(KEY, obj, small, {}, "edge").steps > 0
 
 

@@ -10,8 +10,8 @@ import pytest
 from controllers.core.workloads.transforms import Transform, TransformFailed, transform
 from relay.objects.customization import (
     CustomizationFailed,
-    Customizer,
-    Replacement,
+    SentCustomizer,
+    SentReplacement,
     customize,
 )
 from relay.objects.expansion import ExpandsTooFar, Syntax
@@ -64,7 +64,7 @@ def test_a_value_that_is_put_in_many_places_takes_no_more_than_an_object_may():
     obj = settings({f"x{at}": "" for at in range(2_000)})
     value = json.dumps([1] * 20_000)
     said, peak = refused(
-        obj, Customizer("shop/c", Syntax(False, False), (Replacement("$.data.*", value),))
+        obj, SentCustomizer("shop/c", Syntax(False, False), (SentReplacement("$.data.*", value),))
     )
     assert "puts too much into this object, at 2000 places" in said
     assert peak < PEAK_MAX_BYTES
@@ -73,8 +73,8 @@ def test_a_value_that_is_put_in_many_places_takes_no_more_than_an_object_may():
 def test_many_values_that_are_put_one_after_another_share_the_room():
     obj = settings({"x": ""})
     half = json.dumps("y" * (OBJECT_MAX_BYTES // 2))
-    replacements = tuple(Replacement(f"$.data.x{at}", half) for at in range(3))
-    said, _ = refused(obj, Customizer("shop/c", Syntax(False, False), replacements))
+    replacements = tuple(SentReplacement(f"$.data.x{at}", half) for at in range(3))
+    said, _ = refused(obj, SentCustomizer("shop/c", Syntax(False, False), replacements))
     assert "replacements[1]" in said or "replacements[2]" in said
 
 
@@ -93,9 +93,9 @@ def test_all_paths_in_one_object_share_what_may_be_looked_at():
     """One of them alone is no trouble: there is no number of them that takes ever longer."""
     obj = settings({f"x{at}": "1" for at in range(2_000)})
     assert JsonPath(WIDE).remove(copy.deepcopy(obj))
-    several = tuple(Replacement(f"$.data[?@ != 'n{at}']", '"2"') for at in range(30))
+    several = tuple(SentReplacement(f"$.data[?@ != 'n{at}']", '"2"') for at in range(30))
     began = time.process_time()
-    said, _ = refused(obj, Customizer("shop/c", Syntax(False, False), several))
+    said, _ = refused(obj, SentCustomizer("shop/c", Syntax(False, False), several))
     assert "looks at too much in this object" in said
     texts = tuple(f"$.data[?@ == 'n{at}']" for at in range(256))
     with pytest.raises(TransformFailed, match="looks at too much in this object"):

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from leafcast.demo.progress import Progress
+from leafcast.demo.progress import DemoProgress
 from leafcast.demo.view import Frame, draw
 from leafcast.demo.workload import load_shop, prepare
 from leafcast.local.views import NodeView, PlacementView, TreeShape, TreeView
@@ -35,8 +35,8 @@ def nodes(shape: TreeShape, up=True) -> tuple[NodeView, ...]:
     return tuple(found)
 
 
-def progress(shape=None, workload=None) -> Progress:
-    made = Progress(shape or TreeShape(), workload or load_shop(), began=100.0)
+def progress(shape=None, workload=None) -> DemoProgress:
+    made = DemoProgress(shape or TreeShape(), workload or load_shop(), began=100.0)
     made.up = made.applied = 102.0
     return made
 
@@ -153,7 +153,7 @@ def test_a_tree_without_room_tells_its_sites_as_counts():
 
 
 def test_a_picture_of_nothing_yet_can_be_drawn():
-    started = Progress(TreeShape(), load_shop(), began=100.0)
+    started = DemoProgress(TreeShape(), load_shop(), began=100.0)
     text = "\n".join(lines_of(Frame(TreeView((), ()), started, 100.1)))
     assert "none yet" in text
     assert "0/9" in text

@@ -3,9 +3,9 @@
 import pytest
 
 from leafcast.daemon.verbs.diagnosis import placement_facts
-from leafcast.doctor.findings import PlacementFacts, StuckFacts
+from leafcast.doctor.findings import PlacementFinding, StuckFacts
 from leafcast.doctor.placement_checks import placement_checks
-from leafcast.show.faults import Sample, faults
+from leafcast.show.faults import FaultSample, faults
 from leafcast.show.tree_tables import placement_view, placements_view
 from schemas.reports.missing_rights import MissingRight, missing_right, reported
 from schemas.reports.states import AT_WORK
@@ -25,7 +25,7 @@ def refused(resource, group="apps", name="web", user=EDGE, where=' in the namesp
 
 
 def sample(reason, obj="deployments.apps/shop/web", severity=0, placement="shop", path="/emea/s1"):
-    return Sample(placement, severity, obj, reason, 1, path)
+    return FaultSample(placement, severity, obj, reason, 1, path)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def failures(*placements):
 
 
 def placement(name, stuck):
-    return PlacementFacts(name, 2, 0, complete=True, stuck=stuck)
+    return PlacementFinding(name, 2, 0, complete=True, stuck=stuck)
 
 
 def test_fifteen_objects_of_one_missing_right_are_one_block_that_says_what_to_grant():

@@ -11,7 +11,7 @@ from leafcast.daemon import tree_facts
 from leafcast.daemon.nodes.invited_nodes import InvitedNodes
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
-from leafcast.doctor.findings import Facts
+from leafcast.doctor.findings import DoctorFacts
 from relay.core.events import Instant
 from relay.shell.asker import AskFailed
 from schemas.records.asks import AskFault
@@ -92,7 +92,7 @@ def test_bundles_that_nobody_came_with_are_told_of_as_long_before_as_they_are_va
     states = {str(LATE): NEVER_JOINED, str(HERE): "up", str(MUTE): "up"}
 
     def told(now_ms):
-        facts = Facts(now_ms, "", 10**12, expiries=list(looking(issuer).expiries(states)))
+        facts = DoctorFacts(now_ms, "", 10**12, expiries=list(looking(issuer).expiries(states)))
         return [(it.state, it.about) for it in checks(facts) if it.group == "Expiry"]
 
     assert told(NOW) == [("ok", "")]

@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.description import described
-from leafcast.show.object_output import Group, Rows, TableStyle, document, table_lines
+from leafcast.show.object_output import ObjectGroup, Rows, TableStyle, document, table_lines
 from schemas.api import GROUP
 from schemas.objects.manifests import load_manifests
 
@@ -86,7 +86,7 @@ def held():
 def table(name, **style):
     obj = held()[name]
     kind = ResourceKinds([obj]).of(obj)
-    return list(table_lines([Group(kind, [obj])], TableStyle(**style), NOW_MS))
+    return list(table_lines([ObjectGroup(kind, [obj])], TableStyle(**style), NOW_MS))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_namespaces_and_labels_are_columns_when_asked_for():
 def test_several_kinds_are_told_apart_by_their_names():
     objects = held()
     kinds = ResourceKinds(objects.values())
-    groups = [Group(kinds.of(objects[name]), [objects[name]]) for name in ("web", "c")]
+    groups = [ObjectGroup(kinds.of(objects[name]), [objects[name]]) for name in ("web", "c")]
     lines = list(table_lines(groups, TableStyle(headers=False), NOW_MS))
     assert [line.split()[:1] for line in lines] == [["deployment.apps/web"], [], ["configmap/c"]]
 
@@ -172,7 +172,7 @@ def test_nothing_at_all_breaks_no_table():
     ]:
         kind = ResourceKinds().resolve(word)
         bare = {"apiVersion": "v1", "kind": kind.kind, "metadata": {"name": "bare"}}
-        lines = list(table_lines([Group(kind, [bare])], TableStyle(wide=True), NOW_MS))
+        lines = list(table_lines([ObjectGroup(kind, [bare])], TableStyle(wide=True), NOW_MS))
         assert lines[1].startswith("bare")
 
 
@@ -265,5 +265,5 @@ def test_what_nobody_reports_on_does_not_pretend_to_run():
     for name, (version, kind, spec, cells) in still.items():
         obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
         spoken = ResourceKinds([obj]).of(obj)
-        [_, row] = table_lines([Group(spoken, [obj])], TableStyle(), NOW_MS)
+        [_, row] = table_lines([ObjectGroup(spoken, [obj])], TableStyle(), NOW_MS)
         assert row.split()[1 : 1 + len(cells.split())] == cells.split()

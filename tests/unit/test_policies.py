@@ -7,7 +7,7 @@ import pytest
 from controllers.core.inventory.where import DESTINATIONS_MAX, OBJECTS_MAX, binding_of
 from controllers.core.workloads.space import Workloads
 from leafcast.ask.resource_names import ResourceKinds
-from leafcast.show.object_output import Group, TableStyle, table_lines
+from leafcast.show.object_output import ObjectGroup, TableStyle, table_lines
 from schemas.api import parse_kind, parse_wish
 from schemas.content.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.objects.objects import ObjectKey
@@ -189,7 +189,7 @@ def test_over_the_limits_a_binding_counts(centre):
     assert f"more than {DESTINATIONS_MAX} destinations" in note
     assert "`leafcast status bp/shop --destinations`" in note
     assert f"more than {OBJECTS_MAX} objects" in note
-    group = Group(ResourceKinds().of(over), [over])
+    group = ObjectGroup(ResourceKinds().of(over), [over])
     assert next(islice(table_lines([group], TableStyle(), 0), 1, None)).split()[:3] == [
         "shop",
         f">{OBJECTS_MAX}",

@@ -9,7 +9,7 @@ from click import ClickException
 from controllers.core.inventory.registry import Registry
 from leafcast.cli.commands.delete import Request, delete_all
 from leafcast.cli.commands.node_table import nodes_view
-from leafcast.doctor.findings import Facts, NodeFacts
+from leafcast.doctor.findings import DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.show.layout import Table
 from schemas.objects.objects import ObjectKey
@@ -141,6 +141,8 @@ def test_an_edge_without_a_destination_says_so_with_the_command_that_gives_it_on
     view = nodes_view([{**node, "reached": True, "unplaced": True}])
     assert isinstance(view, Table)
     assert "no destination: leafcast node register /r/t0" in "\n".join(view.lines(200))
-    facts = Facts(0, "", 0, nodes=[NodeFacts("/r/t0", "edge", "up", answers=True, unplaced=True)])
+    facts = DoctorFacts(
+        0, "", 0, nodes=[NodeFacts("/r/t0", "edge", "up", answers=True, unplaced=True)]
+    )
     (check,) = [it for it in link_checks(facts) if "destination" in it.said]
     assert check.remedy == "leafcast node register /r/t0"

@@ -6,7 +6,7 @@ from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import Confirmations, Delivered, Loss, weigh
 from controllers.core.translation.placements import Placements
-from controllers.core.translation.translate import Issued
+from controllers.core.translation.translate import IssuedDelta
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placing import check_annotations, grace_seconds
@@ -280,6 +280,6 @@ def test_a_grace_is_read_in_seconds():
 def test_a_ledger_that_nobody_can_read_is_no_loss():
     head = delta("shop", HERE)
     ledger = {record.source.key: record for record in (*FEW, *PLACES, head)}
-    seen = Placements(SPACE, {"shop": Issued(head, (), None)}, ledger)
+    seen = Placements(SPACE, {"shop": IssuedDelta(head, (), None)}, ledger)
     seen.next(seen.listed(keyed(placement(selectors=TYPED_WRONG))))
     assert "lost" in seen.held["shop"]

@@ -130,7 +130,7 @@ class IssuedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JoinVerdict:
     """What a request is answered; `changed` is whether the token is another than before."""
 
     state: str
@@ -143,7 +143,7 @@ class TooManyTokens(Exception):
     """No token can be handed out; says why, and what to do."""
 
 
-class Admissions:
+class IssuedTokens:
     """All tokens of a tree, by id, as far as anything may still come of them or be asked about."""
 
     def __init__(self, tokens: Iterable[IssuedToken] = ()) -> None:
@@ -199,7 +199,7 @@ class Admissions:
         if waiting:
             self._waiting[token] = waiting
 
-    def judge(self, token: str, request: JoinRequest, now_ms: int) -> Verdict:
+    def judge(self, token: str, request: JoinRequest, now_ms: int) -> JoinVerdict:
         """What a request comes to, made by who holds the token; it is remembered if it is new."""
         one, path = self.tokens[token], request.path
         if not one.admits(path):
@@ -221,7 +221,7 @@ class Admissions:
             used = ", ".join(str(it.path) for it in one.requests[:3])
             return _refused(f"the token is used up: {used} came with it", _another(path))
         if self._waiting_all >= WAITING_MAX:
-            return Verdict(
+            return JoinVerdict(
                 PENDING,
                 f"{self._waiting_all} others wait, and no more are noted until some of them are "
                 "approved or denied at the centre: `leafcast node requests` shows them",
@@ -230,9 +230,9 @@ class Admissions:
         asked = TokenRequest(path, request.nkey, request.host_name, now_ms)
         self._put(one.with_request(asked))
         self._find_by(str(path), token)
-        return Verdict(PENDING, changed=True)
+        return JoinVerdict(PENDING, changed=True)
 
-    def _known(self, one: IssuedToken, known: TokenRequest, request: JoinRequest) -> Verdict:
+    def _known(self, one: IssuedToken, known: TokenRequest, request: JoinRequest) -> JoinVerdict:
         path = known.path
         if known.nkey != request.nkey:
             # It is a node only once it was granted.
@@ -246,10 +246,10 @@ class Admissions:
                 f"{undo.get(known.state, '')}{_another(path)}",
             )
         if known.state == DENIED:
-            return Verdict(DENIED, f"the request for {path} was denied", _another(path))
+            return JoinVerdict(DENIED, f"the request for {path} was denied", _another(path))
         if known.state == PENDING and one.void_ms:
             return _refused("the token is void", _another(path))
-        return Verdict(known.state)
+        return JoinVerdict(known.state)
 
     def waiting(self) -> list[tuple[IssuedToken, TokenRequest]]:
         """All requests that are not decided, the oldest first."""
@@ -347,8 +347,8 @@ class Admissions:
         assert found | self._reusable.keys() == self.tokens.keys()
 
 
-def _refused(reason: str, remedy: str) -> Verdict:
-    return Verdict(REFUSED, reason, remedy)
+def _refused(reason: str, remedy: str) -> JoinVerdict:
+    return JoinVerdict(REFUSED, reason, remedy)
 
 
 def _another(path: NodePath) -> str:

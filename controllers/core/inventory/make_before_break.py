@@ -68,7 +68,7 @@ def holds_in(record: Record, prefix: str = MOVED) -> dict[MailKey, int]:
     }
 
 
-class Holding:
+class MoveGuards:
     """Which holds the records in force bear, and which of them are let go."""
 
     def __init__(self, records: Mapping[MailKey, Record]) -> None:

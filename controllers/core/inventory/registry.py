@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from controllers.core.access.keyring import Keyring
 from controllers.core.conditions import condition
 from controllers.core.inventory.label_brakes import LabelBrakes, Weights
-from controllers.core.inventory.make_before_break import Holding
+from controllers.core.inventory.make_before_break import MoveGuards
 from controllers.core.inventory.properties import (
     CONFIG_MAPS,
     DestinationProperties,
     is_properties,
 )
 from controllers.core.inventory.records import REGISTERED, location_draft, register
-from controllers.core.inventory.where import Inventory
+from controllers.core.inventory.where import InventoryIndex
 from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.drafts import Draft, same
 from controllers.core.ledger.node_moves import left_nodes, node_in
@@ -80,11 +80,11 @@ class Registry:
         # What is wrong, and what is held, by name.
         self.errors: dict[str, str] = {}
         self.objects: dict[ObjectKey, Object] = {}
-        self.inventory = Inventory()
+        self.inventory = InventoryIndex()
         self.known = False
         self._tree = tree
         self._records = records
-        self._holding = Holding(records)
+        self._holding = MoveGuards(records)
         # What holds removals by labels, and what weighs them; a change that is tried holds none.
         self._brakes = brakes
         # The identities of all inventory spaces that are followed.
@@ -108,7 +108,7 @@ class Registry:
         trial = Registry(self.identity, self._tree, ledger, self._spaces, self._keyring)
         trial.listed(objects)
         # Who keeps a placement for a while, as it moves, loses it in the end.
-        trial._holding = Holding({})
+        trial._holding = MoveGuards({})
         trial._unseen = {*self._unseen}
         return trial
 

@@ -37,7 +37,7 @@ _MODULATIONS = (
 _OWNERS = frozenset(kind.kind for kind in KINDS)
 
 
-class Inventory:
+class InventoryIndex:
     """The SyncTargets and Locations of one inventory space, found by their labels."""
 
     def __init__(self) -> None:

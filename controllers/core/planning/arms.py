@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from controllers.core.planning.states import NOTHING, Delivery
 from controllers.core.translation.stored_arms import Entries
-from controllers.core.translation.translate import Issued
+from controllers.core.translation.translate import IssuedDelta
 from relay.core.gates import Candidate
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
@@ -22,7 +22,7 @@ Waiting = Callable[[Profile, tuple[LocationRecord, ...]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class HoldReasons:
     """Why news of a placement stays back: at and below a place, until a window opens, or at all."""
 
     everywhere: str = ""
@@ -43,13 +43,13 @@ class Holding:
         return self.everywhere if self.is_going else ""
 
 
-NOTHING_HELD = Holding()
+NOTHING_HELD = HoldReasons()
 
 
 class Arms:
     """Who has which content of a placement; a content is one delivery, whoever has it."""
 
-    def __init__(self, delivery: Delivery, issued: Issued, closed: Closed) -> None:
+    def __init__(self, delivery: Delivery, issued: IssuedDelta, closed: Closed) -> None:
         self._gates, self._closed = issued.gates, closed
         self._plain = delivery
         self._made: dict[Reference | None, Delivery] = {}
@@ -77,7 +77,7 @@ class Arms:
 class KeptBack:
     """What stays as it is of a placement where something holds its news."""
 
-    def __init__(self, wanted: Delivery, former: Delivery, holding: Holding) -> None:
+    def __init__(self, wanted: Delivery, former: Delivery, holding: HoldReasons) -> None:
         self._wanted, self._former, self._holding = wanted, former, holding
         self._made: dict[tuple[int, str], Delivery] = {}
 
@@ -102,7 +102,7 @@ class KeptBack:
         return self._made[known]
 
 
-def _content(issued: Issued, arm: Reference | None) -> Entries:
+def _content(issued: IssuedDelta, arm: Reference | None) -> Entries:
     """What a gate gives; of what nobody can read it is taken that it is the newest."""
     if arm is None:
         return NOTHING

@@ -15,7 +15,7 @@ from relay.core.destination.customized_forms import Form, NotCustomized, Values
 from relay.objects.customization import (
     CustomizationFailed,
     Customized,
-    Customizer,
+    SentCustomizer,
     customize,
 )
 from relay.objects.policies import PolicyUnknown, policies_of
@@ -33,7 +33,7 @@ OPENED_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class PlannedCopy:
     """What an object becomes, or why it cannot; of a missing property also for which field."""
 
     form: Form | None
@@ -52,12 +52,12 @@ class Copies:
         self._contents = contents
         # By object and Customizer: for each set of names that it asked for, by what they said.
         self._made: dict[
-            tuple[str, Reference | None], dict[tuple[str, ...], dict[Values, Copy]]
+            tuple[str, Reference | None], dict[tuple[str, ...], dict[Values, PlannedCopy]]
         ] = {}
         self._opened = lru_cache(maxsize=OPENED_MAX)(self._open)
         self._left_alone: dict[ContentHash, bool] = {}
 
-    def at(self, entry: ManifestEntry, values: Mapping[str, str], destination: str) -> Copy:
+    def at(self, entry: ManifestEntry, values: Mapping[str, str], destination: str) -> PlannedCopy:
         """What an object that is customized becomes where the properties are these."""
         known = self._made.setdefault((entry.address, entry.customizer), {})
         for names, copies in known.items():
@@ -97,21 +97,21 @@ class Copies:
 
     def _make(
         self, entry: ManifestEntry, values: Mapping[str, str], destination: str
-    ) -> tuple[Values, Copy]:
+    ) -> tuple[Values, PlannedCopy]:
         try:
             made = self._customized(
                 entry.key, entry.reference, entry.customizer, values, destination
             )
             if made is None:
-                return (), Copy(None)
+                return (), PlannedCopy(None)
             address, used = address_of(made)
         except CustomizationFailed as error:
             fault = error.fault
-            missing = Copy(None, fault.message, fault.path)
-            return _used(error), missing if error.property else Copy(None, str(fault))
+            missing = PlannedCopy(None, fault.message, fault.path)
+            return _used(error), missing if error.property else PlannedCopy(None, str(fault))
         except (CodecError, NotCustomized) as error:
-            return tuple(sorted(values.items())), Copy(None, str(error))
-        return used, Copy(Form(address, entry.customizer, used))
+            return tuple(sorted(values.items())), PlannedCopy(None, str(error))
+        return used, PlannedCopy(Form(address, entry.customizer, used))
 
     def _customized(
         self,
@@ -126,7 +126,7 @@ class Copies:
         plain = None if by is None else self._contents.get(by.address)
         if obj is None or (plain is None and by is not None):
             return None
-        customizer = None if plain is None else Customizer.decode(plain)
+        customizer = None if plain is None else SentCustomizer.decode(plain)
         return customize(key, obj, customizer, values, destination)
 
     def _open(self, address: ContentHash) -> Mapping[str, Any] | None:

@@ -12,7 +12,14 @@ from functools import partial
 
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import Registry
-from controllers.core.planning.arms import NOTHING_HELD, Arms, Closed, Holding, KeptBack, differing
+from controllers.core.planning.arms import (
+    NOTHING_HELD,
+    Arms,
+    Closed,
+    HoldReasons,
+    KeptBack,
+    differing,
+)
 from controllers.core.planning.holdings import (
     of_deleted,
     of_rollout,
@@ -29,7 +36,7 @@ from controllers.core.rollout.waves import EVERYONE, expanded
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.translation.placements import Placements, Work
-from controllers.core.translation.translate import Issued, alternatives_of
+from controllers.core.translation.translate import IssuedDelta, alternatives_of
 from controllers.core.workloads.space import Object
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
@@ -60,7 +67,7 @@ class CentreState:
     # All that the inventory space shows; nothing if the change has nothing for it.
     inventory: Objects = field(default_factory=dict)
     # What placements of other spaces have delivered.
-    others: Mapping[MailKey, Issued] = field(default_factory=dict)
+    others: Mapping[MailKey, IssuedDelta] = field(default_factory=dict)
     # Windows of Rollouts are open, or not, by it.
     now_ms: int = 0
 
@@ -196,7 +203,7 @@ def _put_standing(
         placements[key] = replace(made, arms=KeptBack(made, former, holding))
 
 
-def _of_old(steered: Steered, now_ms: int) -> Holding:
+def _of_old(steered: Steered, now_ms: int) -> HoldReasons:
     """What keeps back what is wanted already."""
     closed = never_open(steered, now_ms)
     return of_rollout(steered, of_gates(steered, closed, now_ms), is_news=False)
@@ -289,7 +296,7 @@ class _Change:
         counts = wave_members(ledger, draft.record.alternatives, listed, salt)
         return tuple(zip((wave.name for wave in listed), counts, strict=True))
 
-    def _held_back(self, stage: CentreState) -> Holding:
+    def _held_back(self, stage: CentreState) -> HoldReasons:
         """What its Rollout keeps back of it, or that this was deleted."""
         now = stage.placements
         if self.name in self._trial.gone:
@@ -380,7 +387,7 @@ def _state(stage: CentreState) -> State:
     )
 
 
-def _delivered(issued: Issued, closed: Closed = lambda _gate, _profile: False) -> Delivery:
+def _delivered(issued: IssuedDelta, closed: Closed = lambda _gate, _profile: False) -> Delivery:
     head = issued.head
     name = placement_of(head.source) or head.source.name
     entries = issued.entries or NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controllers.core.planning.arms import Holding, Waiting
+from controllers.core.planning.arms import HoldReasons, Waiting
 from controllers.core.rollout import kept_back
 from controllers.core.rollout.rejection import told
 from controllers.core.status.rollout_holds import (
@@ -78,13 +78,13 @@ def why_rejected(steered: Steered) -> str:
     return f"{reason}: {told(rejected)}; {remedy_of_rejected(steered)}"
 
 
-def of_deleted(placement: str) -> Holding:
+def of_deleted(placement: str) -> HoldReasons:
     """Nothing goes out of a placement whose Rollout was deleted under way."""
     release = f"leafcast rollout release {short_title(placement)}"
-    return Holding(f"{ROLLOUT_DELETED}: its Rollout was deleted; {release}")
+    return HoldReasons(f"{ROLLOUT_DELETED}: its Rollout was deleted; {release}")
 
 
-def of_rollout(steered: Steered, waiting: Waiting, *, is_news: bool) -> Holding:
+def of_rollout(steered: Steered, waiting: Waiting, *, is_news: bool) -> HoldReasons:
     """What a Rollout keeps back of a change; `is_news` if that makes another content."""
     if steered.rejected is not None:
         # What is rejected stays back object by object: the rest is of what is to go out.
@@ -92,12 +92,12 @@ def of_rollout(steered: Steered, waiting: Waiting, *, is_news: bool) -> Holding:
     found = why_waves_stand(steered) if is_news or not steered.is_everywhere else None
     if found is not None and (not is_news or found[0] in _STAY):
         reason, said, remedy = found
-        return Holding(f"{reason}: {said}; {remedy}", _places(steered, is_news=is_news))
+        return HoldReasons(f"{reason}: {said}; {remedy}", _places(steered, is_news=is_news))
     places = _places(steered, is_news=is_news)
     if is_news or steered.is_everywhere:
-        return Holding(places=places, waiting=waiting)
+        return HoldReasons(places=places, waiting=waiting)
     said = f'it goes out by the waves of rollout "{steered.rollout}"'
-    return Holding(said, places, waiting, is_going=True)
+    return HoldReasons(said, places, waiting, is_going=True)
 
 
 def _places(steered: Steered, *, is_news: bool) -> dict[NodePath, str]:

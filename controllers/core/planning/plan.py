@@ -28,8 +28,8 @@ from controllers.core.planning.verdicts import (
     Action,
     DestinationGroup,
     Judge,
-    Place,
-    Verdict,
+    ObjectOutcome,
+    PlanPosition,
 )
 from relay.core.destination.claims import DesiredObject
 from schemas.objects.objects import ObjectKey
@@ -45,7 +45,7 @@ SAMPLE_MAX = 10
 GROUPS_MAX = 4096
 
 
-class Row(NamedTuple):
+class PlanRow(NamedTuple):
     """What becomes of one object at one destination, and why; `fields` are those it is about."""
 
     path: NodePath
@@ -73,10 +73,10 @@ class Plan:
     # How many of them do something, or are kept from it, and at how many destinations.
     placements: int
     destinations: int
-    sample: tuple[Row, ...]
+    sample: tuple[PlanRow, ...]
     _survey: _Survey
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[PlanRow]:
         """All rows, removals before all others, by path."""
         yield from self._survey.rows(REMOVALS)
         yield from self._survey.rows(frozenset(ACTIONS) - REMOVALS)
@@ -140,16 +140,18 @@ _STILL: AbstractSet[Action] = frozenset({HELD, FROZEN, NONE})
 class _Sample:
     """The first rows of one action, by path."""
 
-    kept: list[tuple[tuple[str, ...], ObjectKey, _Pair, Verdict]] = field(default_factory=list)
+    kept: list[tuple[tuple[str, ...], ObjectKey, _Pair, ObjectOutcome]] = field(
+        default_factory=list
+    )
 
-    def offer(self, pair: _Pair, verdict: Verdict) -> None:
+    def offer(self, pair: _Pair, verdict: ObjectOutcome) -> None:
         if len(self.kept) >= 2 * SAMPLE_MAX:
             self.kept = self.first()
         elif len(self.kept) >= SAMPLE_MAX and pair.path.names > self.kept[SAMPLE_MAX - 1][0]:
             return
         self.kept.append((pair.path.names, verdict.key, pair, verdict))
 
-    def first(self) -> list[tuple[tuple[str, ...], ObjectKey, _Pair, Verdict]]:
+    def first(self) -> list[tuple[tuple[str, ...], ObjectKey, _Pair, ObjectOutcome]]:
         return heapq.nsmallest(SAMPLE_MAX, self.kept, key=lambda item: item[:2])
 
 
@@ -200,7 +202,7 @@ class _Survey:
             self,
         )
 
-    def rows(self, actions: AbstractSet[Action]) -> Iterator[Row]:
+    def rows(self, actions: AbstractSet[Action]) -> Iterator[PlanRow]:
         for told in self._told:
             if told.actions.isdisjoint(actions):
                 continue
@@ -254,12 +256,12 @@ class _Survey:
             return _Pair(was, was)
         return _Pair(was, None if told.now is None else after[told.now])
 
-    def _row(self, pair: _Pair, verdict: Verdict) -> Row:
+    def _row(self, pair: _Pair, verdict: ObjectOutcome) -> PlanRow:
         place = self._place(pair, self._audiences.meant(*pair))
         why, fields = self._reasons.of(verdict, place)
-        return Row(pair.path, verdict.key, verdict.action, why, fields)
+        return PlanRow(pair.path, verdict.key, verdict.action, why, fields)
 
-    def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
+    def _verdicts(self, pair: _Pair) -> tuple[ObjectOutcome, ...]:
         meant = self._audiences.meant(*pair)
         before, after, same_place = meant
         if same_place and before == after and self._judge.is_unchanged(after):
@@ -275,8 +277,8 @@ class _Survey:
         return self._as_maintained(pair.now, self._judge.verdicts(group, place))
 
     def _as_maintained(
-        self, now: Profile | None, verdicts: tuple[Verdict, ...]
-    ) -> tuple[Verdict, ...]:
+        self, now: Profile | None, verdicts: tuple[ObjectOutcome, ...]
+    ) -> tuple[ObjectOutcome, ...]:
         """While a person works at a place nothing becomes of it."""
         said = NOT_MAINTAINED if now is None else maintenance_of(now.annotations)
         if not said.is_on(self._now_ms):
@@ -300,9 +302,9 @@ class _Survey:
             meant.same_place,
         )
 
-    def _place(self, pair: _Pair, meant: AudienceChange) -> Place:
+    def _place(self, pair: _Pair, meant: AudienceChange) -> PlanPosition:
         were_at, are_at = self._audiences.located(*pair)
-        return Place(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
+        return PlanPosition(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
 
 
 def _takes_all(was: Profile, now: Profile) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.states import Delivery, State
-from controllers.core.planning.verdicts import UNKNOWN, Place, Verdict
+from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition
 from controllers.core.workloads.what import DEFINITIONS
 from relay.core.destination.claims import DesiredObject
 from relay.objects.differences import differing_fields
@@ -25,7 +25,7 @@ Why = tuple[str, tuple[str, ...]]
 _HOLDERS = frozenset({NAMESPACES, DEFINITIONS})
 
 
-def _stays(verdict: Verdict) -> str:
+def _stays(verdict: ObjectOutcome) -> str:
     """Why a copy that is wanted no more is not deleted."""
     assert verdict.before is not None
     if verdict.before.on_removal == verdict.action:
@@ -40,7 +40,7 @@ class Reasons:
         self._before, self._after = before, after
         self._copies = copies
 
-    def of(self, verdict: Verdict, place: Place) -> Why:
+    def of(self, verdict: ObjectOutcome, place: PlanPosition) -> Why:
         """Why a verdict is as it is, and the fields that differ or cannot be made."""
         match verdict.action:
             case "update":
@@ -60,7 +60,7 @@ class Reasons:
             case "none":
                 return self._nothing(verdict), ()
 
-    def _update(self, verdict: Verdict, place: Place) -> Why:
+    def _update(self, verdict: ObjectOutcome, place: PlanPosition) -> Why:
         assert verdict.before is not None
         after = verdict.after
         if after is not None and self._copies.is_left_alone(verdict.key, after.reference):
@@ -78,14 +78,14 @@ class Reasons:
         return "", differing_fields(old, new)
 
     def _object(
-        self, verdict: Verdict, wanted: DesiredObject | None, profile: Profile | None
+        self, verdict: ObjectOutcome, wanted: DesiredObject | None, profile: Profile | None
     ) -> Mapping[str, Any] | None:
         if wanted is None or profile is None:
             return None
         name = profile.source.name
         return self._copies.object(verdict.key, wanted.reference, wanted.form, name)
 
-    def _create(self, verdict: Verdict, place: Place) -> str:
+    def _create(self, verdict: ObjectOutcome, place: PlanPosition) -> str:
         assert verdict.after is not None
         if not verdict.after.placements:
             return "what is to lie in it needs it"
@@ -108,7 +108,7 @@ class Reasons:
             return f"it is new, and {delivery.title} selects it"
         return f"{delivery.title} selects it now"
 
-    def _delete(self, verdict: Verdict, place: Place) -> str:
+    def _delete(self, verdict: ObjectOutcome, place: PlanPosition) -> str:
         assert verdict.before is not None
         if place.profile_before is None:
             return ""
@@ -126,7 +126,7 @@ class Reasons:
             return "it is deleted at the centre"
         return f"no longer selected by {delivery.title}"
 
-    def _frozen(self, verdict: Verdict) -> Why:
+    def _frozen(self, verdict: ObjectOutcome) -> Why:
         delivery = self._after.placements[verdict.by]
         failed = verdict.failed
         if failed is None:
@@ -136,7 +136,7 @@ class Reasons:
             return failed.message, (failed.field,) if failed.field else ()
         return f"frozen with {namespace_first(str(verdict.failing))}", ()
 
-    def _nothing(self, verdict: Verdict) -> str:
+    def _nothing(self, verdict: ObjectOutcome) -> str:
         before, after = verdict.before, verdict.after
         if verdict.why:
             return verdict.why
@@ -162,7 +162,7 @@ class Reasons:
             return f"SyncTarget {was.source.name} hangs at {moved.path} then"
         return f"SyncTarget {was.source.name} is deleted, or loses its place"
 
-    def _reached(self, delivery: Delivery, former: Delivery, place: Place) -> str:
+    def _reached(self, delivery: Delivery, former: Delivery, place: PlanPosition) -> str:
         found = _selecting(delivery.alternatives, place.profile_after, place.locations_after)
         if _selecting(former.alternatives, place.profile_after, place.locations_after) is None:
             return f"{_selectors(delivery)} of {delivery.title} match it now"
@@ -170,7 +170,7 @@ class Reasons:
             return f"the labels of its SyncTarget match {delivery.title} now"
         return f"it is at Location {found[1].source.name}, which {delivery.title} selects"
 
-    def _lost(self, former: Delivery, delivery: Delivery, place: Place) -> str:
+    def _lost(self, former: Delivery, delivery: Delivery, place: PlanPosition) -> str:
         """Why a placement is not meant for a destination any more."""
         found = _selecting(former.alternatives, place.profile_before, place.locations_before)
         if found is None or place.profile_after is None:
@@ -191,7 +191,7 @@ class Reasons:
         return f"{told}: it is not at {whose} any more"
 
 
-def _kind(verdict: Verdict) -> tuple[str, str]:
+def _kind(verdict: ObjectOutcome) -> tuple[str, str]:
     return verdict.key.group, verdict.key.resource
 
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from controllers.core.planning.copies import Copies, Copy
+from controllers.core.planning.copies import Copies, PlannedCopy
 from controllers.core.planning.states import NOTHING, Delivery, State
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customized_forms import Form
@@ -45,7 +45,7 @@ SETTLED_MAX = 4096
 Slot = tuple[MailKey, ObjectKey]
 
 
-class Verdict(NamedTuple):
+class ObjectOutcome(NamedTuple):
     """What becomes of one object; `by` is the placement that freezes or holds it."""
 
     key: ObjectKey
@@ -55,12 +55,12 @@ class Verdict(NamedTuple):
     by: MailKey = MailKey("")
     # What of that placement could not be made: another object, perhaps.
     failing: ObjectKey | None = None
-    failed: Copy | None = None
+    failed: PlannedCopy | None = None
     # Why nothing becomes of it, if the placement itself tells that.
     why: str = ""
 
 
-class Place(NamedTuple):
+class PlanPosition(NamedTuple):
     """One place before and after: who hangs there, where that is, and what is meant for it."""
 
     profile_before: Profile | None
@@ -82,7 +82,7 @@ class DestinationGroup:
     templates: tuple[tuple[tuple[MailKey, ManifestEntry], ...], ...]
     # Placements of which something may change here.
     active: frozenset[MailKey]
-    settled: dict[tuple[Copy, ...], tuple[Verdict, ...]] = field(default_factory=dict)
+    settled: dict[tuple[PlannedCopy, ...], tuple[ObjectOutcome, ...]] = field(default_factory=dict)
 
     @property
     def customizes(self) -> bool:
@@ -92,9 +92,9 @@ class DestinationGroup:
 class _Side:
     """What is wanted of a group's destinations at one moment."""
 
-    def __init__(self, deliveries: Iterable[Delivery], copies: Mapping[Slot, Copy]) -> None:
+    def __init__(self, deliveries: Iterable[Delivery], copies: Mapping[Slot, PlannedCopy]) -> None:
         self.copies = copies
-        self.frozen: dict[MailKey, dict[ObjectKey, Copy]] = {}
+        self.frozen: dict[MailKey, dict[ObjectKey, PlannedCopy]] = {}
         self.holding: dict[MailKey, Delivery] = {}
         for (placement, key), copy in copies.items():
             if copy.failed:
@@ -176,7 +176,9 @@ class Judge:
         )
         return replace(group, keys=tuple(sorted(keys)))
 
-    def verdicts(self, group: DestinationGroup, place: Place | None) -> tuple[Verdict, ...]:
+    def verdicts(
+        self, group: DestinationGroup, place: PlanPosition | None
+    ) -> tuple[ObjectOutcome, ...]:
         """What becomes of its objects at one of a group's destinations."""
         sides = [*self._made(group, place)]
         made = tuple(copy for side in sides for copy in side.values())
@@ -188,11 +190,13 @@ class Judge:
             group.settled[made] = found
         return found
 
-    def is_kept(self, verdict: Verdict) -> bool:
+    def is_kept(self, verdict: ObjectOutcome) -> bool:
         """Whether the copy that is there is kept in step now."""
         return verdict.before is not None and self._in_step(verdict.key, verdict.before)
 
-    def _made(self, group: DestinationGroup, place: Place | None) -> Iterator[dict[Slot, Copy]]:
+    def _made(
+        self, group: DestinationGroup, place: PlanPosition | None
+    ) -> Iterator[dict[Slot, PlannedCopy]]:
         sides = (None, None) if place is None else (place.profile_before, place.profile_after)
         places = zip(group.templates, sides, _values(place), strict=True)
         for templates, profile, values in places:
@@ -202,8 +206,11 @@ class Judge:
             }
 
     def _compare(
-        self, group: DestinationGroup, were: Mapping[Slot, Copy], are: Mapping[Slot, Copy]
-    ) -> Iterator[Verdict]:
+        self,
+        group: DestinationGroup,
+        were: Mapping[Slot, PlannedCopy],
+        are: Mapping[Slot, PlannedCopy],
+    ) -> Iterator[ObjectOutcome]:
         before, after = _Side(group.before, were), _Side(group.after, are)
         frozen = self._freeze(group, before, after)
         spaces = before.namespaces() ^ after.namespaces()
@@ -222,9 +229,9 @@ class Judge:
 
     def _freeze(
         self, group: DestinationGroup, before: _Side, after: _Side
-    ) -> dict[ObjectKey, Verdict]:
+    ) -> dict[ObjectKey, ObjectOutcome]:
         """Keep what was good of placements that cannot be customized; what that keeps back."""
-        told: dict[ObjectKey, Verdict] = {}
+        told: dict[ObjectKey, ObjectOutcome] = {}
         for delivery in group.after:
             failed = after.frozen.get(delivery.key)
             if failed is None:
@@ -245,7 +252,7 @@ class Judge:
 
     def _judge(
         self, key: ObjectKey, before: DesiredObject | None, after: DesiredObject | None
-    ) -> Verdict:
+    ) -> ObjectOutcome:
         action = UPDATE
         wanted = after or before
         if wanted is None or (before is not None and self._stays(key, before, after)):
@@ -254,7 +261,7 @@ class Judge:
             action = CREATE
         elif after is None:
             action = _ON_REMOVAL.get(on_removal(key, wanted.on_removal), DELETE)
-        return Verdict(key, action, before, after)
+        return ObjectOutcome(key, action, before, after)
 
     def _stays(self, key: ObjectKey, before: DesiredObject, after: DesiredObject | None) -> bool:
         """Whether a copy stays as it is."""
@@ -272,7 +279,7 @@ class Judge:
     def _in_step(self, key: ObjectKey, wanted: DesiredObject) -> bool:
         return not wanted.create_only and not self._copies.is_left_alone(key, wanted.reference)
 
-    def _kept(self, group: DestinationGroup, verdict: Verdict) -> Verdict:
+    def _kept(self, group: DestinationGroup, verdict: ObjectOutcome) -> ObjectOutcome:
         """The verdict on what does not change, if a placement keeps it from that."""
         for delivery in group.after:
             if verdict.key in delivery.faults:
@@ -286,7 +293,7 @@ class Judge:
         return verdict
 
 
-def _around_kept(judged: Sequence[Verdict]) -> Iterator[Verdict]:
+def _around_kept(judged: Sequence[ObjectOutcome]) -> Iterator[ObjectOutcome]:
     """The same, with Namespaces and definitions kept that would go around what stays."""
     staying = [each.key for each in judged if each.action in (KEEP, ORPHAN)]
     holders = {ObjectKey(*NAMESPACES, "", key.namespace) for key in staying}
@@ -296,7 +303,7 @@ def _around_kept(judged: Sequence[Verdict]) -> Iterator[Verdict]:
         yield verdict._replace(action=KEEP) if goes else verdict
 
 
-def _still_frozen(verdict: Verdict, side: _Side) -> Verdict:
+def _still_frozen(verdict: ObjectOutcome, side: _Side) -> ObjectOutcome:
     """With what keeps a placement frozen that was so before, if nothing becomes of its object."""
     if verdict.action != NONE or verdict.after is None:
         return verdict
@@ -307,18 +314,18 @@ def _still_frozen(verdict: Verdict, side: _Side) -> Verdict:
     return verdict
 
 
-def _over(verdict: Verdict, frozen: Verdict | None) -> Verdict | None:
+def _over(verdict: ObjectOutcome, frozen: ObjectOutcome | None) -> ObjectOutcome | None:
     """That an object is kept back, beside what is wanted of it."""
     return frozen and frozen._replace(before=verdict.before, after=verdict.after)
 
 
-def _placements(verdict: Verdict) -> set[MailKey]:
+def _placements(verdict: ObjectOutcome) -> set[MailKey]:
     wanted = [it for it in (verdict.before, verdict.after) if it is not None]
     found = {MailKey(name) for it in wanted for name in it.placements}
     return found | ({verdict.by} if verdict.by else set())
 
 
-def _values(place: Place | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
+def _values(place: PlanPosition | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The properties of a destination, before and after."""
     if place is None:
         return {}, {}
@@ -345,13 +352,15 @@ def _differing(before: Delivery | None, after: Delivery | None) -> Iterator[Obje
 
 
 def _frozen(
-    delivery: Delivery, kept: Mapping[ObjectKey, ManifestEntry], failed: Mapping[ObjectKey, Copy]
-) -> dict[ObjectKey, Verdict]:
+    delivery: Delivery,
+    kept: Mapping[ObjectKey, ManifestEntry],
+    failed: Mapping[ObjectKey, PlannedCopy],
+) -> dict[ObjectKey, ObjectOutcome]:
     """What of a placement does not come, for the objects of it that cannot be made."""
     late = {key for key, entry in delivery.entries.items() if kept.get(key) != entry}
     first = min(failed)
     told = {key: key if key in failed else first for key in {*late, *failed}}
     return {
-        key: Verdict(key, FROZEN, None, None, delivery.key, failing, failed[failing])
+        key: ObjectOutcome(key, FROZEN, None, None, delivery.key, failing, failed[failing])
         for key, failing in told.items()
     }

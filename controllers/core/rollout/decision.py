@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from controllers.core.rollout import history, layers, recovery, wave_health, waves
 from controllers.core.rollout.culprits import culprits
 from controllers.core.rollout.empty_waves import of_nobody
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rejection import NOTHING, rejection_of, taken
 from controllers.core.rollout.requests import handle, ignored
 from controllers.core.rollout.revisions import (
@@ -31,7 +31,7 @@ from controllers.core.rollout.state import (
     target_of,
     with_wave,
 )
-from controllers.core.rollout.wave_health import Tally
+from controllers.core.rollout.wave_health import WaveTally
 from relay.core.events import Instant
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec, seconds_of
@@ -76,7 +76,7 @@ def begin_run(state: RolloutStatus | None, now: Instant) -> Run:
 
 
 def decide(
-    spec: RolloutSpec, facts: Facts, state: RolloutStatus | None, run: Run, now: Instant
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus | None, run: Run, now: Instant
 ) -> Decision:
     """Go on as far as what is known allows; `state` None is a rollout that nothing is known of."""
     if state is None:
@@ -116,7 +116,7 @@ def _timed(state: RolloutStatus, run: Run) -> RolloutStatus:
 class _Turn:
     """One decision: the state goes through it; what it learns of time is in `run` and `wake`."""
 
-    def __init__(self, spec: RolloutSpec, facts: Facts, now: Instant, run: Run) -> None:
+    def __init__(self, spec: RolloutSpec, facts: RolloutFacts, now: Instant, run: Run) -> None:
         self.run = run
         self.wake: float | None = None
         self._spec = spec
@@ -178,7 +178,7 @@ class _Turn:
             late = sum(self._tally(state, at).failing for at in range(len(listed)))
         return changed(state, waves=listed, complete=self._is_exact(state), late=late)
 
-    def _tally(self, state: RolloutStatus, at: int) -> Tally:
+    def _tally(self, state: RolloutStatus, at: int) -> WaveTally:
         assert self._facts.count is not None
         cells = self._facts.count.summary.cells
         return wave_health.tally(cells, waves.gate_name(state.revision, at), self._spec.success.of)
@@ -239,7 +239,7 @@ class _Turn:
         gate = waves.gate_of(self._spec, state.waves, state.wave - 1, state.revision, state.salt)
         return changed(state, layers=layers.opened(state.layers, gate))
 
-    def _judged(self, state: RolloutStatus, wave: WaveStatus, found: Tally) -> RolloutStatus:
+    def _judged(self, state: RolloutStatus, wave: WaveStatus, found: WaveTally) -> RolloutStatus:
         """What exact counts of the present step make of the wave."""
         wave = changed(wave, reason="")
         if reason := wave_health.failure(self._spec, found):
@@ -265,7 +265,7 @@ class _Turn:
             return _at_phase(state, wave, "Progressing")
         return self._opened(_at_phase(state, wave, "Progressing"))
 
-    def _soaked(self, state: RolloutStatus, wave: WaveStatus, found: Tally) -> RolloutStatus:
+    def _soaked(self, state: RolloutStatus, wave: WaveStatus, found: WaveTally) -> RolloutStatus:
         soak = seconds_of(wave.definition.soak) or 0.0
         # Nobody can break what nobody has.
         if found.members and self.run.soaked < soak:

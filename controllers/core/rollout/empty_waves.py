@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from controllers.core.conditions import condition
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.state import changed
 from controllers.core.rollout.waves import EVERYONE, by_label, gate_text, labels_of
 from schemas.api.rollout_spec import RolloutSpec, Wave
@@ -83,7 +83,9 @@ def empty_waves(spec: RolloutSpec, matches: Matches) -> str:
     return f"{'; '.join(said)}; {REMEDY}" if said else ""
 
 
-def empty_condition(spec: RolloutSpec, state: RolloutStatus, facts: Facts) -> Iterator[Condition]:
+def empty_condition(
+    spec: RolloutSpec, state: RolloutStatus, facts: RolloutFacts
+) -> Iterator[Condition]:
     """That there are such waves, before anything is to go out by them; or places of nobody."""
     said = list(filter(None, [empty_waves(spec, facts.matches)]))
     for word, places in (("pinned", state.pins), ("frozen", state.freezes)):

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controllers.core.rollout.rejection import Rejection, Wanted
-from controllers.core.rollout.state import Change
+from controllers.core.rollout.state import ChangeCause
 from schemas.api.rollout_spec import Wave
 from schemas.content.blobs import Reference
 from schemas.records.records import Gate
@@ -35,14 +35,14 @@ def _nothing() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RolloutFacts:
     """Of the placement: what is wanted of it, what its ledger says, and what is counted."""
 
     # What is to go out of what its space wants, once the centre keeps it.
     wanted: Wanted | None = None
     # What the ledger remembers of revisions that were aborted or undone.
     rejection: Rejection | None = None
-    change: Change = field(default_factory=Change)
+    change: ChangeCause = field(default_factory=ChangeCause)
     # Those of its delta; None if there is none.
     gates: tuple[Gate, ...] | None = None
     # Of that very delta.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.core.rollout.state import Change, changed, contents_of, reference
+from controllers.core.rollout.state import ChangeCause, changed, contents_of, reference
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_status import Outcome, Revision, RolloutStatus
 from schemas.content.blobs import Reference
@@ -21,7 +21,7 @@ def next_number(state: RolloutStatus) -> int:
     return max((state.revision, *(item.number for item in state.history))) + 1
 
 
-def entry(number: int, arm: Reference | None, now_ms: int, change: Change) -> Revision:
+def entry(number: int, arm: Reference | None, now_ms: int, change: ChangeCause) -> Revision:
     """What is remembered of a revision that begins."""
     return Revision(
         number=number,

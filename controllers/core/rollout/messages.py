@@ -14,11 +14,11 @@ from controllers.core.conditions import (
 )
 from controllers.core.rollout import layers, wave_health
 from controllers.core.rollout.empty_waves import EMPTY, approval_text
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.kept_back import kept_in_waves
 from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
 from controllers.core.rollout.state import changed, is_under_way, present, target_of
-from controllers.core.rollout.wave_health import Tally
+from controllers.core.rollout.wave_health import WaveTally
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.api.shared import Condition
@@ -34,7 +34,9 @@ _GOES_ON = ("Waiting", "Progressing", "Soaking")
 _COMMAND = "leafcast rollout"
 
 
-def with_message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> RolloutStatus:
+def with_message(
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus, name: str
+) -> RolloutStatus:
     """The state with what it waits for, and the command to run if it waits for a person."""
     message, command = _message(spec, facts, state, name)
     return changed(state, message=message, next=command)
@@ -73,7 +75,9 @@ def _standing(state: RolloutStatus) -> tuple[Condition, ...]:
     return stalled("WaveFailed" if failed else state.phase, said)
 
 
-def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> tuple[str, str]:
+def _message(
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus, name: str
+) -> tuple[str, str]:
     if state.phase == "Held":
         return UNKNOWN_PROGRESS, f"{_COMMAND} resume {name}"
     if state.revision == 0:
@@ -98,7 +102,7 @@ def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -
     return _progress(spec, facts, state, wave), ""
 
 
-def _left_out(facts: Facts, state: RolloutStatus) -> str:
+def _left_out(facts: RolloutFacts, state: RolloutStatus) -> str:
     """Whom the waves leave out, and how many these are if it is known."""
     number = None
     if facts.count is not None and facts.gates == layers.gates_of(state):
@@ -117,7 +121,9 @@ def _failed(wave: WaveStatus | None) -> str:
     return f'wave "{wave.name}" failed: {wave.reason}'
 
 
-def _progress(spec: RolloutSpec, facts: Facts, state: RolloutStatus, wave: WaveStatus) -> str:
+def _progress(
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus, wave: WaveStatus
+) -> str:
     step = f", step {wave.step} of {len(wave.steps)}" if len(wave.steps) > 1 else ""
     where = f'wave "{wave.name}"{step}'
     if facts.gates != layers.gates_of(state):
@@ -132,8 +138,8 @@ def _progress(spec: RolloutSpec, facts: Facts, state: RolloutStatus, wave: WaveS
     return f"{where}: {lack}" if lack else f"{where} is good; more begin as its rate allows"
 
 
-def _tally(wave: WaveStatus) -> Tally:
-    return Tally(
+def _tally(wave: WaveStatus) -> WaveTally:
+    return WaveTally(
         wave.members or 0,
         wave.healthy or 0,
         wave.synced or 0,

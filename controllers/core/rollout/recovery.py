@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controllers.core.rollout import history, layers, waves
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rejection import NOTHING, Rejection, accepting, rejecting
 from controllers.core.rollout.revisions import begun
-from controllers.core.rollout.state import Change, arm_of, changed, is_under_way
+from controllers.core.rollout.state import ChangeCause, arm_of, changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec, Wave
 from schemas.api.rollout_status import (
     Layer,
@@ -26,7 +26,7 @@ UNKNOWN_PROGRESS = (
 )
 
 
-def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
+def begin(spec: RolloutSpec, facts: RolloutFacts, now_ms: int) -> RolloutStatus:
     """The state of a rollout of which its object says nothing."""
     state = RolloutStatus(salt=_salt(facts))
     if facts.gates is None:
@@ -64,13 +64,13 @@ def given_up(state: RolloutStatus, now_ms: int) -> RolloutStatus:
     return rejecting(state, arm_of(below[-1]), state.revision, now_ms, undone=False)
 
 
-def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:
+def read_across(spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus) -> RolloutStatus:
     """What the ledger shows opened was opened, though the status may not say so."""
     named = [gate for gate in facts.gates or () if gate.name]
     newest = max(map(layers.revision_of, named), default=0)
     if newest > state.revision and facts.gates is not None:
         known = changed(state, layers=layers.read_layers(facts.gates), paused=False)
-        found = _resumed(spec, facts, _remembered(known, 0, Change()), 0)
+        found = _resumed(spec, facts, _remembered(known, 0, ChangeCause()), 0)
         return _rejecting(found, facts.rejection)
     if newest < state.revision or not is_under_way(state):
         return state
@@ -80,7 +80,7 @@ def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> Rollou
     return state
 
 
-def resumed_from_nothing(state: RolloutStatus, facts: Facts, now_ms: int) -> RolloutStatus:
+def resumed_from_nothing(state: RolloutStatus, facts: RolloutFacts, now_ms: int) -> RolloutStatus:
     """A person lets everyone have what the space holds now: the one way on without any memory."""
     assert facts.target is not None
     number = history.next_number(state)
@@ -118,7 +118,7 @@ def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
     )
 
 
-def _salt(facts: Facts) -> str:
+def _salt(facts: RolloutFacts) -> str:
     """What shares were drawn with, or are from now on."""
     drawn = (gate.salt for gate in reversed(facts.gates or ()) if gate.salt and gate.name)
     return next(drawn, facts.uid)
@@ -130,7 +130,7 @@ def _renumbered(found: tuple[Layer, ...]) -> tuple[Layer, ...]:
     return (changed(found[0], revision=1),) if alone else found
 
 
-def _remembered(state: RolloutStatus, now_ms: int, change: Change) -> RolloutStatus:
+def _remembered(state: RolloutStatus, now_ms: int, change: ChangeCause) -> RolloutStatus:
     """The state with a history that has all revisions of its layers."""
     known = {item.number for item in state.history}
     found = [
@@ -142,7 +142,9 @@ def _remembered(state: RolloutStatus, now_ms: int, change: Change) -> RolloutSta
     return changed(state, history=tuple(listed))
 
 
-def _resumed(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -> RolloutStatus:
+def _resumed(
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus, now_ms: int
+) -> RolloutStatus:
     """The newest revision as far as its gates say: it is judged again, from the last one on.
 
     If its gates are of other waves than those that the Rollout has now, it begins again.

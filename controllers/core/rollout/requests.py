@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from controllers.core.rollout import history, layers, recovery, waves
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rejection import accepting, rejecting
 from controllers.core.rollout.revisions import aborted, at_once, begun, finished, has_room
 from controllers.core.rollout.state import (
-    Change,
+    ChangeCause,
     changed,
     is_under_way,
     paced,
@@ -33,11 +33,13 @@ USER = "leafcast rollout"
 Outcome = Literal["Done", "Refused", "Ignored"]
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is not done; says why, and what to do."""
 
 
-def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -> RolloutStatus:
+def handle(
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus, now_ms: int
+) -> RolloutStatus:
     """The state after the request that the annotation says, unless it was handled before."""
     text = facts.request
     if not text:
@@ -53,7 +55,7 @@ def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -
         return state
     try:
         done, message = _Asked(spec, facts, state, request, now_ms).answer()
-    except Refused as refused:
+    except RequestRefused as refused:
         return changed(state, request=answered(text, "Refused", str(refused)))
     return changed(done, request=answered(text, "Done", message))
 
@@ -92,7 +94,7 @@ class _Asked:
     """One request of one state."""
 
     spec: RolloutSpec
-    facts: Facts
+    facts: RolloutFacts
     state: RolloutStatus
     request: RolloutRequest
     now_ms: int
@@ -119,21 +121,21 @@ class _Asked:
     def _pause(self) -> _Answer:
         self._demand_under_way()
         if self.state.paused:
-            raise Refused("it is paused already; let it go on with resume")
+            raise RequestRefused("it is paused already; let it go on with resume")
         return changed(self.state, paused=True, phase="Paused"), "nothing more opens"
 
     def _resume(self) -> _Answer:
         state = self.state
         if state.phase == "Held":
             if self.facts.target is None:
-                raise Refused("the placement is not there; create it first")
+                raise RequestRefused("the placement is not there; create it first")
             done = recovery.resumed_from_nothing(state, self.facts, self.now_ms)
             return done, "everyone gets what the space holds now"
         self._demand_under_way()
         wave = present(state)
         failed = wave is not None and wave.phase == "Failed"
         if not state.paused and not failed:
-            raise Refused("it is not paused")
+            raise RequestRefused("it is not paused")
         if wave is not None and failed:
             again = "Progressing" if wave.step else "Pending"
             lasted = paced(wave)
@@ -174,8 +176,8 @@ class _Asked:
         if wave is None or wave.name != named or wave.phase != "AwaitingApproval":
             known = [each.name for each in self.state.waves]
             if named not in known:
-                raise Refused(f'no wave "{named}"; there are {", ".join(known)}')
-            raise Refused(f'wave "{named}" does not wait for approval now')
+                raise RequestRefused(f'no wave "{named}"; there are {", ".join(known)}')
+            raise RequestRefused(f'wave "{named}" does not wait for approval now')
         field = "approved_after" if wave.step else "approved_before"
         state = with_wave(self.state, changed(wave, **{field: True}, phase="Progressing"))
         # That someone approves is no reason to go on with what is paused.
@@ -186,7 +188,9 @@ class _Asked:
         self._demand_under_way()
         keep = self.request.keep
         if not keep and len(self.state.layers) < 2:
-            raise Refused("what they had before is not known any more; undo to a kept revision")
+            raise RequestRefused(
+                "what they had before is not known any more; undo to a kept revision"
+            )
         said = "each destination that has it keeps it" if keep else "all go back to what they had"
         return aborted(self.state, self.now_ms, keep=keep), said
 
@@ -196,7 +200,7 @@ class _Asked:
             last = f"revision {state.revision} is {state.phase.lower()}" if state.revision else ""
             # Its waves leave some out, whom only this lets have it.
             more = "; promote --all gives it to everyone" if state.phase == "Partial" else ""
-            raise Refused(f"nothing goes out now{': ' if last else ''}{last}{more}")
+            raise RequestRefused(f"nothing goes out now{': ' if last else ''}{last}{more}")
 
     # Former contents.
 
@@ -207,12 +211,12 @@ class _Asked:
         arm = self._arm(found, number)
         assert found is not None
         if state.layers and state.layers[0].manifest == arm.address:
-            raise Refused("that content is what goes out already")
-        change = Change(self.request.user or USER, f"undo to revision {found.number}")
+            raise RequestRefused("that content is what goes out already")
+        change = ChangeCause(self.request.user or USER, f"undo to revision {found.number}")
         facts = replace(self.facts, change=change)
         if not self.request.now and not has_room(state, arm):
             most = layers.CONTENTS_MAX
-            raise Refused(f"{most} contents are out at once; abort, or undo with now")
+            raise RequestRefused(f"{most} contents are out at once; abort, or undo with now")
         done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
         done = rejecting(done, arm, state.revision, self.now_ms, undone=True)
         if self.request.now:
@@ -221,7 +225,7 @@ class _Asked:
 
     def _retry(self) -> _Answer:
         if not self.state.wish:
-            raise Refused("nothing is rejected: what the space wants goes out as it is")
+            raise RequestRefused("nothing is rejected: what the space wants goes out as it is")
         return accepting(self.state), "what was aborted or undone goes out by waves again"
 
     def _arm(self, found: Revision | None, number: int) -> Reference:
@@ -231,10 +235,10 @@ class _Asked:
             what = f"revision {number} is not kept"
             if not number:
                 what = "no other revision went through its waves before it; name one with --to"
-            raise Refused(f"{what}; kept are {kept or 'none'}")
+            raise RequestRefused(f"{what}; kept are {kept or 'none'}")
         arm = reference(found.manifest, found.size)
         if self.facts.lacks(arm):
-            raise Refused(f"the content of revision {found.number} is lost; kept are {kept}")
+            raise RequestRefused(f"the content of revision {found.number} is lost; kept are {kept}")
         return arm
 
     # Places.
@@ -244,7 +248,7 @@ class _Asked:
         self._arm(history.revision(self.state, number), number)
         others = tuple(pin for pin in self.state.pins if pin.path != path)
         if len(others) >= layers.PINS_MAX:
-            raise Refused(f"{layers.PINS_MAX} pins at most; unpin another place first")
+            raise RequestRefused(f"{layers.PINS_MAX} pins at most; unpin another place first")
         pins = (*others, Pin(path=path, revision=number))
         return changed(self.state, pins=pins), f"{path} keeps revision {number}"
 
@@ -252,17 +256,19 @@ class _Asked:
         path = self.request.path
         left = tuple(pin for pin in self.state.pins if pin.path != path)
         if left == self.state.pins:
-            raise Refused(f"nothing is pinned at {path}")
+            raise RequestRefused(f"nothing is pinned at {path}")
         return changed(self.state, pins=left), f"{path} follows the rollout again"
 
     def _freeze(self) -> _Answer:
         state, path = self.state, self._place()
         if any(freeze.path == path for freeze in state.freezes):
-            raise Refused(f"{path} is frozen already")
+            raise RequestRefused(f"{path} is frozen already")
         if len(state.freezes) >= layers.FREEZES_MAX:
-            raise Refused(f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first")
+            raise RequestRefused(
+                f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first"
+            )
         if not state.layers:
-            raise Refused("nothing is out yet")
+            raise RequestRefused("nothing is out yet")
         around = layers.freeze_around(state.freezes, NodePath.parse(path))
         open_now = around or tuple(layer for layer in state.layers if layer.gates)
         freezes = (*state.freezes, Freeze(path=path, layers=open_now))
@@ -272,7 +278,7 @@ class _Asked:
         path = self.request.path
         left = tuple(freeze for freeze in self.state.freezes if freeze.path != path)
         if left == self.state.freezes:
-            raise Refused(f"{path} is not frozen")
+            raise RequestRefused(f"{path} is not frozen")
         return changed(self.state, freezes=left), f"{path} follows the rollout again"
 
     def _place(self) -> str:
@@ -280,7 +286,7 @@ class _Asked:
         try:
             NodePath.parse(path)
         except BadIdentity as error:
-            raise Refused(str(error)) from error
+            raise RequestRefused(str(error)) from error
         if not self.facts.is_place(path):
-            raise Refused(f"no node or destination is at or below {path}")
+            raise RequestRefused(f"no node or destination is at or below {path}")
         return path

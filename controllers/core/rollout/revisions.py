@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from controllers.core.rollout import history, layers, waves
-from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rejection import rejecting
 from controllers.core.rollout.state import arm_of, changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec
@@ -21,7 +21,7 @@ def has_room(state: RolloutStatus, arm: Reference) -> bool:
 
 
 def begun(
-    spec: RolloutSpec, facts: Facts, state: RolloutStatus, arm: Reference, now_ms: int
+    spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus, arm: Reference, now_ms: int
 ) -> RolloutStatus:
     """A revision with this content, from its first wave on, over what there is."""
     found, together = waves.expanded(spec, facts.label_values)

@@ -90,7 +90,7 @@ def replaced(values: Sequence[V], at: int, value: V) -> tuple[V, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeCause:
     """Who changed the content last, and why, as far as the placement tells."""
 
     user: str = ""

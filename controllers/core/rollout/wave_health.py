@@ -17,7 +17,7 @@ _NO_MEMBERS = (NEVER_JOINED, "leaving", MAINTAINED)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class WaveTally:
     """What is counted of the members of a wave: who never joined, or is in maintenance, is none."""
 
     members: int = 0
@@ -37,7 +37,7 @@ def is_whole(cells: Mapping[str, int]) -> bool:
     return not cells.get(CELL_OTHER)
 
 
-def tally(cells: Mapping[str, int], gate: str, of: str) -> Tally:
+def tally(cells: Mapping[str, int], gate: str, of: str) -> WaveTally:
     """Count the members of a gate; what fails is what does not become `of` by itself."""
     members = healthy = synced = failing = waiting = unreachable = 0
     for text, count in cells.items():
@@ -52,10 +52,10 @@ def tally(cells: Mapping[str, int], gate: str, of: str) -> Tally:
         unreachable += count * (cell.state == "unreachable")
         broken = of == "healthy" and is_synced and cell.health == "degraded"
         failing += count * (cell.state in _FAILED_STATES or broken)
-    return Tally(members, healthy, synced, failing, waiting, unreachable)
+    return WaveTally(members, healthy, synced, failing, waiting, unreachable)
 
 
-def shown(wave: WaveStatus, found: Tally) -> WaveStatus:
+def shown(wave: WaveStatus, found: WaveTally) -> WaveStatus:
     """The wave with what was counted of it."""
     return changed(
         wave,
@@ -68,7 +68,7 @@ def shown(wave: WaveStatus, found: Tally) -> WaveStatus:
     )
 
 
-def failure(spec: RolloutSpec, found: Tally) -> str:
+def failure(spec: RolloutSpec, found: WaveTally) -> str:
     """Why the wave failed; "" if it did not."""
     maximum = spec.failures.maximum
     limit = share_of(maximum) * found.members if isinstance(maximum, str) else Decimal(maximum)
@@ -77,7 +77,7 @@ def failure(spec: RolloutSpec, found: Tally) -> str:
     return f"{found.failing} of {found.members} fail, at most {maximum} may"
 
 
-def shortfall(spec: RolloutSpec, found: Tally) -> str:
+def shortfall(spec: RolloutSpec, found: WaveTally) -> str:
     """What the wave lacks to be good; "" if it is. A wave of nobody is good."""
     if found.members == 0:
         return ""

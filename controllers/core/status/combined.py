@@ -49,7 +49,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CombinedSubject:
     """What a CombinedStatus is about: an object, or the placement as a whole."""
 
     group: str
@@ -62,8 +62,8 @@ class Subject:
 
 
 def combined_status(
-    subject: Subject,
-    placement: Subject,
+    subject: CombinedSubject,
+    placement: CombinedSubject,
     results: Iterable[Result],
     *,
     title: str,

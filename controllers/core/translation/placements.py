@@ -38,7 +38,7 @@ from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
 from controllers.core.translation.translate import (
     DeltaRules,
-    Issued,
+    IssuedDelta,
     Steering,
     Translation,
     alternatives_of,
@@ -112,7 +112,7 @@ class Placements:
     def __init__(
         self,
         identity: str,
-        issued: Mapping[str, Issued],
+        issued: Mapping[str, IssuedDelta],
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
         is_kept: Callable[[MailKey], bool] = lambda _key: False,
         keys_of: KeysOf = lambda _key: IN_CLEAR,
@@ -300,7 +300,7 @@ class Placements:
         """Whether a record is of a placement of this space."""
         return placement_of(record.source) is not None and record.source.space == self.identity
 
-    def standing(self) -> dict[str, Issued]:
+    def standing(self) -> dict[str, IssuedDelta]:
         """All that the ledger holds, by name."""
         return dict(self._issued)
 
@@ -399,7 +399,11 @@ class Placements:
             self.held[name] = brake.message(key, name)
 
     def _translated(
-        self, name: str, placement: Placement, before: Issued | None, steering: Steering | None
+        self,
+        name: str,
+        placement: Placement,
+        before: IssuedDelta | None,
+        steering: Steering | None,
     ) -> Translation:
         """What a placement comes to now."""
         resolver = self.workloads.resolver
@@ -429,7 +433,7 @@ class Placements:
             ),
         )
 
-    def _is_stranded(self, name: str, placement: Placement, before: Issued | None) -> bool:
+    def _is_stranded(self, name: str, placement: Placement, before: IssuedDelta | None) -> bool:
         """Whether the placement stays as it is: the Rollout is gone that steered it."""
         rollouts = self.workloads.rollouts
         if before is None or not before.head.is_gated or rollouts.of(name) is not None:
@@ -448,7 +452,7 @@ class Placements:
         self.gone[name] = found
         return True
 
-    def _after(self, name: str, before: Issued | None) -> tuple[Dependency, ...]:
+    def _after(self, name: str, before: IssuedDelta | None) -> tuple[Dependency, ...]:
         """What a placement waits for, of what is there.
 
         What is deleted counts until no snapshot lists it: if both are, what waits goes first.
@@ -473,7 +477,7 @@ class Placements:
         held = hold_alternatives(key) if moves and meant else ()
         return meant + held + self._brakes.alternatives(key)
 
-    def _steering(self, name: str, before: Issued | None) -> Steering | None:
+    def _steering(self, name: str, before: IssuedDelta | None) -> Steering | None:
         """What a Rollout makes of the placement; before it is known nothing changes."""
         rollouts = self.workloads.rollouts
         if rollouts.of(name) is None:
@@ -490,7 +494,7 @@ class Placements:
             return rollouts.targets.get(work.name) == wanted
         return wanted is None or wanted.rejection == self.rejections.known.get(work.name)
 
-    def _unreadable(self, name: str, before: Issued | None) -> bool:
+    def _unreadable(self, name: str, before: IssuedDelta | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""
         if before is None or before.entries is not None or self.workloads.is_accepted(name):
             return False
@@ -498,7 +502,7 @@ class Placements:
         return True
 
     def _hold(
-        self, name: str, lost: frozenset[ObjectKey], before: Issued | None
+        self, name: str, lost: frozenset[ObjectKey], before: IssuedDelta | None
     ) -> frozenset[ObjectKey]:
         if before is None or not before.entries:
             return frozenset()
@@ -518,7 +522,7 @@ class Placements:
         placement: Placement,
         meant: tuple[Alternative, ...],
         lost: frozenset[ObjectKey],
-        before: Issued | None,
+        before: IssuedDelta | None,
     ) -> tuple[frozenset[ObjectKey], tuple[Alternative, ...]]:
         """What an edit takes of a placement, and stays: objects, and whom it is meant for."""
         if before is None or before.entries is None:
@@ -549,7 +553,7 @@ class Placements:
         self.held[name] = "; ".join(filter(None, said))
         return edited | self.workloads.needed_by(edited), kept_alternatives(inventory, were, meant)
 
-    def _is_confirmed(self, name: str, gone: AbstractSet[ObjectKey], before: Issued) -> bool:
+    def _is_confirmed(self, name: str, gone: AbstractSet[ObjectKey], before: IssuedDelta) -> bool:
         """Whether a person let these objects of a placement go by name."""
         inventory = self._inventory = self._inventory or SelectedDestinations(self._ledger.values())
         had = (before.entries or {}).keys()
@@ -567,7 +571,7 @@ class Placements:
                 selected = self.workloads.resolver.selection(other)
                 yield Delivered(self._alternatives(other, placement), selected.keys())
 
-    def _withdraw(self, name: str, before: Issued | None) -> Work | None:
+    def _withdraw(self, name: str, before: IssuedDelta | None) -> Work | None:
         """Delete it, unless the placement is only invalid, or nobody said that it is gone."""
         self.faults.pop(name, None)
         self.refused.pop(name, None)
@@ -588,7 +592,7 @@ class Placements:
                 return None
         return Work(name, before.head.source.key, None, remembered=self.rejections.known.get(name))
 
-    def _all_of(self, before: Issued) -> str:
+    def _all_of(self, before: IssuedDelta) -> str:
         """Why a placement is too large to go by inference; empty if it is not."""
         if before.entries is None or len(before.entries) > removals_max(len(before.entries)):
             return "all its objects would go at once"

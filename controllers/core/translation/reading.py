@@ -8,7 +8,7 @@ from dataclasses import replace
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.blob_reading import Reading
 from controllers.core.translation.stored_arms import Entries, StoredArm
-from controllers.core.translation.translate import Issued
+from controllers.core.translation.translate import IssuedDelta
 from schemas.content.blobs import Reference
 from schemas.content.chunks import read_manifest, read_root
 from schemas.records.records import DeltaHead, Gate, decode_body
@@ -16,14 +16,14 @@ from schemas.values.identity import ContentHash
 from schemas.values.refusals import RecordRefused, WireRefused
 
 
-def read_issued(head: DeltaHead, body: bytes, keys: PlacementKeys) -> Reading[Issued]:
+def read_issued(head: DeltaHead, body: bytes, keys: PlacementKeys) -> Reading[IssuedDelta]:
     """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in."""
     try:
         decoded = decode_body(head, body)
     except RecordRefused:
-        return Issued(head, (), None)
+        return IssuedDelta(head, (), None)
     gates = decoded.gates
-    issued = Issued(
+    issued = IssuedDelta(
         head,
         gates,
         None,

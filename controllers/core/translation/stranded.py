@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from controllers.core.translation.stored_arms import Entries
-from controllers.core.translation.translate import Issued, Translation
+from controllers.core.translation.translate import IssuedDelta, Translation
 from schemas.content.blobs import Reference
 from schemas.content.chunks import ManifestEntry
 from schemas.objects.objects import ObjectKey
@@ -28,12 +28,12 @@ class Stranded(NamedTuple):
         return objects_text(self.differing)
 
 
-def stranded(before: Issued, stays: Translation) -> Stranded:
+def stranded(before: IssuedDelta, stays: Translation) -> Stranded:
     """What a placement that stays as it is would come to."""
     return Stranded(stays.root, differing(before, stays.entries), stays.entries)
 
 
-def differing(before: Issued, wanted: Entries) -> frozenset[ObjectKey]:
+def differing(before: IssuedDelta, wanted: Entries) -> frozenset[ObjectKey]:
     """The objects that someone has otherwise than this, lacks, or has too many."""
     found = set[ObjectKey]()
     contents = before.in_force

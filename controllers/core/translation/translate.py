@@ -54,7 +54,7 @@ GatesOf = Callable[[Reference], tuple[Gate, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedDelta:
     """A placement as the ledger has it.
 
     Its **target** is what its space wanted last. A rollout may give some destinations, or all,
@@ -129,9 +129,9 @@ class Translation:
         """The target once the store has it."""
         return StoredArm(self.entries, self.kept, self.sealed_under, self.upsync)
 
-    def issued(self, head: DeltaHead) -> Issued:
+    def issued(self, head: DeltaHead) -> IssuedDelta:
         """The same once the ledger has it."""
-        return Issued(
+        return IssuedDelta(
             head,
             self.gates,
             self.entries,
@@ -194,7 +194,7 @@ def translate(
     selected: Mapping[ObjectKey, int],
     objects: Mapping[ObjectKey, Mapping[str, Any]],
     cleaned: CleanObjects,
-    before: Issued | None = None,
+    before: IssuedDelta | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
     rules: DeltaRules = PLAIN_RULES,
 ) -> Translation:
@@ -398,7 +398,7 @@ def _drafted(
     target: Translation,
     manifest: Sequence[StoredBlob],
     shown: _Shown,
-    before: Issued | None,
+    before: IssuedDelta | None,
     rules: DeltaRules,
 ) -> Translation:
     """The translation with its delta, unless the ledger says that already."""
@@ -440,7 +440,7 @@ def _drafted(
     return dataclasses.replace(target, draft=draft, lost=target.lost - again)
 
 
-def _target_before(before: Issued | None, steering: Steering | None) -> StoredArm:
+def _target_before(before: IssuedDelta | None, steering: Steering | None) -> StoredArm:
     if steering is not None and steering.target is not None:
         return steering.target
     if before is None or before.entries is None:
@@ -456,7 +456,7 @@ def _there(rules: DeltaRules) -> StoredArm | None:
 
 
 def _steered(
-    head: DeltaHead, target: Reference, before: Issued | None, steering: Steering | None
+    head: DeltaHead, target: Reference, before: IssuedDelta | None, steering: Steering | None
 ) -> tuple[DeltaHead, tuple[Gate, ...]]:
     """The gates, and the head that says since when they are a rollout's.
 
@@ -469,7 +469,10 @@ def _steered(
 
 
 def _others(
-    gates: Iterable[Gate], target: Reference, before: Issued | None, steering: Steering | None
+    gates: Iterable[Gate],
+    target: Reference,
+    before: IssuedDelta | None,
+    steering: Steering | None,
 ) -> dict[ContentHash, Entries]:
     """The contents of the other arms, as far as they are known."""
     known = dict(steering.known) if steering is not None else {}
@@ -484,7 +487,7 @@ def _roots(gates: Iterable[Gate]) -> frozenset[ContentHash]:
     return frozenset(gate.arm.address for gate in gates if gate.arm is not None)
 
 
-def _loses(before: Issued, after: Translation, head: DeltaHead) -> bool:
+def _loses(before: IssuedDelta, after: Translation, head: DeltaHead) -> bool:
     """Whether someone may lose an object by a step from these gates to those.
 
     Which arm each one has, nobody need ask: who goes from any to any other may. What was there and
@@ -512,7 +515,7 @@ def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHea
     )
 
 
-def _says(before: Issued, head: DeltaHead, body: DeltaBody) -> bool:
+def _says(before: IssuedDelta, head: DeltaHead, body: DeltaBody) -> bool:
     """Whether the ledger says this already, whatever content it named beside the manifest.
 
     That what it waits for is at a newer generation is no news: it only lets new content wait.
@@ -529,7 +532,7 @@ def _draft(
     head: DeltaHead,
     body: DeltaBody,
     stored: Iterable[StoredBlob],
-    before: Issued | None,
+    before: IssuedDelta | None,
     *,
     loses: bool,
 ) -> Draft:

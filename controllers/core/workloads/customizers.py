@@ -14,7 +14,7 @@ from typing import Any
 from relay.core.destination.customized_forms import NotCustomized
 from relay.objects.customization import (
     CustomizationFailed,
-    Customizer,
+    SentCustomizer,
     customize,
     customizer_faults,
     customizer_named,
@@ -54,7 +54,7 @@ PLAIN = Casting()
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    customizer: Customizer | None
+    customizer: SentCustomizer | None
     stored: StoredBlob | None
     revision: int
     faults: tuple[Fault, ...]
@@ -145,7 +145,7 @@ class Customizers:
         self._castings[key] = (obj, known, made)
         return made
 
-    def asked_by(self, key: ObjectKey, obj: Mapping[str, Any]) -> Customizer | None:
+    def asked_by(self, key: ObjectKey, obj: Mapping[str, Any]) -> SentCustomizer | None:
         """The Customizer of an object, if it asks for one that is there."""
         named = customizer_named(key, obj)
         known = self._known.get(named) if named is not None else None
@@ -205,7 +205,7 @@ def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:
 
 def _refused(
     key: ObjectKey,
-    customizer: Customizer | None,
+    customizer: SentCustomizer | None,
     stored: StoredBlob | None,
     revision: int,
     faults: Iterable[Fault],
@@ -228,7 +228,9 @@ def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casti
     return Casting(template=True, customizer=known.stored, revision=known.revision, faults=faults)
 
 
-def _anywhere(key: ObjectKey, obj: Mapping[str, Any], customizer: Customizer) -> Iterator[Fault]:
+def _anywhere(
+    key: ObjectKey, obj: Mapping[str, Any], customizer: SentCustomizer
+) -> Iterator[Fault]:
     """What keeps an object from being customized for which no property matters."""
     try:
         made = customize(key, obj, customizer, {}, "")

@@ -22,7 +22,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadKind:
     """Why a kind is not shown: a word and a text of the space; none if it is not listed yet."""
 
     namespaced: bool
@@ -43,7 +43,7 @@ class UnreadKinds:
     """Those of one space, by group and resource."""
 
     def __init__(self) -> None:
-        self.kinds: dict[Resource, Unread] = {}
+        self.kinds: dict[Resource, UnreadKind] = {}
 
     def __contains__(self, kind: Resource) -> bool:
         return kind in self.kinds
@@ -68,7 +68,7 @@ class UnreadKinds:
                 yield (KIND_UNREADABLE if unread.reason else NOT_LISTED), text(kind, unread)
 
 
-def may_reach(rules: Rules, kind: Resource, unread: Unread, namespaces: Namespaces) -> bool:
+def may_reach(rules: Rules, kind: Resource, unread: UnreadKind, namespaces: Namespaces) -> bool:
     """Whether a placement selects objects of a kind in a place where there may be one."""
     reaching = [
         clause
@@ -84,7 +84,7 @@ def may_reach(rules: Rules, kind: Resource, unread: Unread, namespaces: Namespac
 
 
 def narrowed_to(
-    rules: Iterable[Rules], kind: Resource, unread: Unread, namespaces: Namespaces
+    rules: Iterable[Rules], kind: Resource, unread: UnreadKind, namespaces: Namespaces
 ) -> frozenset[str]:
     """The Namespaces to which clauses narrow down where they select objects of a kind."""
     clauses = [
@@ -100,7 +100,7 @@ def narrowed_to(
     )
 
 
-def text(kind: Resource, unread: Unread) -> str:
+def text(kind: Resource, unread: UnreadKind) -> str:
     """Why a kind is not seen, in the words of the space first, and what to do."""
     resource, group = kind[1], kind[0]
     name = f"{resource}.{group}" if group else resource
@@ -112,7 +112,7 @@ def text(kind: Resource, unread: Unread) -> str:
     return f"{said}; so {name} cannot be read: what was sent of it stays{left}"
 
 
-def _remedy(name: str, unread: Unread) -> str:
+def _remedy(name: str, unread: UnreadKind) -> str:
     if unread.reason in (FORBIDDEN, UNAUTHORIZED):
         return "let the centre get, list and watch it, or name other resources"
     if unread.reason == UNAVAILABLE:

@@ -29,7 +29,7 @@ from relay.objects.serving import (
     needs_namespace,
     no_namespace,
 )
-from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
+from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
 from relay.space_errors import SpaceError
 from relay.space_port import Object
 from schemas.kind_check import check_kind
@@ -220,7 +220,7 @@ async def _judge(
                 after = prerequisites.judged(wish)
                 # Of a kind that comes with the batch the space says no more than that.
                 await prerequisites.require_namespace(space, wish.key)
-        except (SpaceError, Refused) as error:
+        except (SpaceError, WriteRefused) as error:
             if is_lacking(wish.key, error):
                 homeless.setdefault(wish.key.namespace, []).append(wish)
                 continue

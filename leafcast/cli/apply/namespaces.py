@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from leafcast.ask.session import Session
 from relay.objects.serving import needs_namespace
-from relay.objects.stored_object import Refused
+from relay.objects.stored_object import WriteRefused
 from relay.space_errors import NOT_FOUND, SpaceError
 from schemas.objects.manifests import LoadedObject
 from schemas.objects.objects import ObjectKey
@@ -15,7 +15,7 @@ from schemas.values.wording import many
 CREATE = "--create-namespace"
 
 
-def is_lacking(key: ObjectKey, error: SpaceError | Refused) -> bool:
+def is_lacking(key: ObjectKey, error: SpaceError | WriteRefused) -> bool:
     """Whether an object is refused because its Namespace is not there."""
     said = f'namespaces "{key.namespace}" not found'
     return bool(key.namespace) and error.reason == NOT_FOUND and said in error.message

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from leafcast.demo.progress import Progress
+from leafcast.demo.progress import DemoProgress
 from leafcast.demo.run import run_demo, temporary_folder
 from leafcast.demo.screen import Screen
 from leafcast.demo.view import summary_table
@@ -126,7 +126,7 @@ def demo(
     output = output or ("table" if at_terminal else "json")
     live = at_terminal and output == "table"
     screen = Screen(live=live, stays=live and not once, next_command=_next_command(shape, files))
-    progress = Progress(shape, workload, SystemClock().now().seconds)
+    progress = DemoProgress(shape, workload, SystemClock().now().seconds)
     view = _run(progress, timeout_seconds, screen)
     if not (live and progress.healthy is not None):
         _print_result(progress, view, output)
@@ -137,7 +137,7 @@ def demo(
         raise click.exceptions.Exit(1)
 
 
-def _run(progress: Progress, timeout_seconds: float, screen: Screen) -> TreeView:
+def _run(progress: DemoProgress, timeout_seconds: float, screen: Screen) -> TreeView:
     """Run to the end, or exit with the code of the signal that ended it.
 
     To end what was to run until Ctrl-C by Ctrl-C is no failure, once all is healthy.
@@ -163,7 +163,7 @@ def _run(progress: Progress, timeout_seconds: float, screen: Screen) -> TreeView
             raise click.exceptions.Exit(0 if done else end.exit_code) from None
 
 
-def _print_result(progress: Progress, view: TreeView, output: str) -> None:
+def _print_result(progress: DemoProgress, view: TreeView, output: str) -> None:
     document = progress.document(view)
     if output == "json":
         click.echo(json.dumps(document))

@@ -22,7 +22,7 @@ from leafcast.cli.printing import print_view
 from leafcast.cli.session_calls import in_session
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
-from leafcast.doctor.findings import Check, Facts, SpaceFact, exit_code, read_facts
+from leafcast.doctor.findings import Check, DoctorFacts, SpaceFact, exit_code, read_facts
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
@@ -100,7 +100,7 @@ def _hanging(label: Text, said: Text, indent: int) -> RenderableType:
     return Padding(row, (0, 0, 0, indent))
 
 
-def _facts(data_dir: Path | None) -> Facts:
+def _facts(data_dir: Path | None) -> DoctorFacts:
     place = DataDir.at(data_dir)
     there = next(folder for folder in (place.folder, *place.folder.parents) if folder.exists())
     free = shutil.disk_usage(there).free
@@ -111,7 +111,7 @@ def _facts(data_dir: Path | None) -> Facts:
         hangs, folder = place.in_use(), str(place.folder)
         # The checks have a remedy of their own.
         reason = error.reason if isinstance(error, NotRunning) else error.message
-        return Facts(now_ms, folder, free, not_running=reason, hangs=hangs)
+        return DoctorFacts(now_ms, folder, free, not_running=reason, hangs=hangs)
     return read_facts(answer, str(place.folder), free)
 
 

@@ -32,7 +32,7 @@ from leafcast.cli.resource_arguments import (
 from leafcast.cli.session_calls import in_session
 from leafcast.show.object_formats import Format
 from leafcast.show.object_output import (
-    Group,
+    ObjectGroup,
     Rows,
     TableStyle,
     document,
@@ -198,7 +198,7 @@ async def _meant(session: Session, asked: GetRequest) -> list[tuple[ObjectSelect
 
 async def _read(
     session: Session, asked: GetRequest, meant: Sequence[tuple[ObjectSelection, str]]
-) -> tuple[list[Group], int]:
+) -> tuple[list[ObjectGroup], int]:
     """The objects found, kinds without any left out; what is not there is told on stderr."""
     reader = reader_of(session, asked.at, kept=asked.kept)
     found: dict[ResourceKind, list[Object]] = {}
@@ -217,10 +217,12 @@ async def _read(
     if isinstance(reader, EdgeReader) and reader.away:
         asked.style.as_of = True
         click.echo(f"Note: {sanitize(reader.away[0].message)}; {COPIES}", err=True)
-    return [Group(kind, listed) for kind, listed in found.items() if listed], missing
+    return [ObjectGroup(kind, listed) for kind, listed in found.items() if listed], missing
 
 
-def _print(session: Session, asked: GetRequest, groups: Sequence[Group], *, single: bool) -> None:
+def _print(
+    session: Session, asked: GetRequest, groups: Sequence[ObjectGroup], *, single: bool
+) -> None:
     objects = [obj for group in groups for obj in group.objects]
     if asked.format in ("yaml", "json"):
         if objects or not single:
@@ -238,7 +240,7 @@ def _print(session: Session, asked: GetRequest, groups: Sequence[Group], *, sing
             click.echo(sanitize(line))
 
 
-def _tell_where_it_runs(asked: GetRequest, groups: Sequence[Group]) -> None:
+def _tell_where_it_runs(asked: GetRequest, groups: Sequence[ObjectGroup]) -> None:
     """One line if the table shows what lies still here, and would run elsewhere."""
     still = any(
         runs_nothing_here(group.kind.group, group.kind.resource, obj)
@@ -275,7 +277,7 @@ def _nothing(asked: GetRequest, meant: Sequence[tuple[ObjectSelection, str]]) ->
 
 
 async def _watch(
-    session: Session, asked: GetRequest, one: ObjectSelection, groups: Sequence[Group]
+    session: Session, asked: GetRequest, one: ObjectSelection, groups: Sequence[ObjectGroup]
 ) -> None:
     """Show the objects, then each change, until a signal."""
     from relay.space_port import Interest, Interests  # noqa: PLC0415 - only who watches
@@ -322,7 +324,9 @@ class _Watch:
                 self.versions[_uid(obj)] = _version(obj)
                 shown: Mapping[str, Any] = obj
                 if self.asked.format in ("table", "wide"):
-                    counted = await with_instances(self.session.inventory, Group(one.kind, [obj]))
+                    counted = await with_instances(
+                        self.session.inventory, ObjectGroup(one.kind, [obj])
+                    )
                     (shown,) = counted.objects
                 _print_change(self.asked, self.rows, shown, self.session.clock.now().wall_ms)
 

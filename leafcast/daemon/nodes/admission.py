@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 from controllers.core.access.admissions import (
-    Admissions,
     IssuedToken,
+    IssuedTokens,
+    JoinVerdict,
     TokenRequest,
     TooManyTokens,
-    Verdict,
 )
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import Api, ApiError
@@ -92,7 +92,7 @@ class Admission:
         self._clock = clock
         self._dice = dice
         self._note = note
-        self._admissions = Admissions(files.read())
+        self._admissions = IssuedTokens(files.read())
         enrolling.invited = self._invited
         self._parents: dict[NodePath, tuple[float, Json]] = {}
         self._to_grant = asyncio.Event()
@@ -170,12 +170,12 @@ class Admission:
         again = self._admissions.again_seconds() if state == PENDING else 0
         return JoinAnswer(state, request.digest, verdict.reason, verdict.remedy, again, grant)
 
-    def _judged(self, one: IssuedToken, asked: JoinRequest) -> Verdict:
+    def _judged(self, one: IssuedToken, asked: JoinRequest) -> JoinVerdict:
         """The verdict, written down if it is news; raises OSError."""
         try:
             check_public_nkey(asked.nkey, str(asked.path))
         except BadNkey as error:
-            return Verdict(REFUSED, str(error), "join again with this version of leafcast")
+            return JoinVerdict(REFUSED, str(error), "join again with this version of leafcast")
         verdict = self._admissions.judge(one.token, asked, self._clock.now().wall_ms)
         if not verdict.changed:
             return verdict
@@ -500,9 +500,9 @@ def _conflicts(paths: Sequence[NodePath]) -> list[Fault]:
     ]
 
 
-def _let_go(path: NodePath) -> Verdict:
+def _let_go(path: NodePath) -> JoinVerdict:
     remedy = f"make another token with `leafcast node add {path}` at the centre"
-    return Verdict(
+    return JoinVerdict(
         REFUSED, f"{path} was let in, and was removed, revoked or replaced since", remedy
     )
 

@@ -17,7 +17,7 @@ from leafcast.doctor.findings import (
     Expiry,
     LedgerFacts,
     NodeFacts,
-    PlacementFacts,
+    PlacementFinding,
     StuckFacts,
     Trouble,
 )
@@ -159,10 +159,10 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
     )
 
 
-def placement_facts(form: Form) -> PlacementFacts:
+def placement_facts(form: Form) -> PlacementFinding:
     wrong = [item for item in form["exceptions"] if _is_stuck(item)]
     worst = causes_first(wrong, said_in_form)
-    return PlacementFacts(
+    return PlacementFinding(
         name=form["name"],
         destinations=form["destinations"],
         unreachable=form["states"].get("unreachable", 0),

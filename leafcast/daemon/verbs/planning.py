@@ -15,7 +15,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.planning.dry_run import DryRun
 from controllers.core.planning.losses import losses
-from controllers.core.planning.plan import Plan, Row
+from controllers.core.planning.plan import Plan, PlanRow
 from controllers.planning import make_plan, weigh_change
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.plan_changes import (
@@ -42,7 +42,7 @@ class _Planning:
 
     parts: list[str] = field(default_factory=list)
     plan: Plan | None = None
-    rows: Iterator[Row] = field(default_factory=lambda: iter(()))
+    rows: Iterator[PlanRow] = field(default_factory=lambda: iter(()))
     # One question at a time: rows come in order.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -200,7 +200,7 @@ def _asked_for(trial: DryRun) -> list[str]:
     ]
 
 
-def _row_form(row: Row) -> dict[str, Any]:
+def _row_form(row: PlanRow) -> dict[str, Any]:
     return {
         "destination": str(row.path),
         "key": words_of(row.key),

@@ -43,7 +43,7 @@ from relay.adapters.kubernetes import refusals
 from relay.adapters.kubernetes.credentials import certificates, headers
 from relay.adapters.kubernetes.exec_credentials import ExecCredentials, exec_credentials
 from relay.adapters.kubernetes.kubeconfig import (
-    Access,
+    ClusterAccess,
     InCluster,
     InvalidKubeconfig,
     Kubeconfig,
@@ -129,7 +129,7 @@ class _Connections(RESTClientObject):
 class _Session:
     """Connections with one set of credentials, until others are read and no request uses them."""
 
-    access: Access
+    access: ClusterAccess
     rest: _Connections
     headers: tuple[tuple[str, str], ...]
     made_of: tuple[tuple[int, int, int], ...]
@@ -267,7 +267,7 @@ class ApiClient:
                 response.close()
 
     @contextmanager
-    def _outages(self, access: Access) -> Iterator[None]:
+    def _outages(self, access: ClusterAccess) -> Iterator[None]:
         """Say what befell a connection, by address and with a remedy."""
         try:
             yield
@@ -353,7 +353,7 @@ class ApiClient:
         return self._outdated(session)
 
 
-def _rest(access: Access, by_program: ExecCredentials) -> _Connections:
+def _rest(access: ClusterAccess, by_program: ExecCredentials) -> _Connections:
     """The library's client, which reads the certificates as it is made."""
     cluster = access.cluster
     configuration = Configuration(host=access.server, connection_pool_maxsize=0)
@@ -414,7 +414,7 @@ def _encoded(body: object) -> bytes | BytesIO | None:
     return said if len(said) <= AT_ONCE_BYTES_MAX else BytesIO(said)
 
 
-def _decoded(answer: bytes, access: Access) -> Any:
+def _decoded(answer: bytes, access: ClusterAccess) -> Any:
     try:
         return from_json(answer, ANSWER_BYTES_MAX)
     except CodecError as error:
@@ -422,6 +422,6 @@ def _decoded(answer: bytes, access: Access) -> Any:
         raise SpaceError("InternalError", said) from error
 
 
-def _unavailable(access: Access, said: str, remedy: str) -> SpaceError:
+def _unavailable(access: ClusterAccess, said: str, remedy: str) -> SpaceError:
     message = f"the API server at {access.server} cannot be reached: {said}: {remedy}"
     return SpaceError(refusals.UNAVAILABLE, f"{message} ({access.origin})")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from relay.adapters.kubernetes.exec_credentials import ExecCredentials
-from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig, decoded
+from relay.adapters.kubernetes.kubeconfig import ClusterAccess, InvalidKubeconfig, decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Certificates:
     key: str | None
 
 
-def certificates(access: Access, by_program: ExecCredentials, folder: Path) -> Certificates:
+def certificates(access: ClusterAccess, by_program: ExecCredentials, folder: Path) -> Certificates:
     """The files, those in the folder that a kubeconfig or a program holds as text."""
     authority = _file(access, access.cluster, "certificate-authority", folder)
     if by_program.certificate:
@@ -35,7 +35,7 @@ def certificates(access: Access, by_program: ExecCredentials, folder: Path) -> C
     )
 
 
-def headers(access: Access, by_program: ExecCredentials) -> Iterator[tuple[str, str]]:
+def headers(access: ClusterAccess, by_program: ExecCredentials) -> Iterator[tuple[str, str]]:
     """Who asks, and for whom; raises InvalidKubeconfig."""
     user = access.user
     token = by_program.token or _token(access)
@@ -58,7 +58,7 @@ def headers(access: Access, by_program: ExecCredentials) -> Iterator[tuple[str, 
             yield "Impersonate-Uid", str(user["as-uid"])
 
 
-def _token(access: Access) -> str:
+def _token(access: ClusterAccess) -> str:
     path = access.user.get("tokenFile")
     if not path:
         return str(access.user.get("token") or "").strip()
@@ -72,7 +72,7 @@ def _token(access: Access) -> str:
     return token
 
 
-def _file(access: Access, section: Mapping[str, Any], name: str, folder: Path) -> str | None:
+def _file(access: ClusterAccess, section: Mapping[str, Any], name: str, folder: Path) -> str | None:
     if section.get(f"{name}-data"):
         return _written(folder / name, decoded(access, section, name))
     return section.get(name) or None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes import discovery_documents as documents
 from relay.adapters.kubernetes.api_client import ApiClient
-from relay.adapters.kubernetes.discovery_documents import GroupVersion, Served
+from relay.adapters.kubernetes.discovery_documents import GroupVersion, ServedResource
 from relay.ports import Clock, Kind, SpaceError
 
 ASK_AGAIN_SECONDS = 1.0
@@ -36,7 +36,7 @@ class Discovery:
         self._resources: dict[tuple[str, str], Kind] = {}
         # In which version to read those of which another one than the preferred is readable.
         self._read_as: dict[tuple[str, str], str] = {}
-        self._types: dict[tuple[str, str, str], Served] = {}
+        self._types: dict[tuple[str, str, str], ServedResource] = {}
         self._asked = float("-inf")
         self._refreshing = asyncio.Lock()
 

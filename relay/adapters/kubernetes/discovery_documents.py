@@ -17,7 +17,7 @@ _NEEDED = frozenset(("get", "list"))
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedResource:
     """One resource as one version of its group serves it."""
 
     kind: Kind
@@ -30,7 +30,7 @@ class GroupVersion:
 
     group: str
     version: str
-    served: tuple[Served, ...] | None
+    served: tuple[ServedResource, ...] | None
 
 
 def aggregated(document: Mapping[str, Any]) -> Iterator[GroupVersion]:
@@ -61,7 +61,7 @@ def resources(group: str, version: str, document: Mapping[str, Any]) -> GroupVer
     items = list(_mappings(document.get("resources")))
     names = {str(item.get("name")) for item in items}
     served = tuple(
-        Served(_kind(group, version, name, item, has_status=has), has)
+        ServedResource(_kind(group, version, name, item, has_status=has), has)
         for item in items
         if "/" not in (name := str(item.get("name")))
         for has in (f"{name}/status" in names,)
@@ -82,7 +82,9 @@ def preferred(found: Iterable[GroupVersion]) -> tuple[Kind, ...]:
     return tuple(replace(kinds[key], versions=tuple(versions[key])) for key in sorted(kinds))
 
 
-def _aggregated_resources(group: str, version: str, form: Mapping[str, Any]) -> Iterator[Served]:
+def _aggregated_resources(
+    group: str, version: str, form: Mapping[str, Any]
+) -> Iterator[ServedResource]:
     for item in _mappings(form.get("resources")):
         name = str(item.get("resource") or "")
         kind = _mapping(item.get("responseKind")).get("kind")
@@ -91,7 +93,7 @@ def _aggregated_resources(group: str, version: str, form: Mapping[str, Any]) -> 
         parts = [part.get("subresource") for part in _mappings(item.get("subresources"))]
         said = {**item, "kind": kind, "namespaced": item.get("scope") == "Namespaced"}
         has_status = "status" in parts
-        yield Served(_kind(group, version, name, said, has_status=has_status), has_status)
+        yield ServedResource(_kind(group, version, name, said, has_status=has_status), has_status)
 
 
 def _kind(

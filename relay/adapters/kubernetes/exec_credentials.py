@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig
+from relay.adapters.kubernetes.kubeconfig import ClusterAccess, InvalidKubeconfig
 from schemas.values.codec import from_json
 
 EXEC_SECONDS_MAX = 60.0
@@ -41,7 +41,7 @@ class ExecCredentials:
     expires_ms: int = 0
 
 
-async def exec_credentials(access: Access) -> ExecCredentials:
+async def exec_credentials(access: ClusterAccess) -> ExecCredentials:
     """Run the program that the user names; raises InvalidKubeconfig with what it said."""
     form = access.user["exec"]
     command, version = form.get("command"), form.get("apiVersion")
@@ -75,7 +75,7 @@ async def exec_credentials(access: Access) -> ExecCredentials:
     return _read(access, str(command), out)
 
 
-def _environment(access: Access, form: Mapping[str, Any]) -> dict[str, str]:
+def _environment(access: ClusterAccess, form: Mapping[str, Any]) -> dict[str, str]:
     spec: dict[str, Any] = {"interactive": False}
     if form.get("provideClusterInfo"):
         spec["cluster"] = _cluster(access)
@@ -88,7 +88,7 @@ def _environment(access: Access, form: Mapping[str, Any]) -> dict[str, str]:
     return {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(said)}
 
 
-def _cluster(access: Access) -> dict[str, Any]:
+def _cluster(access: ClusterAccess) -> dict[str, Any]:
     """What a program is told of the cluster, if it asks for that."""
     cluster = access.cluster
     found = {name: cluster[name] for name in _CLUSTER_FIELDS if cluster.get(name)}
@@ -102,7 +102,7 @@ def _cluster(access: Access) -> dict[str, Any]:
     return found
 
 
-def _authority(access: Access, path: Path) -> bytes:
+def _authority(access: ClusterAccess, path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
@@ -110,7 +110,7 @@ def _authority(access: Access, path: Path) -> bytes:
         raise InvalidKubeconfig(f"{said}: correct its path") from error
 
 
-def _read(access: Access, command: str, out: bytes) -> ExecCredentials:
+def _read(access: ClusterAccess, command: str, out: bytes) -> ExecCredentials:
     """What it printed; that is never shown: it is secret."""
     try:
         form = from_json(out)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
-from relay.adapters.kubernetes.informer import Informer, InformerContext
+from relay.adapters.kubernetes.informer import InformerContext, KindInformer
 from relay.adapters.kubernetes.silence import Silence
 from relay.objects.stored_object import labels_of
 from relay.ports import (
@@ -60,12 +60,12 @@ class Follower:
         self._told_kinds: tuple[Kind, ...] | None = None
         self._some = asyncio.Event()
         self._wanted: frozenset[Interest] | None = frozenset()
-        self._informers: dict[Interest, tuple[Informer, asyncio.Task[None]]] = {}
+        self._informers: dict[Interest, tuple[KindInformer, asyncio.Task[None]]] = {}
         self._marks: list[tuple[int, float]] = []
         self._marked = asyncio.Event()
         self._progress = 0
         self._signs = [
-            Informer(interest, context, self._note_sign, lambda: None)
+            KindInformer(interest, context, self._note_sign, lambda: None)
             for interest in KINDS_ARE_MADE_BY
         ]
 
@@ -148,7 +148,7 @@ class Follower:
             task.cancel()
         for interest in fresh - self._informers.keys():
             tell = partial(self._tell_of, interest)
-            informer = Informer(interest, self._context, tell, self._some.set)
+            informer = KindInformer(interest, self._context, tell, self._some.set)
             task = group.create_task(informer.run(), name=f"space:{interest.resource}")
             self._informers[interest] = (informer, task)
         self._some.set()
@@ -222,7 +222,7 @@ class Follower:
             informer.heard_at for informer in behind
         ]
 
-    def _quiet(self, behind: list[Informer], since: float) -> bool:
+    def _quiet(self, behind: list[KindInformer], since: float) -> bool:
         now = self._clock.now().seconds
         return all(
             informer.watching and now - max(since, informer.heard_at) >= QUIET_SECONDS

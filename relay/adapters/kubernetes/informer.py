@@ -13,7 +13,7 @@ from typing import Any
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.discovery import Discovery
-from relay.adapters.kubernetes.stored_versions import Guard, StandsStill, other_versions
+from relay.adapters.kubernetes.stored_versions import StandsStill, WatchGuard, other_versions
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -67,7 +67,7 @@ class InformerContext:
     lists: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LISTS_AT_ONCE))
 
 
-class Informer:
+class KindInformer:
     """Tells of one interest until cancelled, and notes when it came further or is settled."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Informer:
         self._broken_since: float | None = None
         self._pause = PAUSE_SECONDS_MIN
         # Sees whether what a webhook converts is told; it is not asked again if that stood still.
-        self._guard: Guard | None = None
+        self._guard: WatchGuard | None = None
         self._stood_still = False
 
     async def run(self) -> None:
@@ -140,7 +140,7 @@ class Informer:
             self._guard = None
             if is_converted and others:
                 other = others[0] if read == kind else kind
-                self._guard = Guard(context.api, context.clock, other)
+                self._guard = WatchGuard(context.api, context.clock, other)
             self._revision = revision
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))

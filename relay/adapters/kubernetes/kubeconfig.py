@@ -49,7 +49,7 @@ class InCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClusterAccess:
     """One cluster and one user of it, in a kubeconfig's words, with all paths absolute."""
 
     # Says to people where this comes from.
@@ -67,19 +67,19 @@ class Access:
 
 def read_access(
     source: Kubeconfig | InCluster, environment: Mapping[str, str] = os.environ
-) -> Access:
+) -> ClusterAccess:
     """Read and check it; raises InvalidKubeconfig."""
     if isinstance(source, InCluster):
         return _in_cluster(source, environment)
     return _from_kubeconfig(source, environment)
 
 
-def signature(access: Access) -> tuple[tuple[int, int, int], ...]:
+def signature(access: ClusterAccess) -> tuple[tuple[int, int, int], ...]:
     """Another one once one of the files was written anew or replaced."""
     return tuple(_state_of(path) for path in access.files)
 
 
-def decoded(access: Access, section: Mapping[str, Any], name: str) -> bytes:
+def decoded(access: ClusterAccess, section: Mapping[str, Any], name: str) -> bytes:
     """What the field `<name>-data` holds; raises InvalidKubeconfig."""
     try:
         return base64.b64decode(str(section[f"{name}-data"]), validate=False)
@@ -96,7 +96,7 @@ def _state_of(path: Path) -> tuple[int, int, int]:
     return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
-def _in_cluster(source: InCluster, environment: Mapping[str, str]) -> Access:
+def _in_cluster(source: InCluster, environment: Mapping[str, str]) -> ClusterAccess:
     host, port = environment.get(_HOST, ""), environment.get(_PORT, "")
     origin = "the Pod's service account"
     if not host or not port:
@@ -107,7 +107,7 @@ def _in_cluster(source: InCluster, environment: Mapping[str, str]) -> Access:
     for path in (token, authority):
         _check_file(path, origin, "set automountServiceAccountToken: true, or name a kubeconfig")
     address = f"[{host}]" if ":" in host else host
-    return Access(
+    return ClusterAccess(
         origin,
         {"server": f"https://{address}:{port}", "certificate-authority": str(authority)},
         {"tokenFile": str(token)},
@@ -115,7 +115,7 @@ def _in_cluster(source: InCluster, environment: Mapping[str, str]) -> Access:
     )
 
 
-def _from_kubeconfig(source: Kubeconfig, environment: Mapping[str, str]) -> Access:
+def _from_kubeconfig(source: Kubeconfig, environment: Mapping[str, str]) -> ClusterAccess:
     paths = _paths(source, environment)
     files = [(path, _document(path)) for path in paths]
     named = source.context or next(
@@ -139,7 +139,7 @@ def _from_kubeconfig(source: Kubeconfig, environment: Mapping[str, str]) -> Acce
     user = context[1].get("user")
     chosen = _named(files, "users", "user", user, origin) if user else {}
     named_files = tuple(_checked_files(origin, cluster, chosen))
-    return Access(origin, cluster, chosen, (*paths, *named_files))
+    return ClusterAccess(origin, cluster, chosen, (*paths, *named_files))
 
 
 def _paths(source: Kubeconfig, environment: Mapping[str, str]) -> list[Path]:

@@ -60,7 +60,7 @@ def stored_versions(definition: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(version for version in dict.fromkeys([*now, *former]) if version in served)
 
 
-class Guard:
+class WatchGuard:
     """Sees by a watch of another version whether a watch tells what there is.
 
     Each may stand still: in which version objects are stored may change at any time.

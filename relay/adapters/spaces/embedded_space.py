@@ -28,7 +28,7 @@ from relay.objects.serving import (
     needs_namespace,
     no_namespace,
 )
-from relay.objects.stored_object import CreationTracker, Refused, StoredObject
+from relay.objects.stored_object import CreationTracker, StoredObject, WriteRefused
 from relay.ports import (
     Change,
     Clock,
@@ -308,7 +308,7 @@ class EmbeddedSpace:
         try:
             check_kind({field: value for field, value in whole.items() if field != "status"})
         except InvalidObject as error:
-            raise Refused(rules.INVALID, str(error)) from error
+            raise WriteRefused(rules.INVALID, str(error)) from error
         return whole
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
@@ -345,7 +345,7 @@ class EmbeddedSpace:
             rules.admit(obj)
             try:
                 return self._serving.admitted(obj)
-            except Refused:
+            except WriteRefused:
                 # Someone else may have defined it meanwhile.
                 await self._learn_kinds()
                 return self._serving.admitted(obj)

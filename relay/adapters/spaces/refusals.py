@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from relay.objects.stored_object import CONFLICT, Contested, Refused
+from relay.objects.stored_object import CONFLICT, Contested, WriteRefused
 from relay.ports import Conflict, FieldConflict, SpaceError
 
 
@@ -16,6 +16,6 @@ def as_space_errors() -> Iterator[None]:
         yield
     except Contested as contested:
         raise FieldConflict(CONFLICT, contested.message, contested.managers) from contested
-    except Refused as refused:
+    except WriteRefused as refused:
         kind = Conflict if refused.reason == CONFLICT else SpaceError
         raise kind(refused.reason, refused.message) from refused

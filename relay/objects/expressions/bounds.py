@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from relay.objects.expressions.calls import CLOSE, OPEN, TEXT, Token, calls_of
+from relay.objects.expressions.calls import CLOSE, OPEN, TEXT, Lexeme, calls_of
 from schemas.reports.collectors import EXPRESSION_MAX_BYTES
 
 LOOPS_DEEP_MAX = 2
@@ -251,7 +251,7 @@ def _check_patterns(loops_around: Sequence[int]) -> None:
         raise TooCostly(f"{most}; write startsWith, endsWith or contains")
 
 
-def _patterns_in(text: str, tokens: Sequence[Token], called: Iterable[int]) -> Iterator[str]:
+def _patterns_in(text: str, tokens: Sequence[Lexeme], called: Iterable[int]) -> Iterator[str]:
     """The last argument of each of these calls that is a text in quotes and nothing else."""
     said = [token.text for token in tokens]
     for at in called:
@@ -298,7 +298,7 @@ def weight_of(size: int, count: int) -> int:
     return size + count * VALUE_BYTES
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[Lexeme]:
     for found in _TOKEN.finditer(text):
         if found.lastgroup != "space":
-            yield Token(TEXT if found.lastgroup == "text" else found[0], *found.span())
+            yield Lexeme(TEXT if found.lastgroup == "text" else found[0], *found.span())

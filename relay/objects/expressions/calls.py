@@ -9,7 +9,7 @@ OPEN, CLOSE = "([{", ")]}"
 TEXT = "''"
 
 
-class Token(NamedTuple):
+class Lexeme(NamedTuple):
     """A part of an expression, and where it stands; of a text in quotes only the quotes."""
 
     text: str
@@ -17,7 +17,7 @@ class Token(NamedTuple):
     end: int
 
 
-def calls_of(text: str, tokens: Sequence[Token], loops: Collection[int]) -> Iterator[str]:
+def calls_of(text: str, tokens: Sequence[Lexeme], loops: Collection[int]) -> Iterator[str]:
     """Each call as it is written, with what it is called of; also `Name{field: 1}`.
 
     Left out are calls with a loop in them; `loops` are where their brackets open.
