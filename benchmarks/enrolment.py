@@ -24,7 +24,7 @@ from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import Unanswered, ask
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.adapters.server.process import ServerProcess
@@ -93,9 +93,9 @@ async def asker(file: Path) -> None:
             Path(folder),
             REGION.child("x"),
             seeds,
+            Neighbours(link),
             guard=(guard := Guard()),
             clock=clock,
-            parent=link,
         )
         async with guard, server, space_connection(server.url, seeds.uplink, "asker") as client:
             loop = asyncio.get_running_loop()

@@ -32,7 +32,7 @@ from benchmarks.fanout import Usage
 from benchmarks.raw_fanout import connect, consume
 from benchmarks.report import Report, middle
 from benchmarks.wide_tree import JOIN_SECONDS, WideTree, wide_tree
-from leafcast.node.runtime import SEEDS_FILE
+from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from relay.core.node import Node
 from schemas.values.identity import NodePath
 from schemas.values.ordered_values import pack_values

@@ -19,7 +19,8 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.nodes import add_node
-from leafcast.node.runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
@@ -77,7 +78,8 @@ async def run_edge(file: Path) -> None:
         world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink((said["url"],), said["seed"])
         folder = Path(said["folder"])
-        edge = NodeRuntime(world, EDGE, folder, parent=link, attached=Settings())
+        identity, cluster = NodeIdentity(EDGE, folder), EdgeCluster(Settings())
+        edge = NodeRuntime(world, identity, Uplink(link), cluster)
         task = group.create_task(edge.run())
         driver = await edge.running()
         await driver.until(lambda node: node.ready)

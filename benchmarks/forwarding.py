@@ -30,11 +30,13 @@ from controllers.core.ledger.drafts import Draft, values_of
 from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node
-from leafcast.node.runtime import SEEDS_FILE, NodeEnvironment, NodeRuntime
+from leafcast.node.credentials.account_seeds import SEEDS_FILE
+from leafcast.node.options import NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.shell.driver import Driver
@@ -112,7 +114,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     roots = keys.roots
     async with Guard() as guard, asyncio.TaskGroup() as group:
         world = NodeEnvironment(guard, clock, dice, keys.tree, roots)
-        centre = NodeRuntime(world, CENTRE, folder / "centre")
+        centre = NodeRuntime(world, NodeIdentity(CENTRE, folder / "centre"))
         tasks = [group.create_task(centre.run())]
         driver = await centre.running()
         issuer = await open_issuer(
@@ -127,15 +129,13 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         link = ParentLink((centre.server.leaf_url,), made.seed)
         await _settle(world, folder / "relay", link)
         seeds = AccountSeeds(**json.loads((folder / "relay" / SEEDS_FILE).read_text()))
-        children = {CHILD.name: child.nkey}
         async with EmbeddedServer(
             folder / "relay",
             RELAY,
             seeds,
+            Neighbours(link, {CHILD.name: child.nkey}),
             guard=guard,
             clock=clock,
-            parent=link,
-            children=children,
         ) as server:
             yield Stage(folder, keys, issuer, centre, server)
         for task in tasks:
@@ -144,7 +144,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
 
 async def _settle(world: NodeEnvironment, folder: Path, link: ParentLink) -> None:
     """Let the relay run once, until it has its child and knows where it hangs."""
-    relay = NodeRuntime(world, RELAY, folder, parent=link)
+    relay = NodeRuntime(world, NodeIdentity(RELAY, folder), Uplink(link))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(relay.run())
         driver = await relay.running()

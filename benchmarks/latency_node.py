@@ -18,7 +18,8 @@ from pathlib import Path
 from benchmarks.counts import is_synced
 from benchmarks.raw_chain import RawNode
 from leafcast.node.freed_memory import search_rarely
-from leafcast.node.runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
@@ -102,7 +103,8 @@ async def run(said: dict[str, str]) -> None:
         world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink((said["leaf_url"],), said["seed"])
         attached = None if children else _attached(said["kubeconfig"])
-        runtime = NodeRuntime(world, path, folder, parent=link, attached=attached)
+        cluster = EdgeCluster(attached) if attached is not None else None
+        runtime = NodeRuntime(world, NodeIdentity(path, folder), Uplink(link), cluster)
         task = group.create_task(runtime.run())
         driver = await runtime.running()
         await driver.until(lambda node: node.ready)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from leafcast.node.runtime import SEEDS_FILE
+from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from relay.adapters.jetstream.request_reply import brief_connection
 
 PAGE = 500

@@ -14,7 +14,7 @@ from pathlib import Path
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from leafcast.node.runtime import SEEDS_FILE
+from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from schemas.values.identity import NodePath
 
 STREAM = "RAW"

@@ -16,7 +16,8 @@ from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, enrol_nodes
 from leafcast.node.freed_memory import search_rarely
-from leafcast.node.runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.options import NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server import nats_config
 from relay.adapters.server.guard import Guard
@@ -156,7 +157,7 @@ class WideTree:
 
     async def start_centre(self, group: asyncio.TaskGroup) -> list[asyncio.Task[Any]]:
         """Start the centre on what its folder holds; nothing of an earlier run is used again."""
-        centre = NodeRuntime(self.world, NodePath(), self.folder / "centre")
+        centre = NodeRuntime(self.world, NodeIdentity(NodePath(), self.folder / "centre"))
         self.nodes[NodePath()] = centre
         tasks = [group.create_task(centre.run())]
         await centre.running()
@@ -225,7 +226,7 @@ class WideTree:
         await self.centre.until(lambda node: region.name in node.children())
         link = ParentLink((self.nodes[NodePath()].server.leaf_url,), made.seed)
         runtime = self.nodes[region] = NodeRuntime(
-            world, region, self.folder / region.name, parent=link
+            world, NodeIdentity(region, self.folder / region.name), Uplink(link)
         )
         task = group.create_task(runtime.run())
         driver = await runtime.running()

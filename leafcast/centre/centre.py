@@ -24,7 +24,8 @@ from leafcast.node.credentials.certificates import LocalListening
 from leafcast.node.credentials.files import load_credentials
 from leafcast.node.credentials.store_key import kept_store_key
 from leafcast.node.listen_settings import kept_listen_settings
-from leafcast.node.runtime import LeafOptions, NodeEnvironment, NodeRuntime
+from leafcast.node.options import Listening, NodeEnvironment, NodeHooks, NodeIdentity
+from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.request_reply import CannotConnect
@@ -169,7 +170,7 @@ class Centre:
     def streams(self) -> CentreServer:
         """Where the centre's streams are; raises BusBroken before its server was started."""
         node = running(self.nodes.get(NodePath()))
-        return CentreServer(node.server.url, {RELAY: node.relay_seed, SPACE: node.space_seed})
+        return CentreServer(node.server.url, {RELAY: node.seeds.relay, SPACE: node.seeds.space})
 
     async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Apply objects to the workload space, one after the other."""
@@ -209,12 +210,12 @@ class Centre:
         if self._listening is not None:
             await self._listening.renew_now(self._servers())
 
-    def leaf_options(self, path: NodePath) -> LeafOptions:
+    def listening(self, path: NodePath) -> Listening:
         """How children elsewhere get to a node that runs here."""
         leaf_address = self._listening.leaf_address(path) if self._listening is not None else None
         if self._listening is None or leaf_address is None:
-            return {}
-        return {"leaf_address": leaf_address, "authorities": self._listening.authorities()}
+            return Listening()
+        return Listening(leaf_address, self._listening.authorities())
 
     async def registered(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what writes to the centre; again, if its run or its server ends meanwhile."""
@@ -261,24 +262,18 @@ class Centre:
         return {path: node.server for path, node in self.nodes.items() if node.serves}
 
     async def _start(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
-        runtime = NodeRuntime(
-            world,
-            NodePath(),
-            self.place.node(NodePath()),
-            run_task=self._control,
-            setup=self._restore,
-            external=self.options.external,
-            decide=self._decide,
-            changed=self.touch,
-            note=partial(self.note, NodePath()),
-            **self.leaf_options(NodePath()),
+        path = NodePath()
+        hooks = NodeHooks(
+            self._restore, self._control, self._decide, self.touch, partial(self.note, path)
         )
-        self.start_node(runtime, group)
+        identity = NodeIdentity(path, self.place.node(path))
+        serving = self.options.external or self.listening(path)
+        self.start_node(NodeRuntime(world, identity, serving=serving, hooks=hooks), group)
         await self.started.wait()
         await self.registered(self._enrol)
         self.progress("the centre is running")
 
-    async def _restore(self, _centre: NodeRuntime) -> None:
+    async def _restore(self) -> None:
         """Make the centre's streams of a backup that `leafcast restore` put here."""
         try:
             if await restore_pending(self.place, self.streams()):

@@ -186,7 +186,7 @@ class Daemon:
         """Let the commands in as soon as the centre runs."""
         await self.centre.started.wait()
         centre = self.centre.nodes[NodePath()]
-        self._place.write_admin({"url": centre.server.url, "seed": centre.commands_seed})
+        self._place.write_admin({"url": centre.server.url, "seed": centre.seeds.commands})
         self._state["url"] = centre.server.url
         self._say()
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:

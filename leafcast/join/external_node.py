@@ -12,8 +12,9 @@ from leafcast.node.claim_note import ClusterRefused
 from leafcast.node.credentials.files import CredentialsUnusable, keep_seed, load_credentials
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, Uplink
 from leafcast.node.run_config import RunConfig
-from leafcast.node.runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.claims.edge_claim import UNCLAIMED
@@ -34,20 +35,18 @@ async def run_node(
     """
     path, clock = config.node, SystemClock()
     credentials = load_credentials(folder, path)
-    if credentials is None or config.parent is None:
+    link = config.parent_link(folder, credentials.seed) if credentials is not None else None
+    if link is None:
         raise CredentialsUnusable(folder / "credentials.json")
     async with Guard() as guard:
         world = NodeEnvironment(guard, clock, SystemDice(), config.tree_id, config.root_keys())
+        setting = attachment(config.cluster.seen_from(folder))
         runtime = NodeRuntime(
             world,
-            path,
-            folder,
-            parent=config.parent_link(folder, credentials.seed),
-            attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
-            home=config.home,
-            take_over=take_over,
-            external=config.server_place(folder),
-            keep_seed=partial(keep_seed, folder, path),
+            NodeIdentity(path, folder, config.home),
+            Uplink(link, partial(keep_seed, folder, path)),
+            EdgeCluster(setting, take_over) if config.edge else None,
+            config.server_place(folder),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(runtime.run(), name=str(path))

@@ -21,7 +21,7 @@ from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
 from relay.adapters.jetstream.request_reply import Unanswered, ask
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
-from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import (
     BadNkey,
@@ -145,10 +145,10 @@ class JoinRequester:
             self._folder / REQUEST_FOLDER,
             self._path,
             accounts,
+            # Whom it believes is told by the answer: whoever else is there can answer nothing.
+            Neighbours(ParentLink(self._urls, seed, name, unchecked=True, proxy=self._proxy)),
             guard=(guard := Guard()),
             clock=self._clock,
-            # Whom it believes is told by the answer: whoever else is there can answer nothing.
-            parent=ParentLink(self._urls, seed, name, unchecked=True, proxy=self._proxy),
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
             return await self._until_granted(server, client, request)

@@ -16,15 +16,21 @@ from leafcast.node.credentials.own_certificate import OwnCertificate, renew_in_t
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.node.listen_settings import ListenSettings
-from leafcast.node.runtime import LeafOptions, NodeEnvironment, NodeRuntime
-from leafcast.space_settings import SpaceSetting
+from leafcast.node.options import (
+    EdgeCluster,
+    Listening,
+    NodeEnvironment,
+    NodeHooks,
+    NodeIdentity,
+    Uplink,
+)
+from leafcast.node.runtime import NodeRuntime
 from relay.adapters.jetstream.stream_rekey import rekey_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.store_key import StoreKey
 from relay.adapters.server.upgrade_probe import cause_at
-from relay.adapters.spaces.simulated_cluster import Settings
 from relay.atomic_file import atomic_write
 from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
 from relay.core.effects import Noted
@@ -53,13 +59,11 @@ class JoinFailed(Exception):
 class JoinOptions:
     """What the start line names beside the tree.
 
-    `cluster` is an edge's, None at a relay; `take_over` is whether it may be that of another edge
-    which is silent; `proxy` is the URL of one to go out through, "" for none; `listens` says how a
-    relay's children dial in.
+    `cluster` is an edge's, None at a relay; `proxy` is the URL of one to go out through, "" for
+    none; `listens` says how a relay's children dial in.
     """
 
-    cluster: Settings | SpaceSetting | None = None
-    take_over: bool = False
+    cluster: EdgeCluster | None = None
     health: HealthAddress | None = None
     proxy: str = ""
     listens: ListenSettings | None = None
@@ -95,21 +99,7 @@ class JoinedNode:
                 world = NodeEnvironment(
                     guard, self._clock, self._dice, bundle.tree, bundle.roots, options.store_key
                 )
-                runtime = NodeRuntime(
-                    world,
-                    bundle.path,
-                    self._place.node_folder,
-                    parent=self._link(),
-                    attached=options.cluster,
-                    home=self._place.bound_home,
-                    former=tuple(dict.fromkeys((*bundle.former, *self._place.former))),
-                    take_over=options.take_over,
-                    setup=self._arrive,
-                    keep_seed=self._keep_seed,
-                    keep_authorities=self._keep_authorities,
-                    note=self._tell,
-                    **self._leaf_options(),
-                )
+                runtime = self._runtime(world)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(runtime.run(), name=str(bundle.path))
                     group.create_task(self._watch(runtime), name="watch")
@@ -126,6 +116,20 @@ class JoinedNode:
         if failure is not None:
             raise failure
 
+    def _runtime(self, world: NodeEnvironment) -> NodeRuntime:
+        """The node itself, which is not started yet."""
+        bundle, place = self.bundle, self._place
+        former = tuple(dict.fromkeys((*bundle.former, *place.former)))
+        runtime = NodeRuntime(
+            world,
+            NodeIdentity(bundle.path, place.node_folder, place.bound_home, former),
+            Uplink(self._link(), self._keep_seed, self._keep_authorities),
+            self._options.cluster,
+            self._listening(),
+            NodeHooks(set_up=lambda: self._arrive(runtime), note=self._tell),
+        )
+        return runtime
+
     def _link(self) -> ParentLink:
         """The way to the parent; whom to believe there lies in a file for the server."""
         bundle, file = self.bundle, self._place.folder / AUTHORITIES_FILE
@@ -134,19 +138,17 @@ class JoinedNode:
         atomic_write(file, bundle.authorities)
         return ParentLink(bundle.parents, bundle.seed, authorities=file, proxy=self._options.proxy)
 
-    def _leaf_options(self) -> LeafOptions:
+    def _listening(self) -> Listening:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
         said, folder = self._options.listens, self._place.node_folder
         if said is None:
-            return {}
+            return Listening()
         if said.behind_proxy or said.own_files is not None:
             leaf_address = said.leaf_address(0, NodePath(), said.own_files)
-            return {"leaf_address": leaf_address, "authorities": said.authorities_text()}
+            return Listening(leaf_address, said.authorities_text())
         certificate = NodeCertificate(folder, said.hosts)
-        return {
-            "leaf_address": said.leaf_address(0, NodePath(), certificate.files),
-            "certificate": certificate,
-        }
+        leaf_address = said.leaf_address(0, NodePath(), certificate.files)
+        return Listening(leaf_address, certificate=certificate)
 
     async def _renew(self, runtime: NodeRuntime, own: OwnCertificate) -> None:
         """Take up the certificates that the user puts in the place of the one before."""
@@ -160,7 +162,7 @@ class JoinedNode:
         if not left:
             return
         self._say(f"{self.bundle.path} hung at {left[-1]}, and takes along what it keeps")
-        seed, url = runtime.relay_seed, runtime.server.url
+        seed, url = runtime.seeds.relay, runtime.server.url
         count = await rekey_streams(url, seed, self._clock, left, self.bundle.path)
         while not self._keep(replace(self._place, arriving=())):
             await self._clock.sleep(REFUSED_SECONDS)

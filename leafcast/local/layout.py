@@ -14,16 +14,17 @@ from controllers.nodes import NodeCredentials
 from leafcast.centre.planned_nodes import PlannedNode, plan_nodes
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
+from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.authorities import load_or_make_authorities
 from leafcast.node.credentials.certificates import IssuedCertificates
 from leafcast.node.credentials.files import keep_credentials
 from leafcast.node.credentials.node_certificate import FOLDER, NodeCertificate
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config
-from leafcast.node.runtime import account_seeds
 from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
+from relay.adapters.server.nats_config import Neighbours
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.atomic_file import make_folder
 from relay.ports import Dice
@@ -104,13 +105,12 @@ class Layout:
             if child.path.parent == path:
                 known.put(child.path.name, child.nkey)
         link = config.parent_link(folder, credentials[path].seed) if config.parent else None
+        entrance = "" if self._is_edge(path) else entrance_pair(keys.tree)[1]
         ExternalServer(
             config.server_place(folder),
             path,
             account_seeds(folder, self._dice),
-            parent=link,
-            children=known.nkeys,
-            entrance="" if self._is_edge(path) else entrance_pair(keys.tree)[1],
+            Neighbours(link, known.nkeys, entrance),
         ).write_config()
         if path.is_root:
             planned = (

@@ -17,7 +17,14 @@ from leafcast.local.observation import observe_tree
 from leafcast.local.views import TreeShape, TreeView
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.files import keep_credentials, keep_seed, load_credentials
-from leafcast.node.runtime import NodeEnvironment, NodeRuntime
+from leafcast.node.options import (
+    EdgeCluster,
+    NodeEnvironment,
+    NodeHooks,
+    NodeIdentity,
+    Uplink,
+)
+from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -80,18 +87,14 @@ class LocalTree:
             return
         await parent.until(lambda node: path.name in node.children())
         link = ParentLink((parent.server.leaf_url,), credentials.seed)
-        cluster = self._clusters.get(path, SIMULATED)
+        setting = attachment(self._clusters.get(path, SIMULATED))
         runtime = NodeRuntime(
             world,
-            path,
-            folder,
-            parent=link,
-            attached=attachment(cluster) if edge else None,
-            keep_seed=partial(keep_seed, folder, path),
-            take_over=centre.options.take_over,
-            changed=centre.touch,
-            note=partial(centre.note, path),
-            **centre.leaf_options(path),
+            NodeIdentity(path, folder),
+            Uplink(link, partial(keep_seed, folder, path)),
+            EdgeCluster(setting, centre.options.take_over) if edge else None,
+            centre.listening(path),
+            NodeHooks(changed=centre.touch, note=partial(centre.note, path)),
         )
         centre.start_node(runtime, group)
         await runtime.until(lambda node: node.ready)

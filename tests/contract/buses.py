@@ -12,7 +12,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import free_ports
@@ -251,7 +251,7 @@ class NatsTree(Tree):
     async def _start_server(self, node, seeds, link):
         folder = self._folder / node.domain
         return EmbeddedServer(
-            folder, node, seeds, guard=self._guard, clock=self._clock, parent=link
+            folder, node, seeds, Neighbours(link), guard=self._guard, clock=self._clock
         )
 
     async def readmit(self, path, parent) -> None:
@@ -296,7 +296,7 @@ class ContainerTree(NatsTree):
         place = ServerPlace(
             url, leaf_url, file, Path("/data"), "127.0.0.1", ports.client, ports.leaf
         )
-        server = ExternalServer(place, node, seeds, parent=link)
+        server = ExternalServer(place, node, seeds, Neighbours(link))
         server.write_config()
         container = nats_container(folder, file)
         self.stack.push_async_callback(asyncio.to_thread, container.stop)

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from leafcast.ask.session import USER_MANAGER, open_session
-from leafcast.node.runtime import account_seeds
+from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_server import EmbeddedServer

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from leafcast.cli.commands.plan import NOTES_MAX
-from leafcast.node.runtime import account_seeds
+from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace

@@ -38,11 +38,11 @@ from leafcast.key_files import (
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.node.claim_note import FILE as CLAIM_FILE
 from leafcast.node.claim_note import read_note
+from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import CredentialsUnusable, load_credentials
 from leafcast.node.credentials.store_key import kept_file
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import RunConfigRefused, read_run_config
-from leafcast.node.runtime import account_seeds
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey

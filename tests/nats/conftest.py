@@ -16,7 +16,7 @@ from nats.errors import TimeoutError as NatsTimeout
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.leaf_address import LeafAddress
-from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.values.identity import NodePath
@@ -57,13 +57,16 @@ class Grove:
     async def __aexit__(self, *error) -> None:
         await self._stack.aclose()
 
-    def server(self, path="/", seeds=None, **options) -> EmbeddedServer:
+    def server(
+        self, path="/", seeds=None, parent: ParentLink | None = None, entrance="", **options
+    ) -> EmbeddedServer:
         """Not started; the same path gives the same folder."""
         node = NodePath.parse(path)
         return EmbeddedServer(
             self._folder / node.domain,
             node,
             seeds or new_seeds(),
+            Neighbours(parent, entrance=entrance),
             guard=self.guard,
             clock=SystemClock(),
             **options,

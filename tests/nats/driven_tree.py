@@ -11,7 +11,7 @@ from controllers.nodes import enrol_node
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig
@@ -118,7 +118,12 @@ class DrivenTree:
         """A node's server, and the secrets of its accounts."""
         seeds = AccountSeeds(*(new_user_nkey(os.urandom(32))[0] for _ in range(4)))
         server = EmbeddedServer(
-            folder / path.domain, path, seeds, guard=self._guard, clock=self.clock, parent=link
+            folder / path.domain,
+            path,
+            seeds,
+            Neighbours(link),
+            guard=self._guard,
+            clock=self.clock,
         )
         await self._stack.enter_async_context(server)
         return server, seeds

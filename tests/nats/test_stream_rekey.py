@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.node.runtime import account_seeds
+from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import stream_rekey
 from relay.adapters.jetstream.connection import Connection

@@ -140,7 +140,7 @@ async def test_a_centre_that_was_restored_invites_anew_once(tmp_path, monkeypatc
     centre._clock = SimpleNamespace(now=lambda: Instant(0, NOW))
     until = []
     for _ in range(2):
-        await centre._restore(None)
+        await centre._restore()
         await centre._enrol()
         until.append([it.until_ms for it in issuer.records.values()])
         centre._clock = SimpleNamespace(now=lambda: Instant(0, NOW + HOUR))

@@ -18,6 +18,7 @@ TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".conf", ".cfg", ".sh",
 
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
+CONSTRUCTOR_ARGUMENTS_MAX = 8
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "data"}
 # Folders that nats-py's own package has: under our nats/ they would be grafted onto it.
 NATS_PY_NAMES = {"server", "client", "jetstream", "js", "aio", "micro", "protocol", "key_value"}
@@ -54,6 +55,8 @@ class Facts(NamedTuple):
     docstring: str | None
     # Line, name and number of lines of each function.
     functions: tuple[tuple[int, str, int], ...]
+    # Line, class and number of arguments of each constructor.
+    constructors: tuple[tuple[int, str, int], ...]
     # What `__all__` lists, if it is there.
     declared: list[str] | None
     # What the top level defines for others; and that with what it imports.
@@ -73,10 +76,20 @@ def facts_of(path: Path) -> Facts:
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ),
+        tuple(constructors(tree)),
         declared_names(tree),
         frozenset(each for each in defined if not each.startswith("_")),
         bound,
     )
+
+
+def constructors(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
+    for holder in ast.walk(tree):
+        for node in holder.body if isinstance(holder, ast.ClassDef) else ():
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                taken = node.args
+                count = len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs) - 1
+                yield node.lineno, holder.name, count
 
 
 def none_of(faults: Iterable[str], rule: str) -> None:
@@ -101,6 +114,18 @@ def test_functions_fit_on_a_screen():
                     yield f"{name(path)}:{line}: {function} has {size} lines"
 
     none_of(faults(), f"a function has at most {FUNCTION_LINES_MAX} lines")
+
+
+def test_constructors_take_few_arguments():
+    none_of(
+        (
+            f"{name(path)}:{line}: {holder} takes {count}"
+            for path in modules(*PACKAGES)
+            for line, holder, count in facts_of(path).constructors
+            if count > CONSTRUCTOR_ARGUMENTS_MAX
+        ),
+        f"a constructor takes at most {CONSTRUCTOR_ARGUMENTS_MAX} arguments; give it values",
+    )
 
 
 def test_every_module_says_what_it_promises():

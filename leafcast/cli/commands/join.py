@@ -36,6 +36,7 @@ from leafcast.join.joined_node import JoinedNode, JoinOptions
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.listen_settings import ListenSettings
+from leafcast.node.options import EdgeCluster
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
@@ -148,9 +149,9 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
             say(_anew(found))
         if listens is not None and not found.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
-        attached = attachment(cluster) if cluster is not None else None
+        works_on = EdgeCluster(attachment(cluster), take_over) if cluster is not None else None
         key = store_key.key if store_key is not None else None
-        options = JoinOptions(attached, take_over, health, proxy, listens, key)
+        options = JoinOptions(works_on, health, proxy, listens, key)
         _until_ended(JoinedNode(found, place, options, clock, dice, say).run(), again)
 
 

@@ -19,8 +19,9 @@ from relay.adapters.jetstream.server_url import with_authorities
 from relay.adapters.server.admin import ConfigRefused, cut_links, reload_config, system_connection
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import (
+    NO_NEIGHBOURS,
     AccountSeeds,
-    ParentLink,
+    Neighbours,
     ServerSettings,
     check_child,
     loses_key,
@@ -65,13 +66,10 @@ class ExternalServer:
         place: ServerPlace,
         path: NodePath,
         seeds: AccountSeeds,
-        *,
-        parent: ParentLink | None = None,
-        children: Mapping[str, str] | None = None,
-        entrance: str = "",
+        neighbours: Neighbours = NO_NEIGHBOURS,
     ) -> None:
         self.path = path
-        self._entrance = entrance
+        self._entrance = neighbours.entrance
         self.url = with_authorities(place.url, place.authorities)
         self.leaf_url = place.leaf_url
         self.leaf_urls = (place.leaf_url,)
@@ -80,8 +78,8 @@ class ExternalServer:
         self._place = place
         self._system_seed = seeds.system
         self._nkeys = seeds.public()
-        self._parent = parent
-        self._children = dict(children or {})
+        self._parent = neighbours.parent
+        self._children = dict(neighbours.children)
         self._changing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:

@@ -80,6 +80,21 @@ class ParentLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Whom a server links to: its parent, its children, and strangers who ask to be let in.
+
+    `children` are public nkeys by name, `entrance` is the public nkey of strangers; "": none come.
+    """
+
+    parent: ParentLink | None = None
+    children: Mapping[str, str] = field(default_factory=dict)
+    entrance: str = ""
+
+
+NO_NEIGHBOURS = Neighbours()
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """All that a server's configuration depends on."""
 

@@ -18,8 +18,9 @@ from relay.adapters.server.admin import cut_links, system_connection
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress
 from relay.adapters.server.nats_config import (
+    NO_NEIGHBOURS,
     AccountSeeds,
-    ParentLink,
+    Neighbours,
     ServerSettings,
     check_child,
     loses_key,
@@ -67,18 +68,17 @@ class EmbeddedServer:
         folder: Path,
         path: NodePath,
         seeds: AccountSeeds,
+        neighbours: Neighbours = NO_NEIGHBOURS,
         *,
         guard: Guard,
         clock: Clock,
-        parent: ParentLink | None = None,
-        children: Mapping[str, str] | None = None,
         leaf_address: LeafAddress | None = None,
-        entrance: str = "",
         store_key: StoreKey | None = None,
     ) -> None:
+        parent = neighbours.parent
         self.path = path
         self._leaf_address = leaf_address
-        self._entrance = entrance
+        self._entrance = neighbours.entrance
         self._store_key = store_key
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
@@ -89,7 +89,7 @@ class EmbeddedServer:
         self._guard = guard
         self._clock = clock
         self._parent = parent
-        self._children = dict(children or {})
+        self._children = dict(neighbours.children)
         self._ports = ServerPorts(0, 0)
         self._process: ServerProcess | None = None
         self._starts = self._meant = 0

@@ -1,0 +1,218 @@
+"""A node's nats-server as its relay finds it: the process, its accounts, and the children it knew.
+
+The server may be ours, or someone else's; what is stored is looked after only where it is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from leafcast.node.credentials.account_seeds import account_seeds, keep_seeds
+from leafcast.node.credentials.own_certificate import validity
+from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
+from leafcast.node.host_status import host_status
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
+from relay.adapters.server.external_server import ExternalServer, ServerPlace
+from relay.adapters.server.leaf_address import LeafAddress
+from relay.adapters.server.nats_config import Neighbours, ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import entrance_pair
+from relay.adapters.spaces.connection import Client, space_connection
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from relay.core.effects import Noted
+from relay.ports import BusBroken, SpaceError
+
+STORE_LOOK_SECONDS = 1.0
+LISTEN_AFTER_SECONDS = 1.0
+OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
+SERVER_HOME_CHARACTERS = 8
+"""Of a node's home in its server's name: a parent keeps one link of each name, the newest."""
+
+log = logging.getLogger("leafcast")
+
+
+class NodeServer:
+    """The server of one node; nothing starts before `serving`."""
+
+    def __init__(
+        self,
+        world: NodeEnvironment,
+        identity: NodeIdentity,
+        place: Listening | ServerPlace,
+        trust: ServerTrust,
+        note: Callable[[Noted], None],
+    ) -> None:
+        self._world, self._identity, self._place = world, identity, place
+        self._trust, self._note = trust, note
+        self.seeds = account_seeds(identity.folder, world.dice)
+        self.known = KnownChildren(identity.folder)
+        self._server: EmbeddedServer | ExternalServer | None = None
+        self._listen_requested = asyncio.Event()
+        self._removals = 0
+
+    @property
+    def server(self) -> EmbeddedServer | ExternalServer:
+        """The server itself; raises BusBroken before it was started."""
+        if self._server is None:
+            raise BusBroken(f"node {self._identity.path} has no server yet")
+        return self._server
+
+    @property
+    def is_started(self) -> bool:
+        return self._server is not None
+
+    @property
+    def is_external(self) -> bool:
+        """Whether someone else runs it."""
+        return isinstance(self._place, ServerPlace)
+
+    @property
+    def leaf_urls(self) -> tuple[str, ...]:
+        """Where servers of children dial in, or will once there is a certificate."""
+        leaf_address = self._leaf_address
+        return leaf_address.urls if leaf_address is not None else self.server.leaf_urls
+
+    @property
+    def _leaf_address(self) -> LeafAddress | None:
+        return self._place.leaf_address if isinstance(self._place, Listening) else None
+
+    @asynccontextmanager
+    async def serving(
+        self, link: ParentLink | None, *, lets_in: bool
+    ) -> AsyncIterator[asyncio.TaskGroup]:
+        """Run the server, linked to a parent's if there is one; work beside it goes into the group.
+
+        With `lets_in` those who ask to be let in below the node get as far as to ask.
+        """
+        path = self._identity.path
+        entrance = entrance_pair(self._world.tree)[1] if lets_in else ""
+        neighbours = Neighbours(link, self.known.nkeys, entrance)
+        async with self._new(neighbours) as self._server, asyncio.TaskGroup() as group:
+            group.create_task(self._keep_store(), name=f"store {path}")
+            group.create_task(self._listen(), name=f"listen {path}")
+            yield group
+
+    def _new(self, neighbours: Neighbours) -> EmbeddedServer | ExternalServer:
+        identity, world = self._identity, self._world
+        if isinstance(self._place, ServerPlace):
+            return ExternalServer(self._place, identity.path, self.seeds, neighbours)
+        link = neighbours.parent
+        if link is not None and identity.home:
+            # Under a name that a copy of this folder elsewhere has not.
+            name = f"{identity.path.domain}.{identity.home[:SERVER_HOME_CHARACTERS]}"
+            neighbours = replace(neighbours, parent=replace(link, server_name=name))
+        return EmbeddedServer(
+            identity.folder,
+            identity.path,
+            self.seeds,
+            neighbours,
+            guard=world.guard,
+            clock=world.clock,
+            leaf_address=None if self._trust.awaits_certificate else self._leaf_address,
+            store_key=world.store_key,
+        )
+
+    async def client(self, stack: AsyncExitStack, name: str) -> Client:
+        """A connection to account SPACE, open until the stack is closed."""
+        label = f"leafcast {self._identity.path} {name}"
+        return await stack.enter_async_context(
+            space_connection(self.server.url, self.seeds.space, label)
+        )
+
+    async def space(
+        self, bucket: str, stack: AsyncExitStack, *, as_written: bool = False
+    ) -> EmbeddedSpace:
+        """An embedded space on this server, open until the stack is closed."""
+        world = self._world
+        space = EmbeddedSpace(
+            await self.client(stack, bucket),
+            bucket,
+            world.clock,
+            world.dice,
+            domain=self._identity.path.domain,
+            as_written=as_written,
+        )
+        for attempt in range(OPEN_ATTEMPTS_MAX):
+            try:
+                await space.open()
+                break
+            except SpaceError:
+                # A server that takes in a new child serves nobody for a moment.
+                if attempt + 1 == OPEN_ATTEMPTS_MAX:
+                    raise
+                await world.clock.sleep(OPEN_PAUSE_SECONDS)
+        return space
+
+    async def follow(self, step: ServerStep) -> None:
+        """Show and believe what the files say; raises BusBroken, ServerFailed."""
+        if step is ServerStep.LISTEN:
+            self._listen_requested.set()
+        elif step is ServerStep.RELOAD:
+            await self.server.reload()
+
+    def standing(self) -> dict[str, object]:
+        """How the node is where it runs: see host_status, and of the user's own certificate."""
+        status = host_status(self._world.clock, self._identity.folder, self._server)
+        leaf_address = self._leaf_address
+        if (
+            self._trust.certificate is None
+            and leaf_address is not None
+            and leaf_address.tls is not None
+        ):
+            status |= validity(leaf_address.tls)
+        return {**status, "storeRemovals": self._removals}
+
+    async def until_wiped(self) -> None:
+        """Raise BusBroken when its store was removed: what the node remembers is there no more."""
+        while isinstance(self.server, EmbeddedServer):
+            await self._world.clock.sleep(STORE_LOOK_SECONDS)
+            if self.server.wiped:
+                raise BusBroken(f"what it stores in {self._identity.folder} was removed")
+
+    async def restore_wiped(self) -> None:
+        """Begin with an empty store where it was removed."""
+        if isinstance(self.server, EmbeddedServer) and self.server.wiped:
+            folder = self._identity.folder
+            detail = "what it stores was removed while it ran: it begins again with nothing"
+            self._note(Noted("StoreRemoved", str(folder), detail))
+            if await self.server.renew():
+                self._removals += 1
+                keep_seeds(folder, self.seeds)
+
+    async def _listen(self) -> None:
+        """Start the server anew once there is a first certificate, and that was answered."""
+        await self._listen_requested.wait()
+        await self._world.clock.sleep(LISTEN_AFTER_SECONDS)
+        leaf_address = self._leaf_address
+        if leaf_address is not None and isinstance(self.server, EmbeddedServer):
+            await self.server.listen(leaf_address)
+
+    async def _keep_store(self) -> None:
+        """A server of our own that cannot write starts again once its disk has room.
+
+        Looked at by itself: a node that has nothing to write does not notice. What happens to the
+        server is noted, too.
+        """
+        path, folder = self._identity.path, self._identity.folder
+        server, is_told, starts = self.server, False, 1
+        while isinstance(server, EmbeddedServer):
+            await self._world.clock.sleep(STORE_LOOK_SECONDS)
+            if not server.store_failed or server.wiped:
+                is_told = False
+            elif await server.renew():
+                starts = server.starts
+                log.warning("node %s: its server was started again: there is room now", path)
+                self._note(Noted("DiskHasRoom", str(folder), "there is room again"))
+            elif not is_told:
+                is_told = True
+                log.error("node %s: its disk %s is full: make room there", path, folder)
+                self._note(Noted("DiskFull", str(folder), "its disk is full: make room"))
+            if server.starts > starts:
+                starts = server.starts
+                detail = "it ended by itself or was killed, and was started again"
+                self._note(Noted("ServerRestarted", "nats-server", detail))

@@ -1,0 +1,98 @@
+"""What a node is given: who it is, its way up, the cluster it works on, how children get to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leafcast.node.credentials.node_certificate import NodeCertificate
+from leafcast.space_settings import SpaceSetting
+from relay.adapters.jetstream.entrance import Decide
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.leaf_address import LeafAddress
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.store_key import StoreKey
+from relay.adapters.spaces.simulated_cluster import Settings
+from relay.core.effects import Noted
+from relay.ports import Clock, Dice
+from relay.shell.driver import Driver
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath, TreeId
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEnvironment:
+    """What all nodes of one program share."""
+
+    guard: Guard
+    clock: Clock
+    dice: Dice
+    tree: TreeId
+    roots: Roots
+    store_key: StoreKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Who a node is, and the folder in which it keeps what it knows.
+
+    `home` tells this folder from another one with the same credentials, "" if that cannot be;
+    `former` are the paths at which it hung before.
+    """
+
+    path: NodePath
+    folder: Path
+    home: str = ""
+    former: tuple[NodePath, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Uplink:
+    """A node's way to its parent, and how it writes down what changes of that.
+
+    `keep_seed` takes another key, by which the parent is to know the node from the next start on;
+    without it the key is not the node's own to change. `keep_authorities` takes PEM text: whom to
+    believe at the parent.
+    """
+
+    link: ParentLink
+    keep_seed: Callable[[str], None] | None = None
+    keep_authorities: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeCluster:
+    """The cluster that an edge works on; with `take_over` it may be that of a silent edge."""
+
+    setting: Settings | SpaceSetting
+    take_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """How children elsewhere get to a server of ours, and (PEM text) whom they are to believe.
+
+    `certificate` is the one that the tree's authority signs, if that does.
+    """
+
+    leaf_address: LeafAddress | None = None
+    authorities: str = ""
+    certificate: NodeCertificate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHooks:
+    """What others do when a node starts or changes.
+
+    `set_up` must have succeeded before the first run; it may raise BusBroken, and is tried again.
+    `run_task` is work on the relay that starts and ends with each of its runs. `decide` answers, at
+    the centre, those who ask to be let in. `note` hears what people may want to know of.
+    """
+
+    set_up: Callable[[], Coroutine[Any, Any, None]] | None = None
+    run_task: Callable[[Driver], Coroutine[Any, Any, None]] | None = None
+    decide: Decide | None = None
+    changed: Callable[[], None] = lambda: None
+    note: Callable[[Noted], None] = lambda _: None
