@@ -20,7 +20,7 @@ BENCHES := cost latency fanout forwarding restart reduction snapshot audience fo
   reconnect claims soak
 
 # What `make check` runs of the suite: everything that needs no server.
-FAST_TESTS := $(wildcard tests/unit tests/property tests/contract)
+FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
 .PHONY: help setup demo test check simulate fuzz bench kube docs
 

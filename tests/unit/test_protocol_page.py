@@ -167,3 +167,38 @@ def test_a_reason_names_rules_that_are_there():
 
 def test_the_protocol_leads_to_each_of_its_pages():
     assert {name for name in PARTS if f"(protocol/{name})" in PAGE} == set(PARTS)
+
+
+BYTES_ROW = re.compile(
+    r"^\| ((?:`\w+`(?:, )?)+) \| ((?:each of )?(?:`\w+`(?:, )?)+) \|$", re.MULTILINE
+)
+
+
+def byte_fields(record: type) -> set[str]:
+    """The fields of a record that are bytes, or a list or a map of bytes."""
+    found = set()
+    for field in msgspec.inspect.type_info(record).fields:
+        kinds = getattr(field.type, "types", (field.type,))
+        kinds = [getattr(it, "item_type", getattr(it, "value_type", it)) for it in kinds]
+        if any(isinstance(it, msgspec.inspect.BytesType) for it in kinds):
+            found.add(field.name)
+    return found
+
+
+def test_the_page_says_which_fields_are_bytes():
+    section = PAGE.partition("\n### Forms\n")[2].partition("\n#### ")[0]
+    said = {
+        record: set(re.findall(r"`(\w+)`", fields))
+        for records, fields in BYTES_ROW.findall(section)
+        for record in re.findall(r"`(\w+)`", records)
+    }
+    modules = [import_module(f"schemas.{each}") for each in RECORD_MODULES]
+    shown = {name for name, _ in record_tables()}
+    there = {
+        name: fields
+        for module in modules
+        for name in shown & vars(module).keys()
+        if vars(module)[name].__module__ == module.__name__
+        and (fields := byte_fields(vars(module)[name]))
+    }
+    assert said == there

@@ -1,0 +1,1 @@
+"""Conformance vectors: what goes in, and what a program that follows the protocol makes of it."""
