@@ -8,6 +8,7 @@ streams.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -69,7 +70,10 @@ class Driver:
         *,
         on_wants: Callable[[Node], None] | None = None,
         on_noted: Callable[[Noted], None] | None = None,
+        evaluator: CelEvaluator | None = None,
+        used: Callable[[], float] = time.thread_time,
     ) -> None:
+        """`evaluator` may be shared by nodes of one process; `used` is the processor's time."""
         self.config = config
         self.counters = Counters()
         self.started = asyncio.Event()
@@ -77,14 +81,14 @@ class Driver:
         self._clock = clock
         self._on_wants = on_wants
         self._on_noted = on_noted
-        self._evaluator = CelEvaluator()
+        self._evaluator = evaluator or CelEvaluator()
         self._node: Node | None = None
         # What follows from effects, and goes before all that comes in: content, too, or what waits
         # for it would wait for all mail that came meanwhile.
         self._back: deque[Event] = deque()
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
         self._progress = asyncio.Event()
-        self._outbox, self._cleanup = Outbox(bus), ReportCleanup(bus)
+        self._outbox, self._cleanup = Outbox(bus), ReportCleanup(bus, used)
         self._notes = NoteLog(config.path, clock)
         self._recent = RecentBlobs()
         self._publisher: CentrePublisher | None = None

@@ -7,7 +7,9 @@ for as much of it as is erased in the same time.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 from relay.core.effects import DropReport
 from relay.ports import Bus
@@ -24,13 +26,14 @@ come again at the next start."""
 class ReportCleanup:
     """Of each slot the last word on what to erase, by turns of the children."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, used: Callable[[], float] = time.thread_time) -> None:
+        """`used` is the processor's time, by which it tells whether others are at work."""
         self._bus = bus
         # By child, whose turn it is first.
         self._waiting: OrderedDict[str, OrderedDict[str, DropReport]] = OrderedDict()
         self._count = 0
         self._news = asyncio.Event()
-        self._spare_time = SpareTime()
+        self._spare_time = SpareTime(used)
 
     def add(self, drop: DropReport) -> None:
         slots = self._waiting.setdefault(drop.child, OrderedDict())

@@ -1,12 +1,13 @@
-"""One host: what it keeps on disk, and the process that runs a node on it, as the driver would.
+"""One host: what it keeps on disk, its links, and the process on it, which is the real driver's.
 
-Effects of a batch are carried out in the driver's stages; a crash may cut them at any place. The
-streams are those that the bus contract tests hold to the real ones.
+A crash may cut what a batch leads to at any place. The streams are those that the bus contract
+tests hold to the real ones.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from relay.core import effects as fx
@@ -17,30 +18,23 @@ from relay.core.events import (
     Instant,
     LinkChanged,
     MailArrived,
-    MailWritten,
-    OwnRecord,
     ReportArrived,
-    Tick,
     Welcomed,
 )
 from relay.core.node import Node
-from schemas.content.blobs import Reference
 from schemas.reports.link import Welcome
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.wire import decode
 from tests.doubles.memory.streams import MemoryStreams
-from tests.simulation.collectors import EVALUATOR
 from tests.simulation.customizing import customize
-from tests.simulation.disk import looked_up, read_back, staged
+from tests.simulation.hostbus import HELLO, HostBus, HostDriver
 from tests.simulation.sealing import nkey_of, private_key_of
 from tests.simulation.space import EdgeSpace
-from tests.simulation.telling import bytes_of, told_effect, told_event
+from tests.simulation.telling import bytes_of, told_effect
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-BATCH_MAX = 8
-HELLO = "_node.self"
 KEPT = (HELLO, "_progress")
 """What no fault takes out of a stream that goes on: who lost these would not know it."""
 
@@ -71,14 +65,14 @@ class Host:
         self.run = 0
         self.linked, self.link_epoch = False, 0
         self.denied: dict[str, int] = {}
-        self._inbox: deque[Event] = deque()
-        self._busy = False
-        self._tick_at: float | None = None
+        self._bus: HostBus
+        self._running: asyncio.Task[None] | None = None
+        # How many more steps are taken before the crash, if one is to cut this batch.
+        self._steps_left: int | None = None
         # Up to where the mailbox was sent here; None until it is read from somewhere in this link.
         self._read: int | None = None
         self._read_epoch = self._reports_read = self._reports_of_before = 0
         self._clocks: dict[str, float] = {}
-        self._outgoing: dict[str, bytes] = {}
 
     # The process: start, stop, and the loop.
 
@@ -98,23 +92,25 @@ class Host:
             customize=self.world.ports.customize(self, customize),
             private_keys=self._private_keys,
         )
-        now = self.instant()
-        done = list(self.streams.done.values())
-        node = Node(config, read_back(self.streams), done, now, EVALUATOR)
-        self.node = node
-        self._tick_at, self._busy, self._reports_read = None, False, 0
-        self._reports_of_before = self.streams.stat.last
-        self.linked = False
-        self.world.watcher.started(self)
-        self._perform(list(node.start()))
-        if self.node is not node:
+        run = self.run
+        self._reports_read, self._reports_of_before = 0, self.streams.stat.last
+        self.linked, self._steps_left = False, None
+        self._bus = HostBus(self)
+        driver = HostDriver(self, self._bus, config)
+        self._running = self.world.begin(driver.run(), f"driver of {self.incarnation}")
+        if self.run != run or self.node is None:
             return
         self.world.links_changed(self.path)
         self.read_reports(self.run)
         self.space.started()
         if self.path.is_root:
             self.world.centre_started()
-        self._wake()
+
+    def begun(self, run: int, node: Node) -> None:
+        """The driver's word: a node has begun on what the disk holds."""
+        if run == self.run:
+            self.node = node
+            self.world.watcher.started(self)
 
     @property
     def nkey(self) -> str:
@@ -131,8 +127,8 @@ class Host:
         self.node = None
         self.run += 1
         self.armed = None
-        self._inbox.clear()
-        self._outgoing.clear()
+        if self._running is not None:
+            self._running.cancel()
         self.linked = False
         self.link_epoch += 1
         self.serving = not server_too
@@ -156,72 +152,56 @@ class Host:
         """Put an event before the node."""
         if self.node is None or (self.deaf and isinstance(event, MailArrived)):
             return
-        self._inbox.extend(self.world.ports.heard(self, event))
-        self._wake()
+        for heard in self.world.ports.heard(self, event):
+            self._bus.inbox.take(heard)
 
-    def _wake(self) -> None:
-        if self._busy or self.node is None:
-            return
-        if self._inbox:
-            self._busy = True
-            self.world.after(self.slow, self._work, self.run)
-            return
-        due = self.node.deadline()
-        if due is not None and (self._tick_at is None or due < self._tick_at):
-            self._tick_at = due
-            self.world.at(due, self._tick, self.run, due)
-
-    def _tick(self, run: int, due: float) -> None:
-        if run == self.run and self._tick_at == due:
-            self._tick_at = None
-            now = self.node.deadline() if self.node else None
-            if now is not None and now <= self.world.now and not self._inbox:
-                self.tell(Tick())
-            self._wake()
-
-    def _work(self, run: int) -> None:
-        node = self.node
-        if run != self.run or node is None:
-            return
-        world, inbox = self.world, self._inbox
-        batch = [inbox.popleft() for _ in range(min(len(inbox), world.batch(BATCH_MAX)))]
-        if world.traced:
-            for event in batch:
-                world.note(self.path, told_event(event))
-        made = node.handle(batch, world.instant(self.skew_ms))
-        if fx.ResetMail in map(type, made):
-            self._inbox = deque(e for e in inbox if not isinstance(e, MailArrived))
-        self._perform(list(made))
-        self._busy = False
-        if self.node is node:
-            if world.checks:
-                node.check()
-            world.watcher.handled(self)
-            self._wake()
+    def handled(self) -> None:
+        """The driver's word: a batch is dealt with, and what came of it is carried out."""
+        self.world.stepped()
+        if self.node is not None:
+            if self.world.checks:
+                self.node.check()
+            self.world.watcher.handled(self)
 
     def _restart(self, run: int) -> None:
         if run == self.run and self.node is None:
             self.start()
 
-    # Effects, in stages.
+    # Effects, as the driver carries them out.
 
-    def _perform(self, made: list[fx.Effect]) -> None:
-        ports, run = self.world.ports, self.run
-        doomed = self.world.random if self.armed is not None else None
+    def decided(self, run: int, made: Sequence[fx.Effect]) -> list[fx.Effect]:
+        """What becomes of all that a node decided at once."""
+        if run != self.run:
+            raise asyncio.CancelledError
         self.world.watcher.decided(self, made)
-        said = [effect for honest in made for effect in ports.said(self, honest)]
-        todo = ports.ordered(self, staged(said, doomed) if len(said) > 1 else said)
-        cut = None
-        if self.armed is not None and todo:
-            cut = self.world.random.randint(0, len(todo))
-        for at, effect in enumerate(todo):
-            if at == cut or run != self.run:
-                break
-            if self.world.traced:
-                self.world.note(self.path, told_effect(effect), bytes_of(effect))
-            self.world.watcher.effect(self, effect)
-            self._perform_one(effect)
-        if cut is not None and self.armed is not None:
+        said = [effect for honest in made for effect in self.world.ports.said(self, honest)]
+        if self.armed is not None and said:
+            self._steps_left = self.world.random.randint(0, len(said))
+        return said
+
+    def about_to(self, run: int, effect: fx.Effect) -> None:
+        """An effect is about to be carried out; raises CancelledError if the process ended."""
+        if run == self.run and self._steps_left is not None:
+            if not self._steps_left:
+                self._crash()
+            else:
+                self._steps_left -= 1
+        if run != self.run:
+            raise asyncio.CancelledError
+        if self.world.traced:
+            self.world.note(self.path, told_effect(effect), bytes_of(effect))
+        self.world.watcher.effect(self, effect)
+
+    def performed(self, run: int) -> None:
+        """All of a batch is carried out; a crash that was to come in it comes now."""
+        if run == self.run and self._steps_left is not None:
+            self._crash()
+        if run != self.run:
+            raise asyncio.CancelledError
+
+    def _crash(self) -> None:
+        self._steps_left = None
+        if self.armed is not None:
             keep_disk, lasts = self.armed
             self.stop(keep_disk=keep_disk, server_too=self._server_too())
             self.world.after(lasts, self._restart, self.run)
@@ -229,54 +209,10 @@ class Host:
     def _server_too(self) -> bool:
         return self.world.random.random() < self.world.faults.server_stops
 
-    def _perform_one(self, effect: fx.Effect) -> None:  # noqa: C901, PLR0912
-        streams = self.streams
-        match effect:
-            case fx.KeepBlob():
-                streams.blobs[effect.address] = effect.value
-            case fx.DropBlobs():
-                for address in effect.addresses:
-                    streams.blobs.pop(address, None)
-            case fx.StoreOwn():
-                streams.own.pop(effect.key, None)
-                if effect.data is not None:
-                    at = (effect.incarnation, effect.sequence)
-                    streams.own[effect.key] = OwnRecord(effect.key, effect.data, *at)
-            case fx.AddChild():
-                streams.children[effect.path.name] = effect.nkey
-                self.world.links_changed(effect.path)
-            case fx.RemoveChild():
-                self._remove_child(effect.path)
-            case fx.WriteMail():
-                self._write(effect)
-            case fx.ClearMail():
-                kept = streams.mail.get((effect.child, effect.key))
-                if kept is not None and kept.sequence == effect.sequence:
-                    streams.mail.erase((effect.child, effect.key))
-            case fx.DropReport():
-                kept = streams.stat.get((effect.child, effect.key))
-                if kept is not None and kept.sequence <= effect.sequence:
-                    streams.stat.erase((effect.child, effect.key))
-            case fx.ResetMail():
-                self._reset(effect.sequence)
-            case fx.LoadBlob():
-                self.world.after(self.world.delay(), self._load, self.run, effect.reference)
-            case fx.SendReport():
-                self._send(effect.key, effect.data)
-            case fx.SendHello():
-                self._send(HELLO, effect.data)
-            case fx.SendWelcome():
-                self._send_welcome(effect)
-            case fx.SnapshotShown():
-                self.world.snapshot_shown(effect.rank.generation)
-            case fx.WantsChanged():
-                self.space.told()
-            case _:
-                pass
-
     # Mail: the children's, and the own.
 
-    def _write(self, write: fx.WriteMail) -> None:
+    def write_mail(self, write: fx.WriteMail) -> int:
+        """Write to a child's mailbox; the sequence there."""
         slot = (write.child, str(write.key))
         before = self.streams.mail.get(slot)
         if (before.sequence if before else 0) != write.expected:
@@ -284,25 +220,17 @@ class Host:
             what = f"{write.child} {write.key}: {held} is there, {write.expected} was expected"
             raise AssertionError(f"MailConflict at {self.path}: {what}")
         sequence = self.streams.mail.put(slot, write.data, write)
-        self.tell(MailWritten(write.child, write.key, write.generation, sequence))
         child = self.world.hosts.get(self.path.child(write.child))
-        if child is None:
-            return
-        child.read_mail()
-        lie = self.world.lying(self, write, sequence) if self.world.lying else None
-        if lie is not None and child.linked:
-            child.receive_mail(lie)
-
-    def _remove_child(self, path: NodePath) -> None:
-        streams = self.streams
-        streams.children.pop(path.name, None)
-        streams.mail.erase_child(path.name)
-        streams.stat.erase_child(path.name)
-        self.world.links_changed(path)
+        if child is not None:
+            child.read_mail()
+            lie = self.world.lying(self, write, sequence) if self.world.lying else None
+            if lie is not None and child.linked:
+                child.receive_mail(lie)
+        return sequence
 
     def read_mail(self) -> None:
         """Have what the mailbox holds after the place of reading sent here, in order."""
-        parent = self._parent()
+        parent = self.parent()
         if parent is None or not self.linked or self.node is None or self._read is None:
             return
         unread = parent.streams.mail.after(self._read, self.path.name)
@@ -323,20 +251,12 @@ class Host:
         """Have a message of the mailbox come over the link, in its place."""
         self._arrive("mail", event, self._read_epoch)
 
-    def _reset(self, sequence: int) -> None:
-        parent = self._parent()
-        if parent is not None and self.linked:
+    def read_from(self, sequence: int) -> None:
+        """Read the mailbox from there on; what was sent before and has not come yet is void."""
+        if self.parent() is not None and self.linked:
             self._read = max(sequence - 1, 0)
             self._read_epoch += 1
             self.read_mail()
-
-    def _load(self, run: int, reference: Reference) -> None:
-        if run != self.run:
-            return
-        found = looked_up(self, self._parent(), reference)
-        if found.value is None and not found.unheard:
-            self.denied[f"{reference.kind} {reference.address[:12]}"] = self.link_epoch
-        self.tell(found)
 
     # The link: what comes down and goes up.
 
@@ -348,7 +268,7 @@ class Host:
         self._read, self._read_epoch = None, self._read_epoch + 1
         self.tell(LinkChanged(up=up))
 
-    def _parent(self) -> Host | None:
+    def parent(self) -> Host | None:
         return None if self._above is None else self.world.hosts.get(self._above)
 
     def _arrive(self, lane: str, event: Event, read_epoch: int | None = None) -> None:
@@ -364,36 +284,31 @@ class Host:
         if now and (read_epoch is None or read_epoch == self._read_epoch):
             self.tell(event)
 
-    def _send_welcome(self, effect: fx.SendWelcome) -> None:
-        child = self.world.hosts.get(self.path.child(effect.child))
+    def send_welcome(self, name: str, data: bytes) -> None:
+        """Answer a child's hello, unless that is lost."""
+        child = self.world.hosts.get(self.path.child(name))
         lost = self.world.random.random() < self.world.faults.loss
         if child is not None and child.linked and not lost:
-            child.welcome(effect.data)
+            child.welcome(data)
 
     def welcome(self, data: bytes) -> None:
         """Have the parent's answer come over the link."""
         self._arrive("welcome", Welcomed(decode(Welcome, data)))
 
-    def _send(self, key: str, data: bytes) -> None:
-        if not self._outgoing:
-            self.world.after(0, self._send_up, self.run)
-        # What is said last of a slot goes in its last place: progress after what it speaks of.
-        self._outgoing.pop(key, None)
-        self._outgoing[key] = data
+    def send(self, said: Mapping[str, bytes]) -> bool:
+        """Have values put into slots at the parent; False if there is no link.
 
-    def _send_up(self, run: int) -> None:
-        if run != self.run or not self._outgoing:
-            return
-        said, self._outgoing = self._outgoing, {}
+        What is lost on its way is taken for sent.
+        """
         if not self.linked:
-            self.tell(LinkChanged(up=False))
-            return
+            return False
         time = self.world.now + self.world.delay()
         self._clocks["up"] = time = max(time, self._clocks.get("up", 0.0))
         self.world.at(time, self._sent, self.link_epoch, said)
+        return True
 
-    def _sent(self, link: int, said: dict[str, bytes]) -> None:
-        parent = self._parent()
+    def _sent(self, link: int, said: Mapping[str, bytes]) -> None:
+        parent = self.parent()
         if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
         for key, data in said.items():

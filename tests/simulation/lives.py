@@ -60,6 +60,7 @@ def play(name: str, *, story: bool = False, ports: Ports = HONEST) -> Outcome:
     with cheap_signatures():
         one = Run(f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports)
         law, what = broken_by(lambda: _play(one, LIVES[life]))
+        one.close()
     told, trace = one.world.story or [], one.world.trace()
     return Outcome(int(seed), life, trace, one.world.now, law, what, story=told)
 

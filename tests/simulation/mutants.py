@@ -20,7 +20,7 @@ from tests.simulation import (
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
-from tests.simulation.sizes import ROLLING, SMALL, TINY, Size, seed_of
+from tests.simulation.sizes import ROLLING, SMALL, TINY, WIDE, Size, seed_of
 
 SEEDS_TO_KILL = 40
 """How many seeds of each size are tried."""
@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(planted_reports.ProgressEarly, ("to_and_fro",)),
     Mutant(planted_reports.ProgressUnheard),
     Mutant(planted_reports.AlwaysExact),
-    Mutant(planted_reports.SumUncompared),
+    Mutant(planted_reports.SumUncompared, sizes=(WIDE,)),
     Mutant(planted_reports.NeverExact),
     Mutant(planted_reports.SyncedEarly),
     Mutant(planted_reports.CountTwice),

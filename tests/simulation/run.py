@@ -6,7 +6,7 @@ import gc
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -82,8 +82,13 @@ class Run:
         workload = Rolling if size.rolling else Workload
         self.workload = workload(self.world, self.centre, self.oracle, size)
 
+    def close(self) -> None:
+        """End all of it."""
+        self.world.close()
+
     def build(self) -> None:
-        """Let the tree be as it is before anything changes."""
+        """Let the tree be as it is before anything changes; no report is lost for good yet."""
+        self.world.faults = replace(self.faults, report_loss=0.0)
         self.workload.build()
         self.settle()
 
@@ -165,6 +170,7 @@ def run(
         law, what = broken_by(one.build)
         if not law:
             law, what = broken_by(partial(one.live, rest=seed % size.rest_every == 0))
+        one.close()
     told = one.world.story or []
     return Outcome(seed, size.name, one.world.trace(), one.world.now, law, what, one.faults, told)
 

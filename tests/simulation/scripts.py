@@ -72,6 +72,7 @@ def live(
         one = Run(f"shape {shape}", NO_FAULTS, size, story=story, ports=ports)
         told: list[str] = []
         law, what = broken_by(lambda: _live(one, steps, told))
+        one.close()
     last = (one.world.story or [])[-STORY_LINES:]
     return Life(law, what, (*told, *(f"    {line}" for line in last)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 from relay.core.node import Node
@@ -43,8 +44,8 @@ class Sample:
 
 def soak(days: float, changes: int, samples: int, size: Size = SMALL) -> Iterator[Sample]:
     """Live with so many changes, each tenth with a crash and a cut before it."""
-    with cheap_signatures():
-        yield from _soak(Run(1, NO_FAULTS, size), days, changes, samples)
+    with cheap_signatures(), closing(Run(1, NO_FAULTS, size)) as one:
+        yield from _soak(one, days, changes, samples)
 
 
 def flat(taken: list[Sample]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from relay.core import effects as fx
@@ -30,8 +32,7 @@ class Bytes(Ports):
 
 
 def test_an_edge_without_news_says_little_more_than_a_hello_each_half_minute():
-    with cheap_signatures():
-        one = Run("idle", NO_FAULTS, SMALL)
+    with cheap_signatures(), closing(Run("idle", NO_FAULTS, SMALL)) as one:
         one.build()
         one.world.run(60)
         one.world.ports = counted = Bytes()
@@ -43,8 +44,7 @@ def test_an_edge_without_news_says_little_more_than_a_hello_each_half_minute():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_snapshot_grows_old_while_nothing_happens(seed):
-    with cheap_signatures():
-        one = Run(seed, NO_FAULTS, SMALL)
+    with cheap_signatures(), closing(Run(seed, NO_FAULTS, SMALL)) as one:
         one.build()
         oldest = 0
         for _ in range(180):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,8 +101,8 @@ def at_once(_duration):
 )
 def test_a_rollout_that_is_decided_otherwise_breaks_a_law(where, name, wrong, law, monkeypatch):
     monkeypatch.setattr(where, name, wrong)
-    # The rarest of them shows at seed 89.
-    outcomes = (runs.run(seed, size=ROLLING) for seed in range(85, 160))
+    # The rarest of them shows at seed 330.
+    outcomes = (runs.run(seed, size=ROLLING) for seed in range(285, 360))
     assert law in (outcome.law for outcome in outcomes)
 
 
@@ -130,51 +131,51 @@ def test_messages_alone_may_be_late_doubled_or_lost():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_edge_alone_starts_again_and_repairs_its_cluster(seed):
-    one = runs.Run(seed, NO_FAULTS)
-    one.build()
-    edges = [host for host in one.world.hosts.values() if host.attached]
-    for host in list(one.world.hosts.values()):
-        host.stop(server_too=True)
-    for host in edges:
-        host.start()
-        one.world.cut(host.path)
-        for at, key in enumerate(sorted(host.space.objects)):
-            host.space.drift(key, delete=at % 2 == 0)
-    one.world.run(60)
-    one.oracle.spaces_as_wanted()
+    with closing(runs.Run(seed, NO_FAULTS)) as one:
+        one.build()
+        edges = [host for host in one.world.hosts.values() if host.attached]
+        for host in list(one.world.hosts.values()):
+            host.stop(server_too=True)
+        for host in edges:
+            host.start()
+            one.world.cut(host.path)
+            for at, key in enumerate(sorted(host.space.objects)):
+                host.space.drift(key, delete=at % 2 == 0)
+        one.world.run(60)
+        one.oracle.spaces_as_wanted()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_relay_alone_serves_a_child_that_lost_everything(seed):
-    one = runs.Run(seed, NO_FAULTS)
-    one.build()
-    one.world.root.stop(server_too=True)
-    for host in [host for host in one.world.hosts.values() if not host.path.is_root]:
-        if len(host.path.names) == 1:
-            host.stop()
-            host.start()
-        elif host.attached:
-            host.stop(keep_disk=False)
-            host.space.objects.clear()
-            host.start()
-    one.world.run(300)
-    one.oracle.spaces_as_wanted()
+    with closing(runs.Run(seed, NO_FAULTS)) as one:
+        one.build()
+        one.world.root.stop(server_too=True)
+        for host in [host for host in one.world.hosts.values() if not host.path.is_root]:
+            if len(host.path.names) == 1:
+                host.stop()
+                host.start()
+            elif host.attached:
+                host.stop(keep_disk=False)
+                host.space.objects.clear()
+                host.start()
+        one.world.run(300)
+        one.oracle.spaces_as_wanted()
 
 
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_relays_that_lost_everything_take_back_what_they_had_sent(seed):
-    one = runs.Run(seed, NO_FAULTS)
-    one.build()
-    relays = [
-        host for host in one.world.hosts.values() if len(host.path.names) and not host.attached
-    ]
-    for host in relays:
-        host.stop(keep_disk=False)
-    for _ in range(10):
-        one.workload.change()
-    for host in relays:
-        host.start()
-    one.settle()
+    with closing(runs.Run(seed, NO_FAULTS)) as one:
+        one.build()
+        relays = [
+            host for host in one.world.hosts.values() if len(host.path.names) and not host.attached
+        ]
+        for host in relays:
+            host.stop(keep_disk=False)
+        for _ in range(10):
+            one.workload.change()
+        for host in relays:
+            host.start()
+        one.settle()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])

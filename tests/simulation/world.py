@@ -1,13 +1,15 @@
-"""A whole tree in virtual time, without tasks or sockets: the same seed is the same run.
+"""A whole tree in virtual time, without sockets: the same seed is the same run.
 
-The world knows time, chance and the links between hosts. What a host's process does is in `host`.
+The world knows time, chance and the links between hosts. Processes are tasks on its loop, which has
+a seed of its own: what users, links and faults do comes one by one, and tasks go on between.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from heapq import heappop, heappush
 from math import log
 from random import Random
@@ -22,6 +24,7 @@ from tests.doubles.memory.streams import Kept
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
 from tests.simulation.ports import HONEST
+from tests.simulation.virtual_time import VirtualLoop
 
 CENTRE = NodePath.parse("/")
 WALL_MS = 1_750_000_000_000
@@ -79,6 +82,7 @@ class World:
         self, seed: int | str, tree: TreeId, roots: Roots, faults: Faults = NO_FAULTS
     ) -> None:
         self.random = Random(seed)
+        self.loop = VirtualLoop(Random(f"tasks {seed}"))
         self.tree, self.roots, self.faults = tree, roots, faults
         self.now = 0.0
         self.hosts: dict[NodePath, Host] = {}
@@ -99,6 +103,7 @@ class World:
         self._trace: Any = None
         self._steps, self.steps_max = 0, STEPS_MAX
         self._quiet_from = 0.0
+        self._failure: BaseException | None = None
 
     @property
     def root(self) -> Host:
@@ -145,16 +150,57 @@ class World:
 
     def run(self, seconds: float) -> None:
         """Let virtual time pass."""
-        until, heap = self.now + seconds, self._heap
+        until, heap, loop = self.now + seconds, self._heap, self.loop
         self._quiet_from = self.now + QUIET_SECONDS
-        while heap and heap[0][0] <= until:
-            self.now, _, action, args = heappop(heap)
-            self._steps += 1
-            if self._steps > self.steps_max:
-                what = f"more than {self.steps_max} steps: the tree never rests"
-                raise LawBroken("Bounded", what)
-            action(*args)
-        self.now = until
+        while True:
+            self._run_tasks()
+            due = loop.next_due()
+            if heap and heap[0][0] <= until and (due is None or heap[0][0] <= due):
+                time, _, action, args = heappop(heap)
+                self._pass_to(time)
+                self.stepped()
+                action(*args)
+            elif due is not None and due <= until:
+                self._pass_to(due)
+            else:
+                break
+        self._pass_to(until)
+
+    def begin(self, coro: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """A process of a host; what it fails with ends the run."""
+        task = self.loop.begin(coro, name)
+        task.add_done_callback(self._ended)
+        return task
+
+    def stepped(self) -> None:
+        """Something more was done; raises LawBroken if that never ends."""
+        self._steps += 1
+        if self._steps > self.steps_max:
+            what = f"more than {self.steps_max} steps: the tree never rests"
+            raise LawBroken("Bounded", what)
+
+    def close(self) -> None:
+        """End all processes: the world is over."""
+        for host in self.hosts.values():
+            host.run += 1
+        self.loop.close()
+
+    def _run_tasks(self) -> None:
+        self.loop.run_ready()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _pass_to(self, time: float) -> None:
+        self.now = max(self.now, time)
+        self.loop.step_to(self.now)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        while isinstance(failure, BaseExceptionGroup):
+            failure = failure.exceptions[0]
+        if self._failure is None:
+            self._failure = failure
 
     def note(self, who: NodePath | str, what: str, data: bytes = b"") -> None:
         """Take a step into the trace: equal seeds have equal digests."""
