@@ -28,7 +28,7 @@ settings.load_profile("unhurried")
 pytest_plugins = ["tests.kube.fixtures"]
 
 IN_TURN = TREES, CHAOS, OTHERS, KUBE = "trees", "chaos", "others", "kube"
-OF_TREES = ("tests/docker/", "tests/e2e/")
+OF_TREES = ("tests/docker/", "tests/e2e/", "tests/releases/")
 OF_CHAOS = ("tests/nats/test_chaos_", "tests/nats/test_child_flood")
 OF_KUBE = "tests/kube/"
 LONGEST = ("end_to_end", "applying_faults", "kubernetes_faults", "up", "edge_faults")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.awaiting import until
@@ -20,12 +21,19 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
 class Site:
     """A `leafcast join` in the foreground of a second terminal, as it were."""
 
-    def __init__(self, source: Path, folder: Path, *more: str) -> None:
+    def __init__(
+        self,
+        source: Path,
+        folder: Path,
+        *more: str,
+        environment: Mapping[str, str] = ENVIRONMENT,
+    ) -> None:
+        self.source, self.folder, self.environment = source, folder, environment
         command = [sys.executable, "-m", "leafcast", "join", source, "--data-dir", folder, *more]
         # What runs the tests may ignore Ctrl-C, and what it starts would inherit that.
         self.process = subprocess.Popen(
             command,
-            env=ENVIRONMENT,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -67,14 +75,15 @@ class Site:
 class Tree:
     """A running tree, asked through its commands."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] = ENVIRONMENT) -> None:
         self.folder = folder
+        self.environment = {**environment, "LEAFCAST_DATA_DIR": str(folder / "tree")}
         self.sites: list[Site] = []
 
     def run(self, *arguments: object, code: int = 0, stdin: str | None = None) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "leafcast", *map(str, arguments)],
-            env={**ENVIRONMENT, "LEAFCAST_DATA_DIR": str(self.folder / "tree")},
+            env=self.environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -124,7 +133,7 @@ class Tree:
         )
         return subprocess.run(
             [sys.executable, "-c", program, path, verb, json.dumps(arguments)],
-            env={**ENVIRONMENT, "LEAFCAST_DATA_DIR": str(self.folder / "tree")},
+            env=self.environment,
             capture_output=True,
             text=True,
             check=True,

@@ -1,0 +1,138 @@
+"""A tree works whose centre, relay or edge is the last release, and the others what stands here."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.awaiting import until
+from tests.e2e.join_tree import Site, Tree
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+
+ROLES = ("centre", "relay", "edge")
+RELAY, EDGE, BESIDE = "/r", "/r/e", "/region-1/site-1"
+WORKLOAD = """\
+apiVersion: v1
+kind: Namespace
+metadata: {{name: shop}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: settings, namespace: shop}}
+data: {{colour: {colour}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, namespace: shop}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: web, image: "shop/web:1"}}]}}
+---
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {{name: ready}}
+spec:
+  groupBy: [{{name: there, def: inventory.name}}]
+  limit: 20
+  combinedFields: [{{name: replicas, type: SUM, subject: returned.status.readyReplicas}}]
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: shop}}
+spec:
+  locationSelectors: [{{}}]
+  downsync:
+  - {{apiGroup: "", resources: [namespaces], objectNames: [shop]}}
+  - {{namespaces: [shop], statusCollectors: [ready], wantMultiWECReportedState: true}}
+"""
+
+
+@pytest.fixture(scope="module", params=ROLES)
+def tree(request, releases, tmp_path_factory) -> Iterator[Tree]:
+    """A centre with a relay below it, and an edge below that; one of them is the last release."""
+    last = request.param
+    grown = Tree(tmp_path_factory.mktemp(last), releases[last == "centre"])
+    grown.run("up", "--regions", "1", "--sites", "1")
+    try:
+        _join(grown, RELAY, releases[last == "relay"], "--relay")
+        _join(grown, EDGE, releases[last == "edge"])
+        yield grown
+    finally:
+        for site in reversed(grown.sites):
+            site.end()
+        grown.run("down")
+
+
+def _join(tree: Tree, path: str, environment: dict[str, str], *options: str) -> None:
+    name = path.strip("/").replace("/", "-")
+    token: Path = tree.folder / f"{name}.join"
+    tree.run("node", "add", path, "--approved", "-o", token, *options)
+    site = Site(token, tree.folder / name, environment=environment)
+    tree.sites.append(site)
+    site.until("in session with its parent")
+    until(lambda: tree.reached()[path], lambda: f"{path} is not reached: {site.said}")
+
+
+def _apply(tree: Tree, colour: str, replicas: int) -> None:
+    file = tree.folder / "shop.yaml"
+    file.write_text(WORKLOAD.format(colour=colour, replicas=replicas))
+    tree.run("apply", "-f", file)
+
+
+def _counts(tree: Tree) -> dict[str, object]:
+    """What is counted of the placement, and whether that is exact."""
+    status = json.loads(tree.run("get", "edgeplacement", "shop", "-o", "json")).get("status", {})
+    return {name: status.get(name) for name in ("complete", "destinations", "synced", "healthy")}
+
+
+def _collected(tree: Tree) -> dict[str, float]:
+    """By destination, the replicas that are ready there, as the collector says."""
+    listed = yaml.safe_load(tree.run("get", "combinedstatus", "-n", "shop", "-o", "yaml"))
+    rows = [
+        [column.get("string") or column.get("float") for column in row["columns"]]
+        for combined in listed.get("items", [listed])
+        for result in combined.get("results", ())
+        for row in result.get("rows", ())
+    ]
+    return {destination: float(replicas) for destination, replicas in rows if replicas is not None}
+
+
+def _is_everywhere(tree: Tree, colour: str, replicas: int) -> None:
+    """Wait until both edges hold this version, and the centre counts just that."""
+    exact = {"complete": True, "destinations": 2, "synced": 2, "healthy": 2}
+    for path in (EDGE, BESIDE):
+        until(lambda path=path: tree.settings_at(path) == [colour], f"{path} is not {colour}")
+    until(lambda: _counts(tree) == exact, lambda: f"{_counts(tree)}")
+    collected = dict.fromkeys(("r-e", "region-1-site-1"), float(replicas))
+    until(lambda: _collected(tree) == collected, lambda: f"{_collected(tree)}")
+
+
+def test_what_is_applied_changed_and_deleted_arrives_and_is_counted(tree):
+    _apply(tree, "green", 2)
+    _is_everywhere(tree, "green", 2)
+    _apply(tree, "blue", 3)
+    _is_everywhere(tree, "blue", 3)
+    tree.run("delete", "edgeplacement", "shop")
+    for path in (EDGE, BESIDE):
+        until(lambda path=path: not tree.settings_at(path), f"{path} keeps what is deleted")
+
+
+def test_who_was_away_reads_what_changed_meanwhile(tree):
+    _apply(tree, "green", 2)
+    _is_everywhere(tree, "green", 2)
+    sites, tree.sites = tree.sites, []
+    for site in reversed(sites):
+        site.end()
+    _apply(tree, "blue", 3)
+    until(lambda: tree.settings_at(BESIDE) == ["blue"], f"{BESIDE} is not blue")
+    for site in sites:
+        again = Site(site.source, site.folder, environment=site.environment)
+        tree.sites.append(again)
+        again.until("in session with its parent")
+    _is_everywhere(tree, "blue", 3)
