@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.report import Report, cpu_seconds
 from leafcast.ask.session import Session, open_session
-from leafcast.daemon.daemon import Daemon
+from leafcast.daemon.local_daemon import local_daemon
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
@@ -153,7 +153,7 @@ class Used:
 async def measured(
     report: Report, reloads: Reloads, sites: int, folder: Path, *, sure: bool
 ) -> None:
-    daemon = Daemon(DataDir(folder), TreeShape(1, 1))
+    daemon = local_daemon(DataDir(folder), TreeShape(1, 1))
     running = asyncio.create_task(daemon.run())
     await daemon.centre.up.wait()
     os.environ["LEAFCAST_DATA_DIR"] = str(folder)

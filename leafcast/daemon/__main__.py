@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from leafcast.daemon.daemon import run_daemon
+from leafcast.daemon.local_daemon import run_daemon
 from leafcast.daemon.process import TAKE_OVER
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape

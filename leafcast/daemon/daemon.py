@@ -8,18 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from logging.handlers import RotatingFileHandler
-from typing import Any
+from typing import Any, Protocol
 
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, WORKLOADS_BUCKET
 from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.daemon.event_log import EventLog, follow_conditions
-from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.nodes.admission import Admission, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
 from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
@@ -39,56 +37,52 @@ from leafcast.daemon.verbs.orphans import register_orphans
 from leafcast.daemon.verbs.spaces import register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
-from leafcast.errors import said
-from leafcast.local.tree import LocalTree
-from leafcast.local.tree_kube import TreeKube
-from leafcast.local.views import TreeShape
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.signals import Ended, run_until_signal
-from leafcast.space_settings import CentreSpaces
 from leafcast.spaces import open_space
 from relay.adapters.asking import ANSWERS
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import serve
-from relay.adapters.server.external_server import ServerPlace
 from relay.core.effects import Noted
 from relay.ports import Space
 from schemas.values.identity import NodePath, random_id
 from schemas.values.wording import many
 
-LOG_BYTES_MAX = 2_000_000
-
 log = logging.getLogger("leafcast.daemon")
 
 
+class Below(Protocol):
+    """Nodes that run below the centre in this program."""
+
+    @property
+    def tiers(self) -> Sequence[Sequence[NodePath]]:
+        """They, tier by tier."""
+        ...
+
+    async def run(self, centre: Centre) -> None:
+        """Run the centre and them until cancelled."""
+        ...
+
+
 class Daemon:
-    """One run on one data directory, which must be locked."""
+    """One run of a centre on one data directory, which must be locked."""
 
     def __init__(
         self,
         place: DataDir,
-        shape: TreeShape,
-        external: ServerPlace | None = None,
+        options: CentreOptions,
+        below: Below | None = None,
         health: HealthAddress | None = None,
-        kube: str | None = None,
-        *,
-        take_over: bool = False,
     ) -> None:
-        self._health, self._place = health, place
+        self._health, self._place, self._below = health, place, below
         self.api = Api()
         self._clock = SystemClock()
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
         dice = self._dice = SystemDice()
-        self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
-        clusters = self._kube.spaces if self._kube else {}
         self.events = EventLog(random_id(dice.entropy(16)), self._clock.now().wall_ms)
-        options = CentreOptions(external, take_over, relays=shape.relays())
         centre = self.centre = Centre(
             place, options, self._doing, note=self._note, decide=self._decide
         )
-        self._shape = shape
-        self._tree = LocalTree(shape, centre, clusters) if shape.regions else None
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
         verbs = register_tree_verbs(self.api, centre, self.events, asks, self._clock)
         register_approvals(self.api, centre)
@@ -156,7 +150,8 @@ class Daemon:
         self._say()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._run_tree(), name="tree")
+                tree = self._below.run(self.centre) if self._below else self.centre.run()
+                group.create_task(tree, name="tree")
                 group.create_task(self._answer(), name="api")
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
@@ -172,15 +167,6 @@ class Daemon:
                     group.create_task(endpoint.run(), name="health")
         finally:
             self._place.forget_daemon()
-
-    async def _run_tree(self) -> None:
-        """The tree, on API servers if it has any."""
-        async with AsyncExitStack() as stack:
-            if self._kube is not None:
-                await stack.enter_async_context(self._kube.running(self._doing))
-                centre = self._kube.spaces[NodePath()]
-                self._place.write_spaces(CentreSpaces((centre,), (centre,)))
-            await (self._tree or self.centre).run()
 
     async def _answer(self) -> None:
         """Let the commands in as soon as the centre runs."""
@@ -238,7 +224,7 @@ class Daemon:
 
     def _count(self) -> bool:
         """Count the nodes that run here, which some may have left; whether that is news."""
-        before, tiers = self._state.get("nodes"), self._shape.tiers()
+        before, tiers = self._state.get("nodes"), self._below.tiers if self._below else ()
         counts = [sum(map(self.centre.runs_here, tier)) for tier in tiers]
         self._state["nodes"] = counts
         return counts != before
@@ -250,36 +236,3 @@ class Daemon:
 
     def _say(self) -> None:
         self._place.write_daemon(self._state)
-
-
-def run_daemon(
-    place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
-) -> int:
-    """Run on the directory until a signal; the exit code. Errors are in the log."""
-    # A log that cannot be written must not hide why.
-    logging.raiseExceptions = False
-    handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
-    set_up_logs("text", [handler])
-    try:
-        with place.locked():
-            if place.tree() is None:
-                place.write_tree(
-                    {
-                        "shape": [shape.regions, shape.sites, shape.depth],
-                        **({"kube": kube} if kube else {}),
-                    }
-                )
-            log.info("starting, process %d", os.getpid())
-            run_until_signal(Daemon(place, shape, kube=kube, take_over=take_over).run())
-    except Ended as end:
-        log.info("stopped: %s", end)
-        return 0
-    except Exception as error:
-        if os.environ.get("LEAFCAST_TRACEBACK"):
-            log.exception("the daemon failed")
-        for line in said(error):
-            log.error("%s", line)  # noqa: TRY400 - its cause is said; the place is for us
-            # The log may lie on the very disk that fails.
-            sys.stderr.write(f"{line}\n")
-        return 1
-    return 0

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from leafcast.centre.centre import CentreOptions
 from leafcast.cli.options.health import health_options
 from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.daemon.daemon import Daemon
@@ -18,7 +19,6 @@ from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.join.external_node import run_node
-from leafcast.local.views import TreeShape
 from leafcast.node.credentials.own_certificate import read_pem
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.run_config import RunConfig, RunConfigRefused, read_run_config
@@ -28,7 +28,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.tls.certificate_checks import check_pair
 
 log = logging.getLogger("leafcast")
-NO_NODES_HERE = TreeShape(regions=0, sites=0)
+NO_NODES_HERE = (0, 0, 3)
+"""The shape of a tree whose centre alone runs here: its regions, sites and depth."""
 
 
 @click.command()
@@ -79,9 +80,9 @@ def _run_centre(
     with place.locked():
         place.write_spaces(config.centre_spaces(folder))
         if place.tree() is None:
-            place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
-        server = config.server_place(folder)
-        daemon = Daemon(place, NO_NODES_HERE, server, health, take_over=take_over)
+            place.write_tree({"shape": list(NO_NODES_HERE)})
+        options = CentreOptions(config.server_place(folder), take_over)
+        daemon = Daemon(place, options, health=health)
         run_until_signal(_looking(daemon, place.spaces()))
 
 
