@@ -177,30 +177,3 @@ def test_what_the_files_of_deploy_say_to_type_stands_on_the_page_that_is_walked(
         typed = re.findall(r"^#   (\S.*)$", head, re.MULTILINE)
         assert typed
         assert not [line for line in typed if f"\n$ {line}\n" not in page]
-
-
-LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
-HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-
-
-def anchors_of(page: Path) -> set[str]:
-    """The names by which GitHub knows the headings of a page."""
-    plain = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return {
-        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        for heading in HEADING.findall(plain)
-    }
-
-
-def test_each_link_of_a_document_leads_somewhere():
-    broken = []
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    for page in pages:
-        for target, anchor in LINK.findall(page.read_text()):
-            if "://" in target:
-                continue
-            there = (page.parent / target).resolve() if target else page
-            is_there = there.exists() and (not anchor or anchor in anchors_of(there))
-            if not is_there:
-                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
-    assert not broken

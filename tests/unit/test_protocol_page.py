@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 import schemas
+from schemas.reports import causes
 from schemas.values.wire import WireRecord
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -202,3 +203,9 @@ def test_the_page_says_which_fields_are_bytes():
         and (fields := byte_fields(vars(module)[name]))
     }
     assert said == there
+
+
+def test_the_page_has_the_patterns_of_reasons_that_follow_from_others():
+    table = PAGE.partition("| pattern |\n")[2].partition("\n\n")[0]
+    said = [row.replace("\\|", "|") for row in re.findall(r"^\| `(.*)` \|$", table, re.MULTILINE)]
+    assert said == [pattern.pattern for pattern in causes._CONSEQUENCES]

@@ -164,18 +164,34 @@ def test_the_folder_nats_cannot_be_taken_for_the_library():
     none_of(faults(), "nats/ holds server configuration only")
 
 
+@cache
+def anchors_of(page: Path) -> frozenset[str]:
+    """The names by which links know the headings of a page."""
+    plain = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    headings = re.findall(r"^#+ (.*)$", plain, re.MULTILINE)
+    return frozenset(
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    )
+
+
 def test_relative_links_in_documents_lead_somewhere():
     def faults() -> Iterator[str]:
         for path in files_under("."):
             if path.suffix != ".md":
                 continue
             for target in LINK.findall(CODE.sub("", path.read_text(encoding="utf-8"))):
-                if re.match(r"[a-z][a-z0-9+.-]*:", target) or target.startswith("#"):
+                if re.match(r"[a-z][a-z0-9+.-]*:", target):
                     continue
-                if not (path.parent / target.split("#")[0]).exists():
+                file, _, anchor = target.partition("#")
+                there = (path.parent / file) if file else path
+                if not there.exists() or (anchor and anchor not in anchors_of(there)):
                     yield f"{name(path)}: {target}"
 
-    none_of(faults(), "every relative link leads to a file that exists")
+    none_of(
+        faults(), "every relative link leads to a file that exists, and to a heading that it has"
+    )
 
 
 def test_nothing_is_raised_where_groups_are_caught():
