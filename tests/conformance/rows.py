@@ -225,6 +225,55 @@ def _statuses() -> list[Case]:
         ),
         ("none", widget, []),
     ]
+    alone = [
+        Case(f"statuses: {name}", "L2", {"key": key, "statuses": [_copy(each) for each in said]})
+        for name, key, said in listed
+    ]
+    return [*alone, *_contents(widget)]
+
+
+def _copy(status: Json, content: str = "", generation: int = 0) -> Json:
+    return {"status": status, "content": content, "generation": generation}
+
+
+def _contents(widget: Json) -> list[Case]:
+    content = bytes(range(16)).hex()
+    seen = {
+        "observedGeneration": 7,
+        "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 6}],
+    }
+    listed = [
+        ("a copy that holds what was sent", widget, [_copy(seen, content, 7)]),
+        ("a copy that holds something else", widget, [_copy(seen, "", 7)]),
+        ("a copy that was not observed", widget, [_copy(seen, content, 8)]),
+        ("two copies of one content", widget, [_copy(seen, content, 7), _copy(seen, content, 8)]),
+        (
+            "a Deployment without status",
+            KEY,
+            [_copy(None), _copy({"replicas": 3, "updatedReplicas": 1})],
+        ),
+        ("a Pod without status", {**KEY, "group": "", "resource": "pods"}, [_copy(None)]),
+        ("a custom resource without status", widget, [_copy(None), _copy({"a": 1})]),
+        (
+            "a ReplicaSet that fails",
+            {**KEY, "resource": "replicasets"},
+            [_copy({"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "é"}]})],
+        ),
+        (
+            "a DaemonSet",
+            {**KEY, "resource": "daemonsets"},
+            [
+                _copy(
+                    {
+                        "desiredNumberScheduled": 3,
+                        "numberReady": 1,
+                        "numberMisscheduled": 2,
+                        "odd": 1,
+                    }
+                )
+            ],
+        ),
+    ]
     return [
         Case(f"statuses: {name}", "L2", {"key": key, "statuses": said})
         for name, key, said in listed
@@ -275,10 +324,12 @@ def _merged(given: Json) -> Json:
 def _aggregated(given: Json) -> Json:
     key, algebra = ObjectKey(**given["key"]), AggregateAlgebra()
     copies = []
-    for status in given["statuses"]:
-        merging = _evaluator().merging(key, codec.canonical(status))
-        assert merging is not None
-        copies.append(Aggregate(1, *merging))
+    for said in given["statuses"]:
+        status = None if said["status"] is None else codec.canonical(said["status"])
+        content = bytes.fromhex(said["content"])
+        merging = _evaluator().merging(key, status, content, said["generation"])
+        if merging is not None:
+            copies.append(Aggregate(1, *merging))
     merged = algebra.write(algebra.merge(copies))
     _, _, node = codec.unpack(merged)
     return {
