@@ -195,10 +195,6 @@ def _named(key: ObjectKey, records: Mapping[ObjectKey, Done]) -> str:
     return f"{key}, which is kept" if key in records else str(key)
 
 
-def _is_ending(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
-
-
 def _comes_by_itself(obj: Object) -> bool:
     """Dependents go with their owner, and what is being deleted is as good as gone."""
     metadata = obj["metadata"]

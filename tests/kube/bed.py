@@ -10,12 +10,15 @@ import http.client
 import itertools
 import json
 import os
+import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,7 @@ from leafcast.local.kube_servers.binaries import (
 )
 from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
 from leafcast.local.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.users import ADMIN, User, write_users
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from tests.awaiting import until
@@ -159,35 +163,42 @@ class Server:
         """As a crash would, with what runs beside it."""
         for process in self.controllers.values():
             self.bed.run(process.kill())
-        self.bed.run(self.real.kill())
+        if (process := self.real.process) is not None:
+            self.bed.run(process.kill())
 
     def freeze(self) -> None:
         """It answers nothing, and keeps its connections."""
-        self.real.freeze()
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self.real.thaw()
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.real.process is not None
+        self.real.process.signal(number)
 
     def renew_certificate(self) -> None:
         """Start again with a certificate of another authority, and a new kubeconfig file."""
         self.stop()
-        self.real.renew_certificate()
+        shutil.rmtree(self.real.certificates, ignore_errors=True)
         self.start()
 
     def add_user(self, name: str, *groups: str) -> Path:
         """Start again with a user more, who has no rights but the groups'; their kubeconfig."""
         self.stop()
-        users = self.real.users
-        fresh = self.real.new_token(name)
-        others = [its for its in users.values() if its.name not in {"admin", name}]
-        self.real.set_users([*others, type(fresh)(name, fresh.token, groups)])
+        others = [user for user in self.real.users.values() if user.name not in {ADMIN, name}]
+        self.real.set_users([*others, User(name, secrets.token_hex(16), groups)])
         self.start()
-        return self.real.kubeconfig_of(name)
+        file = self.real.folder / f"kubeconfig-{name}"
+        write_kubeconfig(file, [self.real.access(name)])
+        return file
 
-    def renew_token(self, user: str = "admin") -> None:
+    def renew_token(self, user: str = ADMIN) -> None:
         """Start again with another token for the user: the old one is refused."""
         self.stop()
-        self.real.renew_token(user)
+        users = self.real.users
+        users[user] = replace(users[user], token=secrets.token_hex(16))
+        write_users(self.real.tokens, users.values())
         self.start()
 
     def ask_etcd(self, verb: str, form):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import shutil
 import signal
 import ssl
 from collections.abc import Iterable
@@ -73,7 +72,7 @@ class ApiServer:
         self._guard = guard
         self._clock = clock
         self._dice = dice
-        self._tokens = folder / "tokens.csv"
+        self.tokens = folder / "tokens.csv"
         self._kept_port = folder / "port.json"
         self._port = 0
 
@@ -95,7 +94,7 @@ class ApiServer:
     @property
     def users(self) -> dict[str, User]:
         """Who may get in by a token of the file, by name."""
-        return read_users(self._tokens)
+        return read_users(self.tokens)
 
     @property
     def running(self) -> bool:
@@ -107,12 +106,6 @@ class ApiServer:
         context = self.name if user == ADMIN else f"{self.name}-{user}"
         token = self.users[user].token
         return Access(context, self.url, self.authority.read_bytes(), token, user)
-
-    def kubeconfig_of(self, user: str) -> Path:
-        """Write a kubeconfig of its own for a user."""
-        file = self.folder / f"kubeconfig-{user}"
-        write_kubeconfig(file, [self.access(user)])
-        return file
 
     async def start(self) -> None:
         """Return when it is ready; raises BinariesMissing or ServerFailed."""
@@ -132,43 +125,13 @@ class ApiServer:
     async def stop(self) -> None:
         """End it in good order, also if it is frozen."""
         if self.process is not None:
-            self.thaw()
+            self.process.signal(signal.SIGCONT)
             await self.process.stop()
-
-    async def kill(self) -> None:
-        """End it as a crash would."""
-        if self.process is not None:
-            await self.process.kill()
-
-    def freeze(self) -> None:
-        """Let it answer nothing, with its connections open, until `thaw`."""
-        assert self.process is not None
-        self.process.signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on after `freeze`."""
-        assert self.process is not None
-        self.process.signal(signal.SIGCONT)
 
     def set_users(self, users: Iterable[User]) -> None:
         """Let these in beside the admin from the next start on."""
         admin = self.users.get(ADMIN) or User(ADMIN, self._dice.entropy(16).hex(), (MASTERS,))
-        write_users(self._tokens, [admin, *users])
-
-    def new_token(self, user: str) -> User:
-        """A user with a token of their own, who has no rights yet; see `set_users`."""
-        return User(user, self._dice.entropy(16).hex())
-
-    def renew_token(self, user: str = ADMIN) -> None:
-        """Have another token let the user in from the next start on."""
-        fresh = self._dice.entropy(16).hex()
-        users = self.users.values()
-        kept = [its if its.name != user else User(user, fresh, its.groups) for its in users]
-        write_users(self._tokens, kept)
-
-    def renew_certificate(self) -> None:
-        """Have it make a certificate that nobody knows at its next start."""
-        shutil.rmtree(self.certificates, ignore_errors=True)
+        write_users(self.tokens, [admin, *users])
 
     async def request(
         self, method: str, path: str, body: object = None, *, form: str = "application/json"
@@ -214,7 +177,7 @@ class ApiServer:
             "secure-port": str(self._port),
             "etcd-servers": self._etcd.url,
             "etcd-prefix": f"/{self.name}",
-            "token-auth-file": str(self._tokens),
+            "token-auth-file": str(self.tokens),
             "service-account-signing-key-file": str(signing),
             "service-account-key-file": str(signing),
         }
