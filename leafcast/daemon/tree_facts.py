@@ -56,18 +56,18 @@ def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]], n
     for form in forms:
         path = NodePath.parse(form["path"])
         profile = targets.get(path)
-        said = maintenance_of(profile.annotations) if profile is not None else NONE
+        maintenance = maintenance_of(profile.annotations) if profile is not None else NONE
         form["sync_target"] = profile.source.name if profile is not None else ""
-        form["maintenance_until_ms"] = said.until_ms
-        form["maintenance_reason"] = said.reason
-        told = elsewhere.get(path) or {}
-        form["is_edge"] = form["role"] == "edge" or told.get("role") == "edge"
+        form["maintenance_until_ms"] = maintenance.until_ms
+        form["maintenance_reason"] = maintenance.reason
+        answer = elsewhere.get(path) or {}
+        form["is_edge"] = form["role"] == "edge" or answer.get("role") == "edge"
         form["edges"] = edges[path]
         above = elsewhere.get(path.parent) if path.names else None
         if above is not None:
             form.update(_told(above["children"].get(path.name)))
-        if (asked := elsewhere.get(path)) is not None and not form["here"]:
-            form["objects_applied"] = asked.get("objectsApplied")
+        if path in elsewhere and not form["here"]:
+            form["objects_applied"] = answer.get("objectsApplied")
         form["state"] = _word(centre, path, form["state"])
         form["expired"] = _is_expired(centre, path, form["state"], now_ms)
     return {"up": centre.up.is_set(), "nodes": forms, "held": held_forms(centre)}
@@ -86,8 +86,8 @@ def relays_not_here(centre: Centre) -> set[NodePath]:
 
 def edges_not_here(centre: Centre) -> set[NodePath]:
     """The nodes without others below them that run elsewhere."""
-    known = set(_known(centre))
-    return known - _relays(known) - centre.nodes.keys()
+    paths = set(_known(centre))
+    return paths - _relays(paths) - centre.nodes.keys()
 
 
 def placement_names(centre: Centre) -> list[str]:
@@ -106,8 +106,8 @@ def listed(placements: Iterable[str]) -> str:
 def placement_of(centre: Centre, key: str) -> str:
     """The name of the placement with this mail key, if the centre knows it; else ""."""
     node = _node(centre, NodePath())
-    held = node.records.get(MailKey(key)) if node else None
-    return placement_named(held.record.source) or "" if held is not None else ""
+    accepted = node.records.get(MailKey(key)) if node else None
+    return placement_named(accepted.record.source) or "" if accepted is not None else ""
 
 
 def held_forms(centre: Centre) -> list[Form]:
@@ -120,10 +120,10 @@ def held_forms(centre: Centre) -> list[Form]:
         return []
     objects = controllers.translator.workloads.objects
     statuses = ((name, objects[name].get("status") or {}) for name in sorted(objects))
-    found = (
-        {"placement": name, **hold} for name, said in statuses for hold in said.get("held", ())
+    holds = (
+        {"placement": name, **hold} for name, status in statuses for hold in status.get("held", ())
     )
-    return list(islice(found, HELD_MAX))
+    return list(islice(holds, HELD_MAX))
 
 
 def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
@@ -135,9 +135,9 @@ def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
     assert controllers is not None
     key = controllers.translator.source(name).key
     root = centre.nodes[NodePath()].node
-    known = root is not None and key in root.records
-    count = root.count(key) if root is not None and known else UNCOUNTED
-    counts = _counts(centre, (key,)) if known else {}
+    is_known = root is not None and key in root.records
+    count = root.count(key) if root is not None and is_known else UNCOUNTED
+    counts = _counts(centre, (key,)) if is_known else {}
     # Below the centre nobody knows what was not sent.
     shown = undelivered(count) if controllers.is_refused(name) else count
     direct = [path for path in counts if len(path.names) == 1]
@@ -164,7 +164,7 @@ def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
 
 def silent_below(elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> list[Form]:
     """The nodes that relays elsewhere cannot reach, the longest silent first; some of them."""
-    found = [
+    silent = [
         (child["silentSinceMs"], path.child(name), standing_of(child).word)
         for path, answer in elsewhere.items()
         for name, child in answer["children"].items()
@@ -172,7 +172,7 @@ def silent_below(elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> list[Form]:
     ]
     return [
         {"path": str(path), "since_ms": since, "state": state, "destinations": 0}
-        for since, path, state in sorted(found)[:UNREACHABLE_NAMED_MAX]
+        for since, path, state in sorted(silent)[:UNREACHABLE_NAMED_MAX]
     ]
 
 
@@ -206,22 +206,24 @@ def _held_elsewhere(
     centre: Centre, counts: Mapping[NodePath, Count]
 ) -> list[tuple[NodePath, Count]]:
     """The relays that count destinations which are not known here one by one."""
-    found = _outermost(counts)
+    outermost = _outermost(counts)
     return [
-        (path, it) for path, it in found if it.summary.destinations and not _is_edge(centre, path)
+        (path, count)
+        for path, count in outermost
+        if count.summary.destinations and not _is_edge(centre, path)
     ]
 
 
 def reached(centre: Centre) -> dict[NodePath, str]:
     """In which state each node is, by its parent's word."""
-    found: dict[NodePath, str] = {}
+    words: dict[NodePath, str] = {}
     for path, runtime in list(centre.nodes.items()):
         node = runtime.node
         for name in node.children() if node else ():
             assert node is not None
             if standing := node.standing_of(name):
-                found[path.child(name)] = standing.word
-    return found
+                words[path.child(name)] = standing.word
+    return words
 
 
 def count_form(count: Count, path: NodePath = CENTRE) -> Form:
@@ -294,10 +296,10 @@ def _node_form(centre: Centre, path: NodePath, counts: Count, relays: Collection
 
 def _edges_within(edges: Iterable[str]) -> Counter[NodePath]:
     """How many of these edges lie at or below each node."""
-    found: Counter[NodePath] = Counter()
+    counts: Counter[NodePath] = Counter()
     for edge in map(NodePath.parse, edges):
-        found.update(NodePath(edge.names[:depth]) for depth in range(len(edge.names) + 1))
-    return found
+        counts.update(NodePath(edge.names[:depth]) for depth in range(len(edge.names) + 1))
+    return counts
 
 
 def _told(child: Mapping[str, Any] | None) -> Form:
@@ -376,8 +378,8 @@ def _counted(centre: Centre, path: NodePath, count: Count, relays: Collection[No
 def _is_edge(centre: Centre, path: NodePath) -> bool:
     """Whether a node is a destination itself: its parent holds its profile, or it runs here."""
     above, runtime = _parent(centre, path), centre.nodes.get(path)
-    known = above is not None and above.destination_of(path.name) is not None
-    return known or (runtime is not None and runtime.attached)
+    is_destination = above is not None and above.destination_of(path.name) is not None
+    return is_destination or (runtime is not None and runtime.attached)
 
 
 def _destination(centre: Centre, path: NodePath, count: Count) -> Form:
@@ -400,7 +402,7 @@ def _unreachable(centre: Centre, counts: Mapping[NodePath, Count]) -> list[Form]
         if count.summary.states.get("unreachable")
         and (since := _state(centre, path)["silent_since_ms"]) is not None
     }
-    found = [
+    outermost = [
         (since, path)
         for path, since in silent.items()
         if not any(other != path and other.holds(path) for other in silent)
@@ -412,26 +414,26 @@ def _unreachable(centre: Centre, counts: Mapping[NodePath, Count]) -> list[Form]
             "state": _state(centre, path)["state"],
             "destinations": counts[path].summary.states.get("unreachable", 0),
         }
-        for since, path in sorted(found)[:UNREACHABLE_NAMED_MAX]
+        for since, path in sorted(outermost)[:UNREACHABLE_NAMED_MAX]
     ]
 
 
 def _counts(centre: Centre, keys: Collection[MailKey]) -> dict[NodePath, Count]:
     """What each node counts for at its parent, in these placements together."""
-    found: dict[NodePath, list[Count]] = defaultdict(list)
+    counts_by_path: dict[NodePath, list[Count]] = defaultdict(list)
     for path in list(centre.nodes):
         node = _node(centre, path)
         for key in keys if node else ():
             assert node is not None
             for child, count in children_counts(node, key).items():
-                found[path.child(child)].append(count)
-    return {path: _together(counts) for path, counts in found.items()}
+                counts_by_path[path.child(child)].append(count)
+    return {path: _together(counts) for path, counts in counts_by_path.items()}
 
 
 def _targets(centre: Centre) -> dict[NodePath, Profile]:
     """The SyncTargets in force, by where they hang."""
     records = centre.controllers.issuer.records.values() if centre.controllers is not None else ()
-    return {it.path: it for it in records if isinstance(it, Profile)}
+    return {record.path: record for record in records if isinstance(record, Profile)}
 
 
 def _together(counts: Iterable[Count]) -> Count:
@@ -444,7 +446,7 @@ def _together(counts: Iterable[Count]) -> Count:
 def _in_force(centre: Centre) -> list[MailKey]:
     node = _node(centre, NodePath())
     records = node.records.values() if node else ()
-    return [held.key for held in records if is_delta(held)]
+    return [accepted.key for accepted in records if is_delta(accepted)]
 
 
 def _paths(centre: Centre) -> list[NodePath]:

@@ -19,18 +19,18 @@ def host_status(
     `serverUpMs` is how long ago it was started last.
     """
     # A folder that was removed as the node runs is made again on the disk that it was on.
-    there = next(it for it in (folder, *folder.parents) if it.exists())
-    said: dict[str, object] = {
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    status: dict[str, object] = {
         "nowMs": clock.now().wall_ms,
-        "diskFree": shutil.disk_usage(there).free,
+        "diskFree": shutil.disk_usage(existing).free,
     }
     if isinstance(server, EmbeddedServer):
-        said |= {
+        status |= {
             "storeBytes": _stored(folder / "jetstream"),
             "serverStarts": server.starts,
             "serverUpMs": int(server.up_seconds * 1000),
         }
-    return said
+    return status
 
 
 def _stored(store: Path) -> int:

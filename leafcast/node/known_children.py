@@ -93,7 +93,7 @@ class RememberingServer:
 
 def _read(file: Path) -> dict[str, str]:
     try:
-        found = from_json(file.read_bytes())
-        return {str(name): str(nkey) for name, nkey in found.items()}
+        nkeys = from_json(file.read_bytes())
+        return {str(name): str(nkey) for name, nkey in nkeys.items()}
     except (OSError, ValueError, AttributeError):
         return {}

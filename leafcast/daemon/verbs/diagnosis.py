@@ -90,10 +90,10 @@ class Diagnosis:
                     about=str(path),
                 )
 
-    def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
+    def _node(self, form: Form, answers: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
         """One node; of one that runs here and does not answer, at least its disk and server."""
         path = NodePath.parse(form["path"])
-        facts, runtime = node_facts(form, said.get(path)), self._centre.nodes.get(path)
+        facts, runtime = node_facts(form, answers.get(path)), self._centre.nodes.get(path)
         if facts.answers or runtime is None:
             return facts
         try:
@@ -122,9 +122,9 @@ def register_diagnosis(
     api.register("doctor", Diagnosis(centre, asks, clock, expiries, troubles).facts)
 
 
-def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
+def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:
     """A node by its line of the tree, and by what it answered, or why it did not."""
-    answer: Form = said if said is not None and not isinstance(said, AskFault) else {}
+    answer: Form = response if response is not None and not isinstance(response, AskFault) else {}
     return NodeFacts(
         path=form["path"],
         role=form["role"],
@@ -134,9 +134,9 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
         destinations=form["edges"],
         lag=form["lag"],
         answers=bool(answer),
-        refusal=said.message if isinstance(said, AskFault) else "",
-        refusal_reason=said.reason if isinstance(said, AskFault) else "",
-        heard_ms=said.since_ms if isinstance(said, AskFault) else 0,
+        refusal=response.message if isinstance(response, AskFault) else "",
+        refusal_reason=response.reason if isinstance(response, AskFault) else "",
+        heard_ms=response.since_ms if isinstance(response, AskFault) else 0,
         starts=answer.get("serverStarts"),
         server_version=answer.get("serverVersion", ""),
         server_up_ms=answer.get("serverUpMs", 0),
@@ -191,9 +191,9 @@ def _is_stuck(item: Form) -> bool:
 
 def _problem(form: Form) -> str:
     """What is wrong with a placement itself; that its removal is held is told as a hold."""
-    held = [hold.get("message") for hold in form["held"] if hold["reason"] == REMOVAL_HELD]
+    messages = [hold.get("message") for hold in form["held"] if hold["reason"] == REMOVAL_HELD]
     problem = str(form["problem"])
-    return "" if problem.partition("; ")[0] in held else problem
+    return "" if problem.partition("; ")[0] in messages else problem
 
 
 def _ledger(controllers: Controllers) -> LedgerFacts:
