@@ -19,6 +19,7 @@ SUITES = (
     "reports",
     "rows",
     "sealing",
+    "cluster",
     "health",
     "expressions",
     "customization",
