@@ -17,7 +17,7 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 BENCHES := cost latency fanout forwarding restart reduction snapshot audience footprint scale \
   kube_latency kube_apply kube_cost kube_restart customization kube_customization collecting rows \
   flipping child_flood singletons plan removal rollout commands kubefleet tls keys sealing enrolment \
-  reconnect claims soak
+  reconnect claims change soak
 
 # What `make check` runs of the suite: everything that needs no server.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)

@@ -44,6 +44,7 @@ from schemas.records.records import (
     encode_payload,
 )
 from schemas.records.roots import Roots
+from schemas.records.signed_records import EncodedBody, SignedRecord
 from schemas.records.signing import Envelope, Signer
 from schemas.reports.link import Cursor, Hello, Progress, Welcome
 from schemas.reports.reports import Count, Report, Summary, decode, encode
@@ -219,16 +220,19 @@ class CoreTree:
         publication = self.issuer.issue([draft], self.instant())
         self.blobs |= publication.blobs
         self.issuer.published(publication, self.instant())
-        data = publication.envelopes[0].encode()
-        self.centre.tell(ev.Issued(data))
+        (signed,) = publication.signed
+        data = signed.envelope.encode()
+        self.centre.tell(ev.Issued(signed, data))
         return data
 
     def sign(self) -> None:
         """Sign a snapshot."""
         publication = self.issuer.sign_snapshot(self.instant())
         self.blobs |= publication.blobs
-        self.snapshot, self.reached = publication.envelope.encode(), publication.generation
-        self.centre.tell(ev.SnapshotIssued(self.snapshot, publication.dropped))
+        record, envelope = publication.record, publication.envelope
+        self.snapshot, self.reached = envelope.encode(), record.generation
+        hashed = envelope.payload_hash
+        self.centre.tell(ev.SnapshotIssued(record, self.snapshot, hashed, publication.dropped))
         self.issuer.snapshot_published(publication)
 
     def use(self, name: str) -> None:
@@ -256,18 +260,18 @@ class CoreTree:
         loses: bool = False,
     ) -> None:
         """A new generation of the placement, for everyone."""
-        said = body.encode()
+        encoded = EncodedBody.of(body)
         head = DeltaHead(
             self.source,
             Generation(0),
             "",
             "",
-            body_hash=hashlib.sha256(said).digest(),
+            body_hash=hashlib.sha256(encoded.data).digest(),
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
             steady=steady,
         )
-        self.issue(Draft("delta", head, said, stored, loses=loses))
+        self.issue(Draft("delta", head, encoded, stored, loses=loses))
         self.generations[self.key] = self.issuer.ledger.records[self.key].generation
 
     def reports(
@@ -392,7 +396,7 @@ class CoreTree:
         message = completed(ring, request_of(ring, record), stamp.generation).message
         assert message is not None
         self.issuer.keys_published(record, SIGNING_KEY, self.instant())
-        self.centre.tell(ev.Issued(message.encode()))
+        self.centre.tell(ev.Issued(SignedRecord(message, record), message.encode()))
         return message.encode()
 
     def _node(self, path: NodePath) -> Draft:

@@ -54,6 +54,7 @@ from schemas.records.records import (
     Profile,
     Source,
 )
+from schemas.records.signed_records import EncodedBody
 from schemas.values import codec
 from schemas.values.identity import ContentHash, DestinationId, NodePath
 
@@ -183,13 +184,13 @@ def _deltas(count: int) -> list[Draft]:
     manifest = build_manifest(entries)
     values |= values_of(*manifest)
     root = manifest[0].reference
-    body = DeltaBody((root,), (Gate(root),)).encode()
+    body = EncodedBody.of(DeltaBody((root,), (Gate(root),)))
     who = (
         Alternative(
             OVER_SYNC_TARGET, LabelSelector.from_kubernetes({"matchLabels": {"env": "prod"}}), SPACE
         ),
     )
-    hashed = hashlib.sha256(body).digest()
+    hashed = hashlib.sha256(body.data).digest()
     return [
         Draft(
             "delta",

@@ -33,6 +33,7 @@ from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust
 from relay.ports import Clock, Dice
 from schemas.records.records import KeysRecord, Record
+from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope
 from schemas.records.snapshots import TERM_BYTES
 from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
@@ -116,10 +117,10 @@ class Issuer:
         """
         async with self._lock:
             publication = self._core.issue(drafts, self._clock.now())
-            await self._relay.publish(publication.blobs, publication.envelopes)
+            await self._relay.publish(publication.blobs, publication.signed)
             gone = self._core.published(publication, self._clock.now(), delete)
         self._told([*publication.records, *gone])
-        return list(publication.records)
+        return publication.records
 
     async def delete(self, keys: Iterable[MailKey]) -> None:
         """Records are in force no longer; a snapshot lists them for a moment more."""
@@ -137,7 +138,7 @@ class Issuer:
 
         Raises KeysUnusable, if the ledger was signed with other keys, and BusBroken.
         """
-        kept = {MailKey(key): it for key, it in self._relay.ledger().items()}
+        kept = self._relay.ledger().envelopes()
         await self._begin_keys(kept.get(KEYS_KEY))
         await self._sign_anew(kept)
         if not self._core.is_vouched:
@@ -180,8 +181,7 @@ class Issuer:
 
     def signed_by(self) -> Counter[KeyId]:
         """How much of what is in force each key signed, the snapshot included."""
-        kept = self._relay.ledger().items()
-        return Counter(it.key_id for key, it in kept if key != KEYS_KEY)
+        return Counter(self._relay.ledger().key_ids())
 
     async def change_keys(self, change: KeyChange) -> KeysRequest | None:
         """Put a change of keys in force; what lacks signatures, if the roots are elsewhere.
@@ -250,7 +250,7 @@ class Issuer:
         assert record is not None
         if ring is not self._keys.ring:
             self._keys.keep(ring)
-        await self._relay.publish({}, [message])
+        await self._relay.publish({}, [SignedRecord(message, record)])
         self._core.keys_published(record, ring.signing, self._clock.now())
         self._changed.set()
 
@@ -265,7 +265,7 @@ class Issuer:
         """Issue anew what a key signed that may not sign it any more; `kept` is the ledger."""
         record = self._keys.ring.record
         if kept is None:
-            kept = {MailKey(key): it for key, it in self._relay.ledger().items()}
+            kept = self._relay.ledger().envelopes()
         if record is not None:
             await self._reissue(self._core.again(unbelieved(record, self.records, kept)))
 
@@ -275,7 +275,7 @@ class Issuer:
             async with self._lock:
                 snapshot = self._core.sign_snapshot(self._clock.now())
                 await self._relay.publish_snapshot(
-                    snapshot.blobs, snapshot.envelope, snapshot.dropped
+                    snapshot.blobs, snapshot.record, snapshot.envelope, snapshot.dropped
                 )
                 gone = self._core.snapshot_published(snapshot)
             self._signed.set()

@@ -575,7 +575,7 @@ class PlacementTranslator:
         return known
 
     async def _read(self, head: DeltaHead) -> IssuedDelta:
-        body = self._issuer.ledger.bodies[head.source.key]
+        body = self._issuer.ledger.bodies[head.source.key].value
         keys = self.keys_of(head.source.key)
         issued = await read_all(self._relay, read_issued(head, body, keys))
         entries = (issued.entries or {}).values()

@@ -75,7 +75,7 @@ async def _others(
     ours = {issued.head.source.key for issued in first.standing().values()}
     for key, record in ledger.items():
         if isinstance(record, DeltaHead) and key not in found and key not in ours:
-            body = controllers.issuer.ledger.bodies[key]
+            body = controllers.issuer.ledger.bodies[key].value
             keys = controllers.keys.sealing.ring.keys(key)
             found[key] = await read_all(controllers.relay, read_issued(record, body, keys))
     return found

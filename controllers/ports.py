@@ -12,7 +12,9 @@ from relay.ports import Space
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import FormerRollout, SpaceMark
+from schemas.records.signed_records import SignedRecord, StoredMessages
 from schemas.records.signing import Envelope
+from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import Count, ObjectResult
 from schemas.values.identity import ContentHash, MailKey, TreeId
 
@@ -23,15 +25,12 @@ class CentreRelay(Protocol):
     @property
     def tree(self) -> TreeId: ...
 
-    def ledger(self) -> Mapping[str, Envelope]:
-        """All that is kept, by OWN key: a mail key, `_keys` or `_snapshot`.
-
-        It is read from the stream at start, so a second start finds what the first one wrote.
-        """
+    def ledger(self) -> StoredMessages:
+        """All that is kept: what the stream held at the start, and what was published since."""
         ...
 
     async def publish(
-        self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
+        self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
     ) -> None:
         """Keep the blobs, then the records in the ledger, then send them to whom they concern.
 
@@ -42,6 +41,7 @@ class CentreRelay(Protocol):
     async def publish_snapshot(
         self,
         blobs: Mapping[ContentHash, bytes],
+        record: SnapshotRecord,
         envelope: Envelope,
         dropped: Sequence[MailKey],
     ) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from relay.core.instant import Instant as Instant
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
+from schemas.records.signed_records import SignedRecord
+from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.link import Welcome
 from schemas.reports.reports import Health, Repaired
 from schemas.values.identity import ContentHash, MailKey
@@ -109,6 +111,8 @@ class HelloArrived(Value, frozen=True):
 class Issued(Value, frozen=True):
     """At the centre: a record that is in the ledger already, to be sent where it is meant."""
 
+    signed: SignedRecord
+    # The encoded message.
     data: bytes
     hops: tuple[int, ...] = ()
     # Kept since the record before.
@@ -120,7 +124,10 @@ class Issued(Value, frozen=True):
 class SnapshotIssued(Value, frozen=True):
     """At the centre: a snapshot that is in the ledger already, and what it lists no more."""
 
+    record: SnapshotRecord
+    # The encoded message, and the hash of what is signed of it.
     data: bytes
+    payload_hash: bytes
     dropped: tuple[MailKey, ...] = ()
     blobs: frozenset[ContentHash] = frozenset()
 

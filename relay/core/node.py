@@ -53,8 +53,8 @@ from relay.core.link.invitations import Invitations
 from relay.core.link.target import Targets
 from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
-from relay.core.records.acceptance import Acceptance, Refusal
-from relay.core.records.accepted import Accepted, read_record
+from relay.core.records.acceptance import Acceptance, Refusal, verified_snapshot
+from relay.core.records.accepted import Accepted, accept_own, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
@@ -350,23 +350,17 @@ class Node(NodeView):
 
     def _issued(self, event: Issued) -> None:
         self._content.keep(event.blobs)
-        accepted = self._acceptance.issued(event.data, event.hops)
-        if isinstance(accepted, Refusal):
-            self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
-            return
+        accepted = accept_own(event.signed, event.data, event.hops)
         self._targets.carry(accepted.key, event.carried)
         self._propagation.put(accepted, 0)
 
     def _snapshot_issued(self, event: SnapshotIssued) -> None:
         self._content.keep(event.blobs)
-        verified = self._acceptance.snapshot(event.data)
-        if isinstance(verified, Refusal):
-            self._out.append(Noted(verified.reason, "snapshot", verified.detail))
-            return
+        snapshot = verified_snapshot(event.record, event.data, event.payload_hash)
         for key in event.dropped:
             self._propagation.drop(key)
-        self._judge.issued(verified)
-        self._children.reached(verified, ())
+        self._judge.issued(snapshot)
+        self._children.reached(snapshot, ())
         if self._destination is not None:
             self._out.append(WantsChanged())
 

@@ -114,9 +114,9 @@ class Driver:
         """Run until cancelled; raises BusBroken if the bus gives out."""
         remembered = await self._bus.start()
         done = await self._bus.load_done() if self.config.attached else []
+        node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
         if self._publisher is not None:
             self._publisher.restore(remembered.own)
-        node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
         broken = None
         try:
             async with asyncio.TaskGroup() as group:

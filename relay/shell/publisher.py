@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TypeVar
 
 from relay.core.collectors.collected_results import Result
-from relay.core.content.content import references_in
 from relay.core.effects import SnapshotShown, StoreOwn
 from relay.core.events import Event, HistoryKept, Issued, OwnRecord, SnapshotIssued
 from relay.core.node import Node
-from relay.core.records.accepted import read_record, to_keep
+from relay.core.notes import is_note
 from relay.ports import Bus, Clock
 from relay.shell.counters import Counters
-from schemas.content.blobs import Reference, open_value
+from schemas.content.blobs import Reference
 from schemas.content.carried import Carried
 from schemas.records.records import FormerRollout, History, Source, SpaceMark
+from schemas.records.signed_records import (
+    SignedRecord,
+    StoredMessages,
+    read_signed,
+    read_stored,
+)
 from schemas.records.signing import Envelope, decode_envelope
+from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import Count, ObjectResult
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
 from schemas.values.refusals import WireRefused
@@ -51,9 +57,15 @@ class CentrePublisher:
         self._node = node
         self._load = load
         self._counters = counters
-        self._ledger: dict[str, bytes] = {}
+        # The snapshot, and the records in OWN that the node did not believe as it started.
+        self._apart: dict[str, bytes] = {}
+        # Records that are kept, or erased, and of which the node was not told yet.
+        self._ahead: dict[MailKey, SignedRecord | None] = {}
         # Blobs that are kept, or about to be, of records that the node was not told of yet.
         self._coming: list[frozenset[ContentHash]] = []
+        self._histories: dict[MailKey, History] = {}
+        self._former_rollouts: dict[MailKey, FormerRollout] = {}
+        self._space_marks: dict[MailKey, SpaceMark] = {}
         # Erasing blobs and keeping them exclude each other.
         self._erasing = asyncio.Lock()
         self._in_order = asyncio.Lock()
@@ -63,70 +75,77 @@ class CentrePublisher:
         self._shown_news = asyncio.Event()
 
     def restore(self, own: Iterable[OwnRecord]) -> None:
-        """Begin with what the stream holds."""
-        self._ledger = {record.key: record.data for record in own}
+        """Begin with what the stream holds, and with a node that read it.
 
-    def ledger(self) -> Mapping[str, Envelope]:
-        """All that is kept, by OWN key; what cannot be read is left out."""
-        found = {}
-        for key, data in self._ledger.items():
-            try:
-                found[key] = decode_envelope(data)
-            except WireRefused:
-                continue
-        return found
+        Notes that cannot be read are as none.
+        """
+        data, held = {record.key: record.data for record in own}, self._node().records
+        signed = (key for key in data if key == SNAPSHOT_KEY or not is_note(key))
+        self._apart = {key: data[key] for key in signed if key not in held}
+        self._ahead.clear()
+        self._histories = _notes(data, HISTORY_PREFIX, History)
+        self._former_rollouts = _notes(data, FORMER_ROLLOUT_PREFIX, FormerRollout)
+        self._space_marks = _notes(data, SPACE_PREFIX, SpaceMark)
+
+    def ledger(self) -> StoredMessages:
+        """All that is kept: of what the node holds only the envelopes are decoded."""
+        apart: dict[str, Envelope] = {}
+        for key, data in self._apart.items():
+            with suppress(WireRefused):
+                apart[key] = decode_envelope(data)
+        stored = read_stored(apart)
+        records = dict(stored.records)
+        for key, accepted in self._node().records.items():
+            envelope = decode_envelope(accepted.data)
+            held = SignedRecord(envelope, accepted.record, accepted.body)
+            records[key] = read_signed(envelope) if accepted.opaque else held
+        for key, signed in self._ahead.items():
+            records.pop(key, None)
+            if signed is not None:
+                records[key] = signed
+        return stored._replace(records=records)
 
     async def publish(
-        self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
+        self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
     ) -> None:
         """Keep blobs and records, then send the records to whom they concern; raises BusBroken."""
         hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
         kept: list[StoreOwn] = []
         issued: list[Event] = []
-        for at, envelope in enumerate(envelopes, 1):
-            data = envelope.encode()
-            _, accepted = read_record(data, hops)
-            content = accepted.body.content if accepted.body is not None else ()
+        for at, signed in enumerate(records, 1):
+            content = signed.body.content if signed.body is not None else ()
             carried = small_content(content, blobs) if blobs else ()
-            kept.append(to_keep(accepted))
-            last = fresh if at == len(envelopes) else frozenset[ContentHash]()
-            issued.append(Issued(data, hops, last, carried))
+            data = signed.envelope.encode()
+            kept.append(_to_keep(signed, data, hops))
+            last = fresh if at == len(records) else frozenset[ContentHash]()
+            issued.append(Issued(signed, data, hops, last, carried))
         await self._keep(blobs, kept, issued)
 
     async def publish_snapshot(
         self,
         blobs: Mapping[ContentHash, bytes],
+        record: SnapshotRecord,
         envelope: Envelope,
         dropped: Sequence[MailKey],
     ) -> None:
         """Keep blobs and the snapshot, erase what it lists no more, and send it."""
-        data = envelope.encode()
+        data, hashed = envelope.encode(), envelope.payload_hash
         kept = [StoreOwn(SNAPSHOT_KEY, data), *(StoreOwn(key, None) for key in dropped)]
-        issued = SnapshotIssued(data, tuple(dropped), frozenset(blobs))
+        issued = SnapshotIssued(record, data, hashed, tuple(dropped), frozenset(blobs))
         await self._keep(blobs, kept, [issued])
 
     def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
-        """The former contents that are kept, by placement; what cannot be read is left out."""
-        return {key: history.references for key, history in self._histories()}
+        """The former contents that are kept, by placement."""
+        return {key: history.references for key, history in self._histories.items()}
 
     def rejections(self) -> Mapping[MailKey, tuple[Reference, Reference]]:
         """Of placements of which something is rejected: what was wanted, and what goes out."""
         found = {}
-        for key, history in self._histories():
+        for key, history in self._histories.items():
             if history.rejected:
                 wish, target = history.rejected
                 found[key] = wish, target
         return found
-
-    def _histories(self) -> Iterator[tuple[MailKey, History]]:
-        return self._notes(HISTORY_PREFIX, History)
-
-    def _notes(self, prefix: str, kind: type[_N]) -> Iterator[tuple[MailKey, _N]]:
-        """The notes of placements whose keys begin so."""
-        for key, data in self._ledger.items():
-            if key.startswith(prefix):
-                with suppress(WireRefused):
-                    yield MailKey(key.removeprefix(prefix)), decode(kind, data)
 
     async def keep_history(
         self,
@@ -136,28 +155,36 @@ class CentrePublisher:
         rejected: Sequence[Reference] = (),
     ) -> None:
         """Keep these contents of a placement, and no others; raises BusBroken."""
-        kept = tuple(references)
-        data = encode(History(kept, tuple(rejected))) if kept else None
-        own = StoreOwn(f"{HISTORY_PREFIX}{key}", data)
+        history = History(tuple(references), tuple(rejected))
+        kept = history.references
+        own = StoreOwn(f"{HISTORY_PREFIX}{key}", encode(history) if kept else None)
         await self._keep(blobs, [own], [HistoryKept(key, kept, frozenset(blobs))])
+        self._histories.pop(key, None)
+        if kept:
+            self._histories[key] = history
 
     def former_rollouts(self) -> Mapping[MailKey, FormerRollout]:
-        """What is known of the Rollouts that placements had; what cannot be read is left out."""
-        return dict(self._notes(FORMER_ROLLOUT_PREFIX, FormerRollout))
+        """What is known of the Rollouts that placements had."""
+        return dict(self._former_rollouts)
 
     async def keep_former_rollout(self, key: MailKey, known: FormerRollout) -> None:
         """Keep what is known of the Rollout that a placement had; raises BusBroken."""
-        data = encode(known) if known != FormerRollout() else None
-        await self._keep({}, [StoreOwn(f"{FORMER_ROLLOUT_PREFIX}{key}", data)], [])
+        is_known = known != FormerRollout()
+        own = StoreOwn(f"{FORMER_ROLLOUT_PREFIX}{key}", encode(known) if is_known else None)
+        await self._keep({}, [own], [])
+        self._former_rollouts.pop(key, None)
+        if is_known:
+            self._former_rollouts[key] = known
 
     def space_mark(self, space: str) -> SpaceMark | None:
         """How far a space was known; None if that was never noted, or cannot be read."""
-        return dict(self._notes(SPACE_PREFIX, SpaceMark)).get(_space_key(space))
+        return self._space_marks.get(_space_key(space))
 
     async def keep_space_mark(self, space: str, mark: SpaceMark) -> None:
         """Keep how far a space is known; raises BusBroken."""
-        own = StoreOwn(f"{SPACE_PREFIX}{_space_key(space)}", encode(mark))
-        await self._keep({}, [own], [])
+        key = _space_key(space)
+        await self._keep({}, [StoreOwn(f"{SPACE_PREFIX}{key}", encode(mark))], [])
+        self._space_marks[key] = mark
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
@@ -212,7 +239,16 @@ class CentrePublisher:
             self._shown_news.set()
 
     def handled(self, event: Event) -> None:
-        """The node knows of the blobs that came with an event."""
+        """The node knows of what came with an event."""
+        match event:
+            case Issued(signed) if self._ahead.get(signed.slot) is signed:
+                del self._ahead[signed.slot]
+            case SnapshotIssued():
+                for key in event.dropped:
+                    if self._ahead.get(key, self) is None:
+                        del self._ahead[key]
+            case _:
+                pass
         if isinstance(event, Issued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
 
@@ -235,9 +271,14 @@ class CentrePublisher:
                     await self._bus.write(blobs=blobs)
                 await self._bus.write(own=own)
             for record in own:
-                self._ledger.pop(record.key, None)
-                if record.data is not None:
-                    self._ledger[record.key] = record.data
+                self._apart.pop(record.key, None)
+                if record.key == SNAPSHOT_KEY and record.data is not None:
+                    self._apart[SNAPSHOT_KEY] = record.data
+            for event in events:
+                if isinstance(event, Issued):
+                    self._ahead[event.signed.slot] = event.signed
+                elif isinstance(event, SnapshotIssued):
+                    self._ahead |= dict.fromkeys(event.dropped)
             for event in events:
                 await self._bus.inbox.put(event)
 
@@ -247,23 +288,37 @@ def small_content(
     blobs: Mapping[ContentHash, bytes],
     most: int = CARRIED_MAX_BYTES,
 ) -> Carried:
-    """Of these stored values those that a record leads to, the nearest first, while they fit."""
+    """Of these stored values those that a record names, in its order, while they fit."""
     found: dict[ContentHash, bytes] = {}
-    level = list(references)
-    while level:
-        below: list[Reference] = []
-        for reference in level:
-            value = blobs.get(reference.address)
-            if value is None or reference.address in found or len(value) > most:
-                continue
-            try:
-                below += references_in(reference.kind, open_value(reference, value))
-            except WireRefused:
-                continue
+    for reference in references:
+        value = blobs.get(reference.address)
+        if value is not None and reference.address not in found and len(value) <= most:
             found[reference.address] = value
             most -= len(value)
-        level = below
     return tuple(found.items())
+
+
+def _notes(own: Mapping[str, bytes], prefix: str, kind: type[_N]) -> dict[MailKey, _N]:
+    """The notes whose keys begin so, by the rest of these."""
+    notes: dict[MailKey, _N] = {}
+    for key, data in own.items():
+        if key.startswith(prefix):
+            with suppress(WireRefused):
+                notes[MailKey(key.removeprefix(prefix))] = decode(kind, data)
+    return notes
+
+
+def _to_keep(signed: SignedRecord, data: bytes, hops: tuple[int, ...]) -> StoreOwn:
+    record = signed.record
+    return StoreOwn(
+        key=signed.slot,
+        data=data,
+        generation=record.generation,
+        payload_hash=signed.envelope.payload_hash,
+        has_body=True,
+        trace=record.trace,
+        hops=hops,
+    )
 
 
 def _space_key(space: str) -> MailKey:

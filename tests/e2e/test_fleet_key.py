@@ -8,7 +8,7 @@ from controllers.nodes import enrol_nodes
 from relay.adapters.server.nkey_pairs import private_key
 from schemas.content.sealing import FleetKeyMissing, fleet_keys_for, unwrap_keys
 from schemas.objects.objects import ObjectKey
-from schemas.records.records import Profile, decode_body
+from schemas.records.records import Profile
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
@@ -23,8 +23,7 @@ OBJECT = ObjectKey("", "configmaps", "shop", "a")
 
 def wrapped(tree, key):
     """The keys of a placement as its delta brings them."""
-    issuer = tree.controllers.issuer
-    return decode_body(issuer.records[key], issuer.ledger.bodies[key]).key
+    return tree.controllers.issuer.ledger.bodies[key].value.key
 
 
 async def brought_anew(tree, key, before):

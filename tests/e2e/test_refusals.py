@@ -27,6 +27,7 @@ from schemas.records.records import (
     decode_payload,
     encode_payload,
 )
+from schemas.records.signed_records import read_signed
 from schemas.records.signing import Signer, decode_envelope
 from schemas.values import wire
 from schemas.values.identity import KeyId, NodePath, TreeId
@@ -147,7 +148,7 @@ async def test_a_manifest_that_names_a_missing_blob_goes_no_further(tree):
     head, body = delta("ghosts", [entry], tree.clock.now().wall_ms + 1000)
     values = {a: v for blob in build_manifest([entry]) for a, v in blob.values.items()}
     envelope = tree.keys.signing.seal("delta", encode_payload(head), body)
-    await tree.centre.publisher.publish(values, [envelope])
+    await tree.centre.publisher.publish(values, [read_signed(envelope)])
     await noted(tree, REGION, "MissingBlob")
     key = head.source.key
     await tree.centre.until(lambda node: node.summary(key).exceptions != ())

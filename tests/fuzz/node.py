@@ -23,7 +23,6 @@ from relay.core.events import (
     OwnRecord,
     Remembered,
     ReportArrived,
-    SnapshotIssued,
     Tick,
     Welcomed,
 )
@@ -34,6 +33,7 @@ from schemas.content import chunks
 from schemas.content.blobs import Reference
 from schemas.records.records import Away, FirstSession, KeyGrant, KeysRecord, encode_payload
 from schemas.records.roots import Roots
+from schemas.records.signed_records import read_stored
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import encode as encode_snapshot
 from schemas.reports.link import Repair, Welcome
@@ -126,7 +126,6 @@ def believed(data: bytes) -> None:
         meeting.tell(node, MailArrived(5, key, mail, 0))
         node.check()
     meeting.tell(node, Welcomed(Welcome("inc", "one", 5, mail, Repair.NONE)))
-    meeting.tell(meeting.centre, SnapshotIssued(mail))
     meeting.now += later % 10_000
     meeting.tell(node, Tick())
     node.check()
@@ -189,7 +188,7 @@ def ledger(data: bytes) -> None:
         if said is not None:
             with suppress(RecordRefused):
                 store[said[0]] = decode_envelope(said[1])
-    reading = read_stored_ledger(store)
+    reading = read_stored_ledger(read_stored(store))
     try:
         missing = next(reading)
         while True:

@@ -29,7 +29,6 @@ from schemas.records.records import (
     LocationRecord,
     Profile,
     Record,
-    decode_body,
 )
 from schemas.values import codec
 from schemas.values.identity import ContentHash, MailKey, NodePath, TreeId
@@ -128,7 +127,7 @@ class Fleet:
         self.gone: set[MailKey] = set()
         self.generation = 0
         self.audience = Audience(NodePath())
-        self._bodies: dict[MailKey, bytes] = {}
+        self._bodies: dict[MailKey, DeltaBody] = {}
         self._kinds: dict[ContentHash, Any] = {}
         self._revision = 0
         self.objects: dict[ObjectKey, Object] = {}
@@ -191,9 +190,7 @@ class Fleet:
         return [record for record in found if isinstance(record, LocationRecord)]
 
     def body(self, key: MailKey) -> DeltaBody:
-        head = self.ledger[key]
-        assert isinstance(head, DeltaHead)
-        return decode_body(head, self._bodies[key])
+        return self._bodies[key]
 
     def is_left_alone(self, key: ObjectKey, reference: Any) -> bool:
         plain = open_value(reference, self.store[reference.address])
@@ -251,5 +248,5 @@ class Fleet:
         self.ledger[draft.slot] = record
         self.store |= draft.blobs
         if draft.body is not None:
-            self._bodies[draft.slot] = draft.body
+            self._bodies[draft.slot] = draft.body.value
         return record

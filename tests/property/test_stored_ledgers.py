@@ -7,6 +7,7 @@ from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
 from schemas.records.records import encode_payload
+from schemas.records.signed_records import read_stored
 from schemas.records.signing import KINDS, Envelope
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY
 from tests.unit.test_ledger_lives import SIGNER, Centre, location, node, profile
@@ -40,7 +41,7 @@ def snapshot():
 def test_whatever_lies_in_the_ledgers_stream_the_centre_starts(store, last):
     if last is not None:
         store[SNAPSHOT_KEY] = Envelope("snapshot", SIGNER.key_id, last, b"")
-    reading = read_stored_ledger(store)
+    reading = read_stored_ledger(read_stored(store))
     try:
         next(reading)
         reading.send({})

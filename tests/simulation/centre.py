@@ -30,8 +30,9 @@ from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.chunks import build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import DeltaHead, KeysRecord, Record
+from schemas.records.signed_records import SignedRecord, read_stored
 from schemas.records.signing import Envelope, Signer, decode_envelope
-from schemas.records.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
+from schemas.records.snapshots import EntryKey, SnapshotRecord, encode
 from schemas.values import codec, wire
 from schemas.values.identity import (
     KEYS_KEY,
@@ -148,7 +149,7 @@ class Centre(Books):
         own = self.world.root.streams.own
         self._run += 1
         self.terms.append(self.world.random.randbytes(8).hex())
-        reading, found = read_stored_ledger(signed_in(own)), None
+        reading, found = read_stored_ledger(read_stored(signed_in(own))), None
         wanted: Mapping[ContentHash, bytes] | None = None
         while found is None:
             try:
@@ -400,15 +401,15 @@ class Centre(Books):
         self.held = held
 
     def _store(self, publication: Publication) -> None:
-        published = zip(publication.drafts, publication.records, publication.envelopes, strict=True)
-        for draft, record, envelope in published:
-            self.issued[envelope.bare().encode()] = None
-            self.held.pop(draft.slot, None)
-            self._put(draft.slot, record, envelope)
+        for signed in publication.signed:
+            self.issued[signed.envelope.bare().encode()] = None
+            self.held.pop(signed.slot, None)
+            self._put(signed)
 
-    def _put(self, key: MailKey, record: Record, envelope: Envelope) -> None:
+    def _put(self, signed: SignedRecord) -> None:
         """Into the ledger, then to the node."""
-        root, data = self.world.root, envelope.encode()
+        envelope, record, _ = signed
+        key, root, data = signed.slot, self.world.root, envelope.encode()
         self.records[key] = record
         self.issued[data] = None
         if key == KEYS_KEY:
@@ -419,7 +420,7 @@ class Centre(Books):
         self.world.note("centre", what)
         root.streams.own.pop(key, None)
         root.streams.own[key] = OwnRecord(key, data, "", 0)
-        root.tell(Issued(data, (), frozenset(self._fresh)))
+        root.tell(Issued(signed, data, (), frozenset(self._fresh)))
         self._fresh.clear()
 
     # Sealing.
@@ -504,11 +505,11 @@ class Centre(Books):
 
     def _publish_keys(self) -> None:
         assert self.ring.message is not None
-        self._put(KEYS_KEY, self._keys, self.ring.message)
+        self._put(SignedRecord(self.ring.message, self._keys))
         self._issuer.keys_published(self._keys, self.ring.signing, self._now())
 
     def _sign_anew(self) -> None:
-        signed = {MailKey(k): it for k, it in signed_in(self.world.root.streams.own).items()}
+        signed = read_stored(signed_in(self.world.root.streams.own)).envelopes()
         ledger = self._issuer.ledger
         self._issue_anew(self._issuer.again(unbelieved(self._keys, ledger.records, signed)))
 
@@ -538,9 +539,10 @@ class Centre(Books):
         """Blobs, the snapshot into the ledger, the node; then the ledger forgets what it drops."""
         publication = self._issuer.sign_snapshot(self._now())
         self._keep(publication.blobs)
-        honest = read_snapshot(publication.envelope.payload)
+        honest = publication.record
         said = self.world.ports.snapshot(honest, self._keep)
-        data = self._issuer.signer.seal("snapshot", encode(said)).encode()
+        envelope = self._issuer.signer.seal("snapshot", encode(said))
+        data, hashed = envelope.encode(), envelope.payload_hash
         self._enter_snapshot(honest, data)
         root = self.world.root
         root.streams.own.pop(SNAPSHOT_KEY, None)
@@ -549,7 +551,7 @@ class Centre(Books):
         self._issuer.check()
         for key in publication.dropped:
             root.streams.own.pop(key, None)
-        root.tell(SnapshotIssued(data, publication.dropped, frozenset(self._fresh)))
+        root.tell(SnapshotIssued(said, data, hashed, publication.dropped, frozenset(self._fresh)))
         self._fresh.clear()
 
     def _enter_snapshot(self, snapshot: SnapshotRecord, data: bytes) -> None:

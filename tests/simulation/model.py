@@ -33,6 +33,7 @@ from schemas.records.records import (
     Source,
 )
 from schemas.records.roots import Roots
+from schemas.records.signed_records import EncodedBody
 from schemas.records.signing import Signer
 from schemas.records.windows import Window
 from schemas.values.identity import (
@@ -287,18 +288,19 @@ def _gate(rung: Rung, salt: str) -> Gate:
     )
 
 
-def _body(placed: Placed, key: bytes) -> bytes:
+def _body(placed: Placed, key: bytes) -> EncodedBody:
     roots = dict.fromkeys(arm.root for arm in arms_of(placed))
     programs = programs_of(placed)
     collectors = () if programs is None else (programs.reference,)
     content = (*roots, *collectors)
-    return DeltaBody(content, _gates(placed), collectors, key, placed.after).encode()
+    body = DeltaBody(content, _gates(placed), collectors, key, placed.after)
+    return EncodedBody.of(body)
 
 
-def _head(name: str, placed: Placed, body: bytes, last_loss: int) -> DeltaHead:
+def _head(name: str, placed: Placed, body: EncodedBody, last_loss: int) -> DeltaHead:
     return DeltaHead(
         *_common(Source(API_PLACEMENT, WORKLOADS, "", name)),
-        body_hash=hashlib.sha256(body).digest(),
+        body_hash=hashlib.sha256(body.data).digest(),
         alternatives=placed.alternatives,
         last_loss=last_loss,
         steady=placed.steady,

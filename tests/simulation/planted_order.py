@@ -7,8 +7,9 @@ from hashlib import sha256
 from typing import Any
 
 from controllers.core.inventory.make_before_break import holds_in
-from schemas.records.records import DeltaBody, Dependency
-from schemas.values.wire import decode, replace
+from schemas.records.records import Dependency
+from schemas.records.signed_records import EncodedBody
+from schemas.values.wire import replace
 from tests.simulation.ports import Ports
 
 
@@ -54,10 +55,10 @@ def _waiting(draft: Any, change: Any) -> Any:
     """The draft of a delta with its dependencies changed; None leaves one out."""
     if draft.kind != "delta" or draft.body is None:
         return draft
-    body = decode(DeltaBody, draft.body)
+    body = draft.body.value
     if not body.after:
         return draft
     after = tuple(said for each in body.after if (said := change(each)) is not None)
-    encoded = replace(body, after=after).encode()
-    record = replace(draft.record, body_hash=sha256(encoded).digest())
+    encoded = EncodedBody.of(replace(body, after=after))
+    record = replace(draft.record, body_hash=sha256(encoded.data).digest())
     return replaced(draft, record=record, body=encoded)

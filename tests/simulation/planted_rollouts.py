@@ -10,7 +10,8 @@ from typing import Any
 from relay.core import effects as fx
 from relay.core.effects import Effect
 from relay.core.events import Event, HistoryKept
-from schemas.records.records import BUCKETS, DeltaHead, Gate, decode_body
+from schemas.records.records import BUCKETS, DeltaHead, Gate
+from schemas.records.signed_records import EncodedBody
 from schemas.reports.reports import CELL_FORMER, Cell, Count, Report, Summary, cell, decode_report
 from schemas.values.identity import MailKey
 from schemas.values.subjects import TAKEN_KEY
@@ -27,10 +28,10 @@ class Gates(Ports):
     def issued(self, draft: Any) -> Any:
         if not isinstance(draft.record, DeltaHead) or not draft.record.is_gated:
             return draft
-        body = decode_body(draft.record, draft.body)
+        body = draft.body.value
         changed = tuple(self.gates(draft.record.source.name, body.gates))
-        data = replace(body, gates=changed).encode()
-        head = replace(draft.record, body_hash=hashlib.sha256(data).digest())
+        data = EncodedBody.of(replace(body, gates=changed))
+        head = replace(draft.record, body_hash=hashlib.sha256(data.data).digest())
         return dataclasses.replace(draft, record=head, body=data)
 
     def gates(self, _name: str, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:

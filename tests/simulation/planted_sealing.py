@@ -11,7 +11,8 @@ from typing import Any
 from controllers.core.ledger.drafts import Draft
 from schemas.content.sealing import NotOpened, unwrap_keys, wrap_keys
 from schemas.objects.objects import ObjectKey
-from schemas.records.records import DeltaHead, Profile, decode_body
+from schemas.records.records import DeltaHead, Profile
+from schemas.records.signed_records import EncodedBody
 from schemas.values.wire import replace
 from tests.simulation.host import Host
 from tests.simulation.model import placement_key
@@ -76,18 +77,18 @@ class UnopenedRemoved(Ports):
 
 
 def _with_key(draft: Draft, key: bytes) -> Draft:
-    if not isinstance(draft.record, DeltaHead) or draft.body is None:
+    if not isinstance(draft.record, DeltaHead) or draft.body is None or draft.body.value is None:
         return draft
-    body = replace(decode_body(draft.record, draft.body), key=key).encode()
-    record = replace(draft.record, body_hash=hashlib.sha256(body).digest())
+    body = EncodedBody.of(replace(draft.body.value, key=key))
+    record = replace(draft.record, body_hash=hashlib.sha256(body.data).digest())
     return dataclasses.replace(draft, record=record, body=body)
 
 
 def _with_keys(draft: Draft, part: slice) -> Draft:
     """The draft of a delta that brings just these of its keys, which come newest first."""
-    if not isinstance(draft.record, DeltaHead) or draft.body is None:
+    if not isinstance(draft.record, DeltaHead) or draft.body is None or draft.body.value is None:
         return draft
-    brought = decode_body(draft.record, draft.body).key
+    brought = draft.body.value.key
     for fleet in all_fleet_keys():
         with suppress(NotOpened):
             keys = unwrap_keys([fleet], TREE, draft.slot, brought)[part]

@@ -17,6 +17,7 @@ from schemas.records.snapshots import (
     read_snapshot,
     read_terms,
 )
+from schemas.records.signed_records import read_signed, read_stored
 from schemas.reports.reports import Count
 from schemas.reports.returned_states import sealed_state
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY
@@ -50,12 +51,13 @@ class LedgerRelay:
         self._shown = asyncio.Queue()
 
     def ledger(self):
-        return dict(self.records)
+        return read_stored(self.records)
 
-    async def publish(self, blobs, envelopes):
+    async def publish(self, blobs, records):
         self._keep(blobs)
-        for envelope in envelopes:
-            record = decode_record(envelope.kind, envelope.payload, envelope.body)
+        for signed in records:
+            envelope, record, _ = signed
+            assert signed == read_signed(envelope), "the values are what the message says"
             slot = slot_of(envelope.kind, record)
             held = self.record(slot)
             assert held is None or record.generation > held.generation
@@ -65,9 +67,9 @@ class LedgerRelay:
             self._bodies[record.source.key, record.generation] = envelope.body
         await self._tell()
 
-    async def publish_snapshot(self, blobs, envelope, dropped):
+    async def publish_snapshot(self, blobs, snapshot, envelope, dropped):
         self._keep(blobs)
-        snapshot = read_snapshot(envelope.payload)
+        assert snapshot == read_snapshot(envelope.payload)
         assert all(record.generation < snapshot.generation for record in self.held().values())
         for reference in snapshot.references:
             assert await self.load(reference) is not None

@@ -26,13 +26,11 @@ from relay.core.events import (
     Event,
     HelloArrived,
     Instant,
-    Issued,
     LinkChanged,
     MailArrived,
     MailWritten,
     Remembered,
     ReportArrived,
-    SnapshotIssued,
     Tick,
     Welcomed,
 )
@@ -56,6 +54,7 @@ from schemas.records.snapshots import encode as encode_snapshot
 from schemas.reports.link import Hello, Welcome
 from schemas.reports.reports import decode
 from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, NodePath, TreeId
+from tests.issuing import issued, snapshot_issued
 
 TREE, PATH = TreeId("t" * 26), NodePath.parse("/emea")
 ROOT, SIGNER = (Signer(TREE, KeyId(letter * 26), letter.encode() * 32) for letter in "rs")
@@ -110,7 +109,7 @@ class Meeting:
             self.issuer.issued(
                 accepted.entry_key, record.generation, takes_away=False, now=self.now
             )
-        self.centre_hears(Issued(data))
+        self.centre_hears(issued(data))
         return accepted.key
 
     def sign(self, drop: Iterable[MailKey] = ()) -> int:
@@ -119,11 +118,11 @@ class Meeting:
             self.issuer.deleted(self.centre.records[key].entry_key, now=self.now)
         self.now += 3
         self.generation += 1
-        issued = self.issuer.sign(self.generation, now=self.now, now_ms=self.instant.wall_ms)
-        for blob in issued.blobs:
+        signed = self.issuer.sign(self.generation, now=self.now, now_ms=self.instant.wall_ms)
+        for blob in signed.blobs:
             self.stored |= blob.values
-        self.snapshot = SIGNER.seal("snapshot", encode_snapshot(issued.record)).encode()
-        self.centre_hears(SnapshotIssued(self.snapshot, tuple(drop)))
+        self.snapshot = SIGNER.seal("snapshot", encode_snapshot(signed.record)).encode()
+        self.centre_hears(snapshot_issued(self.snapshot, tuple(drop)))
         return self.generation
 
     # What is said.

@@ -11,6 +11,7 @@ from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import IssuedDelta
 from relay.ports import AnotherSpace, BusBroken
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.records.signed_records import EncodedBody
 from schemas.values.identity import TreeId, random_id
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import Centre, config, config_key, holds, placement, target
@@ -133,7 +134,9 @@ async def test_a_record_that_the_ledger_did_not_take_is_in_force_nowhere(centre)
     centre.relay.publish = broken
     head = centre.relay.delta("shop")
     with pytest.raises(BusBroken):
-        await issuer.issue([Draft("delta", head, b"body")], delete=[head.source.key])
+        await issuer.issue(
+            [Draft("delta", head, EncodedBody(b"body", None))], delete=[head.source.key]
+        )
     assert dict(issuer.records) == before
 
 

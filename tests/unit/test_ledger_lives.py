@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from controllers.core.ledger.drafts import Draft, slot_of
+from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.ledger import Ledger, entry_key_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.snapshots import SETTLING_SECONDS
@@ -27,6 +27,7 @@ from schemas.records.records import (
     Profile,
     Source,
 )
+from schemas.records.signed_records import EncodedBody, read_stored
 from schemas.records.signing import Signer
 from schemas.records.snapshots import Term, mail_key_of, read_snapshot
 from schemas.records.snapshots import encode as encode_snapshot
@@ -53,7 +54,7 @@ class Centre:
 
     def start(self):
         self.terms += 1
-        reading = read_stored_ledger(dict(self.own))
+        reading = read_stored_ledger(read_stored(self.own))
         try:
             wanted = next(reading)
             while True:
@@ -72,8 +73,9 @@ class Centre:
         drafts = [Draft(kind_of(record), record) for record in records]
         publication = self.issuer.issue(drafts, self.instant)
         self.blobs |= publication.blobs
-        for envelope, record in zip(publication.envelopes, publication.records, strict=True):
-            self.own[slot_of(envelope.kind, record)] = envelope
+        for signed in publication.signed:
+            record = signed.record
+            self.own[signed.slot] = signed.envelope
             self.issued[record.source.key, record.generation] = record
             # A record of before is superseded: it may go.
             self.deleted |= {
@@ -420,7 +422,7 @@ def test_only_the_first_version_after_a_deletion_takes_away_what_was_before():
     for deleted in (False, True, False):
         if deleted:
             ledger.delete([source.key])
-        (record,) = ledger.stamp([Draft("delta", head, b"")], 1000)
-        ledger.remember("delta", record, b"")
+        (record,) = ledger.stamp([Draft("delta", head, EncodedBody(b"", None))], 1000)
+        ledger.remember("delta", record, EncodedBody(b"", None))
         losses.append(record.last_loss == record.generation)
     assert losses == [False, True, False]

@@ -8,14 +8,12 @@ from relay.core.effects import DropBlobs, LoadBlob, ResetMail, SendWelcome, Stor
 from relay.core.events import (
     BlobArrived,
     HelloArrived,
-    Issued,
     LinkChanged,
     MailArrived,
     MailWritten,
     OwnRecord,
     Remembered,
     ReportArrived,
-    SnapshotIssued,
     Tick,
     Welcomed,
 )
@@ -45,6 +43,7 @@ from schemas.reports.reports import decode, encode
 from schemas.values.identity import SNAPSHOT_KEY, destination_id, short_key
 from schemas.values.subjects import PROGRESS_KEY
 from schemas.values.wire import replace
+from tests.issuing import issued, snapshot_issued
 from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting, hellos
 
 
@@ -74,11 +73,11 @@ def test_the_centre_keeps_all_nodes_of_its_snapshot_for_those_who_read_it_later(
     for at in range(400):
         meeting.issue("location", location(f"l{at}", 10 + at))
     meeting.now += 3
-    issued = meeting.issuer.sign(500, now=meeting.now, now_ms=meeting.instant.wall_ms)
-    values = {a: value for blob in issued.blobs for a, value in blob.values.items()}
+    signed = meeting.issuer.sign(500, now=meeting.now, now_ms=meeting.instant.wall_ms)
+    values = {a: value for blob in signed.blobs for a, value in blob.values.items()}
     meeting.stored |= values
-    sealed: Envelope = SIGNER.seal("snapshot", encode_snapshot(issued.record))
-    meeting.tell(meeting.centre, SnapshotIssued(sealed.encode(), (), frozenset(values)))
+    sealed: Envelope = SIGNER.seal("snapshot", encode_snapshot(signed.record))
+    meeting.tell(meeting.centre, snapshot_issued(sealed.encode(), (), frozenset(values)))
     for _ in range(3):
         meeting.now += 3601
         effects = meeting.tell(meeting.centre, Tick())
@@ -163,7 +162,7 @@ def test_a_count_is_not_exact_while_the_newest_of_two_inventory_records_is_under
     assert centre.count(key).exact
     for generation in (20, 21):
         sealed = SIGNER.seal("profile", encode_payload(profile(generation, env="prod", n="x")))
-        centre.handle((Issued(sealed.encode()),), now)
+        centre.handle((issued(sealed.encode()),), now)
     about = profile(20).source.key
     centre.handle((MailWritten("emea", about, 20, meeting.last + 1),), now)
     # It answers the first, and the second is on its way.

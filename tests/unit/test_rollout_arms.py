@@ -7,7 +7,7 @@ from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.reading import read_arm, read_issued, target_of
 from controllers.core.translation.translate import DeltaRules, Steering, translate
 from schemas.content import blobs
-from schemas.records.records import Gate, decode_body
+from schemas.records.records import Gate
 from schemas.reports.collectors import Expression, Program
 from schemas.values.identity import Generation
 from tests.unit.test_translate import HEAD, config, issued, objects, say
@@ -32,7 +32,7 @@ class Store:
             self.generation += 1
             self.values |= said.draft.blobs
             self.before = said.issued(said.draft.stamped(Generation(self.generation)))
-            self.body = said.draft.body
+            self.body = said.draft.body.value
         return said
 
     def read(self, reading):
@@ -66,7 +66,7 @@ def test_a_step_of_a_rollout_writes_no_content_anew():
     assert len(first.draft.blobs) == 3  # object, chunk, root
     widened = store.say(NEW, layers(old, 5000))
     assert widened.draft.blobs == {}
-    content = decode_body(store.before.head, store.body).content
+    content = store.body.content
     assert content == tuple(gate.arm for gate in store.before.gates)
     assert store.say(NEW, layers(old, 5000)).draft is None
 

@@ -19,6 +19,7 @@ from relay.shell.driver import Driver
 from schemas.content import blobs
 from schemas.content.chunks import ManifestEntry, build_manifest
 from schemas.records.records import FormerRollout, History
+from schemas.records.signed_records import StoredMessages
 from schemas.values.identity import NodePath, short_key
 from schemas.values.subjects import HISTORY_PREFIX
 from schemas.values.wire import encode
@@ -108,7 +109,7 @@ async def test_a_controller_finds_what_it_kept():
         await publisher.keep_former_rollout(KEY, FormerRollout(deleted=True))
         await publisher.keep_former_rollout(OTHER_KEY, FormerRollout(released=True))
         await publisher.keep_former_rollout(OTHER_KEY, FormerRollout())
-        assert publisher.ledger() == {}
+        assert publisher.ledger() == StoredMessages({})
 
     async def look(publisher):
         assert publisher.kept_history() == {KEY: (OLD,)}

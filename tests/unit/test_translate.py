@@ -75,7 +75,7 @@ def test_an_object_is_cleaned_once_for_its_address_and_its_blob(monkeypatch):
 def test_a_delta_has_one_gate_that_admits_all_and_names_the_manifest():
     translation = say(objects(config("a")))
     head = translation.draft.record
-    body = decode_body(head, translation.draft.body)
+    body = decode_body(head, translation.draft.body.data)
     assert [gate.arm for gate in body.gates] == [body.content[0]]
     assert body.gates[-1].admits_all
     assert {reference.address for reference in body.content} <= translation.draft.blobs.keys()

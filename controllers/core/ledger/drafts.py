@@ -12,6 +12,7 @@ from typing import cast
 
 from schemas.content.blobs import StoredBlob
 from schemas.records.records import RECORDS, DeltaHead, LocationRecord, Record
+from schemas.records.signed_records import EncodedBody
 from schemas.records.signing import RecordKind
 from schemas.values.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
 from schemas.values.wire import replace
@@ -23,7 +24,7 @@ class Draft:
 
     kind: RecordKind
     record: Record
-    body: bytes | None = None
+    body: EncodedBody | None = None
     blobs: Mapping[ContentHash, bytes] = field(default_factory=dict)
     # Whether someone may lose something of a placement by it.
     loses: bool = False

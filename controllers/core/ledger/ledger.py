@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from controllers.core.ledger.drafts import Draft, slot_of
 from schemas.records.records import DeltaHead, KeysRecord, NodeRecord, Profile, Record
+from schemas.records.signed_records import EncodedBody
 from schemas.records.snapshots import EntryKey, mail_entry_key, path_entry_key
 from schemas.values.identity import Generation, MailKey, TreeId, next_generation
 
@@ -23,7 +24,7 @@ class Ledger:
         # All that is in force, and the keys.
         self.records: dict[MailKey, Record] = {}
         # What the heads of deltas in force hash.
-        self.bodies: dict[MailKey, bytes] = {}
+        self.bodies: dict[MailKey, EncodedBody] = {}
         # Deleted, and kept until a snapshot lists them no more.
         self.deleted: dict[MailKey, Record] = {}
         # The generation above which the next record is stamped.
@@ -52,7 +53,7 @@ class Ledger:
         """Stamp nothing at or below this generation from now on."""
         self.highest = max(self.highest, Generation(generation))
 
-    def remember(self, kind: str, record: Record, body: bytes | None) -> None:
+    def remember(self, kind: str, record: Record, body: EncodedBody | None) -> None:
         """Take a record that is kept."""
         slot = slot_of(kind, record)
         self.records[slot] = record

@@ -23,19 +23,23 @@ from schemas.records.records import (
     body_of,
     encode_payload,
 )
+from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope, Signer
-from schemas.records.snapshots import EntryKey, Term, encode, mail_key_of
+from schemas.records.snapshots import EntryKey, SnapshotRecord, Term, encode, mail_key_of
 from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Records to be stored: the blobs, then the envelopes in this order."""
+    """Records to be stored: the blobs, then the messages in this order, one for each draft."""
 
     blobs: Mapping[ContentHash, bytes]
-    envelopes: tuple[Envelope, ...]
+    signed: tuple[SignedRecord, ...]
     drafts: tuple[Draft, ...]
-    records: tuple[Record, ...]
+
+    @property
+    def records(self) -> list[Record]:
+        return [signed.record for signed in self.signed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,8 @@ class SnapshotPublication:
 
     blobs: Mapping[ContentHash, bytes]
     envelope: Envelope
+    record: SnapshotRecord
     dropped: tuple[MailKey, ...]
-    generation: int
 
 
 class LedgerIssuer:
@@ -78,12 +82,14 @@ class LedgerIssuer:
     def issue(self, drafts: Sequence[Draft], now: Instant) -> Publication:
         """Stamp and sign these records; `published` is to be told once they are stored."""
         records = self.ledger.stamp(drafts, now.wall_ms)
-        envelopes = [
-            self.signer.seal(draft.kind, encode_payload(record), draft.body or body_of(record))
-            for draft, record in zip(drafts, records, strict=True)
-        ]
+        signed = map(self._sign, drafts, records)
         blobs = {address: value for draft in drafts for address, value in draft.blobs.items()}
-        return Publication(blobs, tuple(envelopes), tuple(drafts), tuple(records))
+        return Publication(blobs, tuple(signed), tuple(drafts))
+
+    def _sign(self, draft: Draft, record: Record) -> SignedRecord:
+        data, body = draft.body or (body_of(record), None)
+        envelope = self.signer.seal(draft.kind, encode_payload(record), data)
+        return SignedRecord(envelope, record, body)
 
     def keys_published(self, record: KeysRecord, signer: Signer, now: Instant) -> None:
         """Other keys are in the store: this one signs from now on.
@@ -204,7 +210,7 @@ class LedgerIssuer:
         listed = {key for key, it in deleted if entry_key_of(it) not in issued.dropped}
         gone = tuple(sorted(dropped - self.ledger.records.keys() - listed))
         envelope = self.signer.seal("snapshot", encode(issued.record))
-        return SnapshotPublication(values_of(*issued.blobs), envelope, gone, generation)
+        return SnapshotPublication(values_of(*issued.blobs), envelope, issued.record, gone)
 
     def snapshot_published(self, publication: SnapshotPublication) -> list[Record]:
         """The snapshot is in the store, and what it drops is not; returns the latter."""

@@ -6,7 +6,6 @@ orphaned below it, and not dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.core.blob_reading import Reading
@@ -27,8 +26,8 @@ from schemas.records.records import (
     LocationRecord,
     Profile,
     Record,
-    decode_record,
 )
+from schemas.records.signed_records import SignedRecord, StoredMessages
 from schemas.records.signing import Envelope, Signer
 from schemas.records.snapshots import (
     EntryKey,
@@ -40,24 +39,14 @@ from schemas.records.snapshots import (
     read_snapshot,
     read_terms,
 )
-from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.values.refusals import RecordRefused
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
-    """A record as the store holds it."""
-
-    kind: str
-    record: Record
-    body: bytes | None
+from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 
 @dataclass(slots=True)
 class StoredLedger:
     """What the store holds of a ledger; `last` is None without a snapshot that can be read."""
 
-    records: dict[MailKey, StoredRecord] = field(default_factory=dict)
+    records: dict[MailKey, SignedRecord] = field(default_factory=dict)
     # The store holds something at these keys that is no record.
     damaged: set[MailKey] = field(default_factory=set)
     last: SnapshotRecord | None = None
@@ -78,7 +67,7 @@ class StoredLedger:
             lacking = [*standing.lacking, *(it.key for it in standing.outdated)]
         for key in [held[it] for it in kept] + [KEYS_KEY]:
             if (found := self.records.get(key)) is not None:
-                ledger.remember(found.kind, found.record, found.body)
+                ledger.remember(found.envelope.kind, found.record, found.encoded_body)
         ledger.raise_to(last.generation if last else 0)
         ahead = {
             it.key: it.generation for it in kept if not last or it.generation > last.generation
@@ -117,26 +106,16 @@ class StoredLedger:
         return inventory and entry in self.listed and record.generation > settled
 
 
-def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
-    """Read what a store holds, by key, and what its last snapshot lists."""
-    found = StoredLedger()
-    for name, stored in store.items():
-        key = MailKey(name)
-        if key == SNAPSHOT_KEY:
-            continue
-        try:
-            record = decode_record(stored.kind, stored.payload, stored.body)
-        except RecordRefused:
-            found.damaged.add(key)
-            continue
-        if _is_whole(key, record, stored):
-            body = stored.body if isinstance(record, DeltaHead) else None
-            found.records[key] = StoredRecord(stored.kind, record, body)
+def read_stored_ledger(store: StoredMessages) -> Reading[StoredLedger]:
+    """Read what a store holds, and what its last snapshot lists."""
+    found = StoredLedger(damaged=set(store.damaged))
+    for key, signed in store.records.items():
+        if _is_whole(key, signed.record, signed.envelope):
+            found.records[key] = signed
         else:
             found.damaged.add(key)
-    snapshot = store.get(SNAPSHOT_KEY)
-    if snapshot is not None:
-        yield from _read_snapshot(snapshot, found)
+    if store.snapshot is not None:
+        yield from _read_snapshot(store.snapshot, found)
     return found
 
 

@@ -11,25 +11,21 @@ from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.translate import IssuedDelta
 from schemas.content.blobs import Reference
 from schemas.content.chunks import read_manifest, read_root
-from schemas.records.records import DeltaHead, Gate, decode_body
+from schemas.records.records import DeltaBody, DeltaHead, Gate
 from schemas.values.identity import ContentHash
-from schemas.values.refusals import RecordRefused, WireRefused
+from schemas.values.refusals import WireRefused
 
 
-def read_issued(head: DeltaHead, body: bytes, keys: PlacementKeys) -> Reading[IssuedDelta]:
-    """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in."""
-    try:
-        decoded = decode_body(head, body)
-    except RecordRefused:
+def read_issued(head: DeltaHead, body: DeltaBody | None, keys: PlacementKeys) -> Reading[IssuedDelta]:
+    """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in.
+
+    Of a body that this program cannot read nothing is known.
+    """
+    if body is None:
         return IssuedDelta(head, (), None)
-    gates = decoded.gates
+    gates = body.gates
     issued = IssuedDelta(
-        head,
-        gates,
-        None,
-        collectors=decoded.collectors,
-        after=decoded.after,
-        wrapped=decoded.key,
+        head, gates, None, collectors=body.collectors, after=body.after, wrapped=body.key
     )
     root = target_of(gates)
     if root is None:

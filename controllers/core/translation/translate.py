@@ -39,6 +39,7 @@ from schemas.records.records import (
     Gate,
     Source,
 )
+from schemas.records.signed_records import EncodedBody
 from schemas.reports.collectors import WHOLE, Blanks, Program, program_set
 from schemas.reports.upsync import UpsyncClause
 from schemas.values.faults import Fault
@@ -537,10 +538,10 @@ def _draft(
     loses: bool,
 ) -> Draft:
     blobs_stored = tuple(stored)
-    encoded = replace(body, content=_content(body, blobs_stored)).encode()
+    encoded = EncodedBody.of(replace(body, content=_content(body, blobs_stored)))
     full = replace(
         head,
-        body_hash=hashlib.sha256(encoded).digest(),
+        body_hash=hashlib.sha256(encoded.data).digest(),
         last_loss=before.head.last_loss if before else 0,
     )
     return Draft("delta", full, encoded, values_of(*blobs_stored), loses)

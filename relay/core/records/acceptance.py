@@ -13,7 +13,7 @@ from relay.core.records.trust import Trust, Verdict
 from relay.core.records.verdict import Admission, HeldRecord
 from schemas.records.records import NodeRecord, Record
 from schemas.records.signing import Envelope, decode_envelope
-from schemas.records.snapshots import read_snapshot, snapshot_source
+from schemas.records.snapshots import SnapshotRecord, read_snapshot, snapshot_source
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, TreeId
 from schemas.values.refusals import CodecError, RecordRefused
 from schemas.values.value import Value
@@ -91,14 +91,7 @@ class Acceptance:
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, named)
         if verdict is not Verdict.BELIEVED:
             return _unbelieved(verdict)
-        # No digest counts it.
-        version = Version(record.generation, 0, full=True)
-        return VerifiedSnapshot(record, data, envelope.payload_hash, version)
-
-    def issued(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refusal:
-        """Read a record that the centre issues."""
-        read = self._read(data, hops)
-        return read if isinstance(read, Refusal) else self._believed(*read) or read[1]
+        return verified_snapshot(record, data, envelope.payload_hash)
 
     def recall(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refusal:
         """Read a record of the own stream, whatever the bytes are: it was believed before."""
@@ -184,6 +177,11 @@ class Acceptance:
         if accepted.kind in ("snapshot", "ask") or accepted.key == SNAPSHOT_KEY:
             return Refusal("WrongKind", f"a {accepted.kind} in a slot of records")
         return envelope, accepted
+
+
+def verified_snapshot(record: SnapshotRecord, data: bytes, payload_hash: bytes) -> VerifiedSnapshot:
+    """A snapshot whose signature was checked, or that this process signed; no digest counts it."""
+    return VerifiedSnapshot(record, data, payload_hash, Version(record.generation, 0, full=True))
 
 
 def _unbelieved(verdict: Verdict) -> Refusal:

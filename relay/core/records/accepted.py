@@ -18,6 +18,7 @@ from schemas.records.records import (
     decode_record,
     slot_term,
 )
+from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
 from schemas.values.identity import KEYS_KEY, MailKey
@@ -118,13 +119,34 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
         if envelope.kind != "delta" or envelope.body is None:
             raise
         record, opaque = decode_base(envelope.payload), True
+    return envelope, _accepted(envelope, record, body, data, hops, opaque=opaque)
+
+
+def accept_own(signed: SignedRecord, data: bytes, hops: tuple[int, ...] = ()) -> Accepted:
+    """A record that this process signed: nothing of it is decoded, and no signature is checked."""
+    envelope, record, body = signed
+    opaque = envelope.kind == "delta" and envelope.body is not None and body is None
+    if opaque:
+        record = Record(record.source, record.generation, record.term, record.trace)
+    return _accepted(envelope, record, body, data, hops, opaque=opaque)
+
+
+def _accepted(
+    envelope: Envelope,
+    record: Record,
+    body: DeltaBody | None,
+    data: bytes,
+    hops: tuple[int, ...],
+    *,
+    opaque: bool,
+) -> Accepted:
     key = KEYS_KEY if envelope.kind == "keys" else record.source.key
     hashed = envelope.payload_hash
     full = not isinstance(record, LocationHead)
     if envelope.kind == "delta":
         full = body is not None or opaque
     version = Version(record.generation, slot_term(key, record.generation, hashed), full)
-    return envelope, Accepted(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
+    return Accepted(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
 
 
 def to_keep(accepted: Accepted, incarnation: str = "", sequence: int = 0) -> StoreOwn:
