@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from schemas.content import blobs
@@ -28,6 +29,8 @@ SPLIT_FROM = 2
 BITS_MAX = 16
 SEALED_VERSION = 2
 """Of chunks."""
+CHUNKS_KEPT = 256
+"""So many chunks are kept as they were made last, for lists in which they stay as they are."""
 KINDS = (blobs.OBJECT, blobs.TEMPLATE, blobs.CUSTOMIZER)
 ADDRESS_BYTES = 32
 UNSAID_MAX = 512
@@ -279,7 +282,9 @@ def read_manifest(
     return Manifest(entries, decode(SealedUpsync, opened, name="sealed upsync").clauses, key)
 
 
+@lru_cache(maxsize=CHUNKS_KEPT)
 def _chunk(entries: tuple[ManifestEntry, ...], key: SealingKey | None) -> StoredBlob:
+    """The blob of a chunk; of the chunks of a manifest a change alters one, mostly."""
     if key is None:
         return blobs.store(blobs.MANIFEST_CHUNK, encode([1, [*map(_listed, entries)]]))
     references = [it for entry in entries for it in entry.references]

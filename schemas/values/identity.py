@@ -133,6 +133,7 @@ def _path_of(names: tuple[str, ...]) -> NodePath:
     return NodePath(names)
 
 
+@lru_cache(maxsize=4096)
 def mail_key(api: str, space: str, namespace: str, name: str) -> MailKey:
     """Hash the clear key of a record; `api` is `group/Kind` (protocol.md, "Mail key")."""
     digest = hashlib.sha256("\0".join((api, space, namespace, name)).encode()).digest()

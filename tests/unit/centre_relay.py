@@ -10,6 +10,7 @@ from relay.core.records.snapshot import SnapshotView
 from schemas.content.blobs import MANIFEST, open_value, parts_of
 from schemas.content.chunks import read_manifest, read_root
 from schemas.records.records import DeltaHead, decode_body, decode_record
+from schemas.records.signed_records import read_signed, read_stored
 from schemas.records.snapshots import (
     SnapshotRank,
     mail_key_of,
@@ -17,7 +18,6 @@ from schemas.records.snapshots import (
     read_snapshot,
     read_terms,
 )
-from schemas.records.signed_records import read_signed, read_stored
 from schemas.reports.reports import Count
 from schemas.reports.returned_states import sealed_state
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY

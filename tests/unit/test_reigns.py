@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.effects import SnapshotShown
-from relay.core.events import HelloArrived, SnapshotIssued, Tick
+from relay.core.events import HelloArrived, Tick
 from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Version
 from schemas.records.records import DIGEST_MODULUS, LocationRecord, Source
@@ -13,6 +13,7 @@ from schemas.records.snapshots import encode as encode_snapshot
 from schemas.records.snapshots import read_snapshot
 from schemas.values.identity import SNAPSHOT_KEY
 from schemas.values.wire import encode, replace
+from tests.issuing import snapshot_issued
 from tests.unit.meeting import SIGNER, TERM, Meeting, hellos
 
 KEYS = st.sampled_from("abcdef")
@@ -48,7 +49,7 @@ def promote(meeting: Meeting, generation: int) -> bytes:
     former = read_snapshot(decode_envelope(meeting.snapshot).payload)
     record = replace(former, generation=generation, settled=0, reign=former.reign + 1)
     meeting.snapshot = SIGNER.seal("snapshot", encode_snapshot(record)).encode()
-    meeting.centre_hears(SnapshotIssued(meeting.snapshot, ()))
+    meeting.centre_hears(snapshot_issued(meeting.snapshot))
     return meeting.snapshot
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from controllers.core.translation.blank_rows import BlankRows
 from controllers.core.workloads.clean_copies import clean
@@ -21,7 +21,7 @@ from relay.shell.recent import RecentBlobs
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import CLEANED
+from schemas.content.chunks import CLEANED, ManifestEntry
 from schemas.content.content_ids import content_id
 from schemas.content.sealing import SealingKey, mark
 from schemas.objects.annotations import annotation_faults
@@ -36,6 +36,16 @@ from schemas.values.refusals import CodecError
 PLAIN_BYTES_MAX = 16 * 1024 * 1024
 
 _Rules = tuple[tuple[Transform, ...], tuple[str, ...], str]
+
+
+class _Cleaned(NamedTuple):
+    """Where the clean bytes of an object lie, and what it was then."""
+
+    obj: Mapping[str, Any]
+    # Whether it tells who manages its fields.
+    is_managed: bool
+    rules: _Rules
+    reference: Reference
 
 
 class ObjectRefused(ValueError):
@@ -54,6 +64,29 @@ def check_asks(key: ObjectKey, obj: Mapping[str, Any]) -> None:
 
 
 @dataclass(slots=True)
+class Listed:
+    """What was listed of an object, and of what it was made: while that is so it stands."""
+
+    obj: Mapping[str, Any]
+    casting: Casting
+    flags: int
+    reference: Reference
+    # In clear.
+    entry: ManifestEntry
+    # What it came to in the manifest, and by which marking.
+    settled: ManifestEntry | None = None
+    marking: bytes = b""
+
+    def is_of(self, obj: Mapping[str, Any], casting: Casting, flags: int) -> bool:
+        """Whether the object, and how it goes out, is what it was."""
+        return self.obj is obj and self.casting is casting and self.flags == flags
+
+    def is_settled(self, before: ManifestEntry, marking: bytes) -> bool:
+        """Whether it came to just this, and nothing of it changed since."""
+        return self.settled is before and self.marking == marking
+
+
+@dataclass(slots=True)
 class CleanObjects:
     """Addresses of objects cleaned by one rule, so that each is cleaned once per change."""
 
@@ -64,9 +97,9 @@ class CleanObjects:
     cleaning: Cleaning = AS_WRITTEN
     # The definition of an object's kind, if it is known.
     definition: Callable[[ObjectKey], Mapping[str, Any] | None] = lambda _key: None
-    _known: dict[ObjectKey, tuple[Mapping[str, Any], _Rules, Reference]] = field(
-        default_factory=dict
-    )
+    # By the objects that were listed last, and not forgotten since.
+    listed: dict[ObjectKey, Listed] = field(default_factory=dict)
+    _known: dict[ObjectKey, _Cleaned] = field(default_factory=dict)
     # What was cleaned in this translation, so that it is not cleaned again for its blob.
     _plain: RecentBlobs = field(default_factory=lambda: RecentBlobs(PLAIN_BYTES_MAX))
     _blanks: BlankRows = field(default_factory=BlankRows)
@@ -97,7 +130,9 @@ class CleanObjects:
         plain = _packed(key, sent)
         reference = Reference(kind, address(kind, plain), len(plain))
         self._plain.put(reference.address, plain)
-        self._known[key] = (obj, self._rules(key, obj), reference)
+        is_managed = tells_of_managers(obj)
+        rules = self._rules(key, is_managed=is_managed)
+        self._known[key] = _Cleaned(obj, is_managed, rules, reference)
         self._unsaid.pop(key, None)
         if numbers := numbers_of(sent, unsaid(obj, sent, self.definition(key))):
             self._unsaid[key] = numbers
@@ -126,8 +161,13 @@ class CleanObjects:
     def _reference(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> Reference | None:
         """Where the object was found to lie, if it is what it was then."""
         known = self._known.get(key)
-        fresh = known is not None and known[0] is obj and known[1] == self._rules(key, obj)
-        return known[2] if known is not None and fresh and known[2].kind == kind else None
+        if known is None or known.obj is not obj or known.reference.kind != kind:
+            return None
+        return (
+            known.reference
+            if known.rules == self._rules(key, is_managed=known.is_managed)
+            else None
+        )
 
     def blob(
         self,
@@ -149,7 +189,7 @@ class CleanObjects:
 
         Raises ObjectRefused.
         """
-        reference = self.reference(key, obj, self._known[key][2].kind)
+        reference = self.reference(key, obj, self._known[key].reference.kind)
         return self._blanks.of(key, reference, lambda: self._bytes(key, obj), program)
 
     def prepare(
@@ -160,7 +200,11 @@ class CleanObjects:
         Tells how many steps each program takes for its blank rows; 0 of all else.
         """
         self._blanks.keep_only(key, programs)
-        self.casting(key, obj)
+        casting, listed = self.casting(key, obj), self.listed.get(key)
+        if listed is not None and listed.is_of(obj, casting, listed.flags) and not programs:
+            known = self._reference(key, obj, listed.reference.kind)
+            if known is listed.reference:
+                return
         yield 0
         try:
             check_asks(key, obj)
@@ -180,6 +224,7 @@ class CleanObjects:
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
+        self.listed.pop(key, None)
         self._blanks.forget(key)
         self._unsaid.pop(key, None)
 
@@ -188,8 +233,8 @@ class CleanObjects:
         for key in [key for key in self._known if key not in keys]:
             self.forget(key)
 
-    def _rules(self, key: ObjectKey, obj: Mapping[str, Any]) -> _Rules:
-        definition = self.definition(key) if tells_of_managers(obj) else None
+    def _rules(self, key: ObjectKey, *, is_managed: bool) -> _Rules:
+        definition = self.definition(key) if is_managed else None
         version = definition["metadata"].get("resourceVersion", "") if definition else ""
         return self.transforms.of(key), self.marks.patterns, version
 

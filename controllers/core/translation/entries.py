@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.translation.clean_objects import CleanObjects, check_asks
+from controllers.core.translation.clean_objects import CleanObjects, Listed, check_asks
 from controllers.core.workloads.customizers import Casting
+from schemas.content.blobs import Reference
 from schemas.content.chunks import TEMPLATE, ManifestEntry, removal_flag
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import ObjectKey, apply_order
@@ -24,8 +25,27 @@ def entry_of(
     casting: Casting,
 ) -> ManifestEntry:
     """The entry of an object, in clear; raises ObjectRefused."""
-    check_asks(key, obj)
+    listed = cleaned.listed.get(key)
+    if listed is None or listed.obj is not obj:
+        check_asks(key, obj)
     reference = cleaned.present(key, obj)
+    is_same = listed is not None and listed.is_of(obj, casting, flags)
+    if listed is not None and is_same and listed.reference is reference:
+        return listed.entry
+    entry = _entry(space, key, obj, flags, cleaned, casting, reference)
+    cleaned.listed[key] = Listed(obj, casting, flags, reference, entry)
+    return entry
+
+
+def _entry(
+    space: str,
+    key: ObjectKey,
+    obj: Mapping[str, Any],
+    flags: int,
+    cleaned: CleanObjects,
+    casting: Casting,
+    reference: Reference,
+) -> ManifestEntry:
     by = casting.customizer
     version = str((obj.get("metadata") or {}).get("resourceVersion", ""))
     return ManifestEntry(

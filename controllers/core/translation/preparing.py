@@ -13,6 +13,9 @@ from controllers.core.translation.blank_rows import BLANK_STEPS_MAX
 from controllers.core.translation.placements import Placements
 from schemas.objects.objects import ObjectKey
 
+KNOWN_AT_ONCE = 256
+"""So many objects that nothing is to be done for are passed in one step."""
+
 
 def prepare(placements: Placements, name: str, is_sealed: Callable[[str], bool]) -> Iterator[None]:
     """Prepare the translation of a placement, as everything is when each step is made."""
@@ -23,7 +26,9 @@ def prepare(placements: Placements, name: str, is_sealed: Callable[[str], bool])
     cleaned = placements.cleaned[placement.spec.cleaning]
     collecting = placements.workloads.collecting(name) if is_sealed(name) else {}
     room = BLANK_STEPS_MAX
-    for key in sorted(resolver.selection(name)):
+    for at, key in enumerate(sorted(resolver.selection(name)), 1):
+        if at % KNOWN_AT_ONCE == 0:
+            yield
         programs = collecting.get(key, ()) if room > 0 else ()
         obj = resolver.objects.get(key)
         if obj is None:

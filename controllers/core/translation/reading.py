@@ -16,7 +16,9 @@ from schemas.values.identity import ContentHash
 from schemas.values.refusals import WireRefused
 
 
-def read_issued(head: DeltaHead, body: DeltaBody | None, keys: PlacementKeys) -> Reading[IssuedDelta]:
+def read_issued(
+    head: DeltaHead, body: DeltaBody | None, keys: PlacementKeys
+) -> Reading[IssuedDelta]:
     """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in.
 
     Of a body that this program cannot read nothing is known.

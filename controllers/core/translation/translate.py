@@ -337,10 +337,16 @@ class _Shown:
     def entries(self, key: SealingKey | None, old: StoredArm) -> Entries:
         """What the manifest lists of them, sealed under a key."""
         known = old.entries if old.sealed_under == key else {}
-        return {
-            name: settled(self._entry(name, key, known.get(name)), old.entries.get(name))
-            for name in self.said
-        }
+        found: dict[ObjectKey, ManifestEntry] = {}
+        for name in self.said:
+            before, listed = known.get(name), self.cleaned.listed[name]
+            if before is None or self.lost or not listed.is_settled(before, self.marking):
+                entry = settled(self._entry(name, key, before), old.entries.get(name))
+                listed.settled, listed.marking = entry, self.marking
+                found[name] = entry
+            else:
+                found[name] = before
+        return found
 
     def blobs(
         self, entries: Entries, key: SealingKey | None, there: set[ContentHash]

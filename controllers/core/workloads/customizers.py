@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from relay.core.destination.customized_forms import NotCustomized
 from relay.objects.customization import (
@@ -62,6 +62,16 @@ class _Known:
     errors: tuple[str, ...] = ()
 
 
+class _Cast(NamedTuple):
+    """How an object was found to go out."""
+
+    obj: Mapping[str, Any]
+    # The Customizer that it names, and that one as it was.
+    named: Name | None
+    known: _Known | None
+    casting: Casting
+
+
 def is_customizer(key: ObjectKey) -> bool:
     return key.group_resource == CUSTOMIZERS
 
@@ -78,9 +88,7 @@ class Customizers:
     )
     _asked: dict[tuple[str, ObjectKey], Name] = field(default_factory=dict)
     # Of an object, so that it is looked through once per change.
-    _castings: dict[ObjectKey, tuple[Mapping[str, Any], _Known | None, Casting]] = field(
-        default_factory=dict
-    )
+    _castings: dict[ObjectKey, _Cast] = field(default_factory=dict)
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
         """Learn of a Customizer's present state; one that is terminating counts as gone."""
@@ -134,16 +142,15 @@ class Customizers:
 
     def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
         """How an object goes out now."""
-        named = customizer_named(key, obj)
-        known = self._known.get(named) if named is not None else None
-        if named is not None and known is None:
-            return PLAIN
         held = self._castings.get(key)
-        if held is not None and held[0] is obj and held[1] is known:
-            return held[2]
-        made = _cast(key, obj, known)
-        self._castings[key] = (obj, known, made)
-        return made
+        is_same = held is not None and held.obj is obj
+        named = held.named if held is not None and is_same else customizer_named(key, obj)
+        known = self._known.get(named) if named is not None else None
+        if held is not None and is_same and held.known is known:
+            return held.casting
+        casting = PLAIN if named is not None and known is None else _cast(key, obj, known)
+        self._castings[key] = _Cast(obj, named, known, casting)
+        return casting
 
     def asked_by(self, key: ObjectKey, obj: Mapping[str, Any]) -> SentCustomizer | None:
         """The Customizer of an object, if it asks for one that is there."""
