@@ -23,19 +23,20 @@ from leafcast.ask.session import USER_MANAGER
 from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.centre.inventory import edge_objects
 from leafcast.data_dir import DataDir
-from leafcast.join.bundle import Bundle, write_bundle
-from relay.adapters.clock import SystemClock, SystemDice
+from leafcast.join.folder import GRANT_FILE
+from leafcast.join.kept_grant import KeptGrant, write_grant
+from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.node import Node
 from relay.ports import Space
 from relay.shell.driver import Driver
 from relay.syncer.pending import REQUESTS_MAX
+from schemas.enrolment.tokens import Token
 from schemas.records.records import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key
 from tests.memory_tree import config_map, placement
 
 EDGE = NodePath(("edge",))
-BUNDLE_SECONDS = 3600
 TEXT_BYTES = 1_000
 
 
@@ -47,7 +48,7 @@ class EdgeTree:
         self.space = bed.space(EDGE.name)
         self._centre = centre
         self._folder = folder
-        self._bundle = folder / "edge.json"
+        self._edge_folder, self._token_file = folder / "edge", folder / "edge.join"
         self.process: Process | None = None
 
     @property
@@ -62,29 +63,30 @@ class EdgeTree:
         return running(self._centre.workloads)
 
     async def register(self) -> None:
-        """Have the centre know the edge, and write its bundle."""
+        """Have the centre know the edge, and write what it would be granted by a token."""
         centre = self._centre
         made = await add_node(centre.issuer(), EDGE, SystemDice().entropy(32), new_user_nkey)
         for obj in edge_objects(EDGE):
             await centre.inventory_space().apply(obj, USER_MANAGER)
-        now_ms = SystemClock().now().wall_ms
-        bundle = Bundle(
+        token = Token(bytes(16), centre.tree_id(), bytes(16), EDGE)
+        grant = KeptGrant(
             tree=centre.tree_id(),
             path=EDGE,
             relay=False,
             parents=centre.nodes[NodePath()].leaf_urls,
             seed=made.seed,
             roots=centre.roots(),
-            issued_ms=now_ms,
-            expires_ms=now_ms + BUNDLE_SECONDS * 1000,
+            token=token.token_id,
         )
-        write_bundle(self._bundle, bundle)
+        self._edge_folder.mkdir()
+        write_grant(self._edge_folder / GRANT_FILE, grant)
+        self._token_file.write_text(f"{grant.parents[0]} {token.text}\n")
 
     async def join(self) -> None:
         """Start the edge's process."""
         self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "leafcast", "join", str(self._bundle)),
-            *("--data-dir", str(self._folder / "edge")),
+            *(sys.executable, "-m", "leafcast", "join", str(self._token_file)),
+            *("--data-dir", str(self._edge_folder)),
             *("--kubeconfig", str(self.bed.servers[EDGE.name].kubeconfig)),
             stdin=DEVNULL,
             stdout=DEVNULL,

@@ -35,12 +35,11 @@ class NodeCredentials:
 
 
 async def add_node(
-    issuer: Issuer, path: NodePath, entropy: bytes, new_nkey: NewNkey, until_ms: int = 0
+    issuer: Issuer, path: NodePath, entropy: bytes, new_nkey: NewNkey
 ) -> NodeCredentials:
     """Make a key pair and issue the node's record; a node that exists gets a new key.
 
-    It must come by `until_ms` (ms since 1970; 0: at any time). Raises NodeRefused for the centre
-    itself, and below a parent that has no record.
+    Raises NodeRefused for the centre itself, and below a parent that has no record.
     """
     if path.is_root:
         raise NodeRefused(path, "the centre is no child", "name a path such as /emea")
@@ -48,7 +47,7 @@ async def add_node(
         reason = f"its parent {path.parent} is no node"
         raise NodeRefused(path, reason, f"add {path.parent} first")
     seed, nkey = new_nkey(entropy)
-    await enrol_nodes(issuer, {path: nkey}, until_ms)
+    await enrol_nodes(issuer, {path: nkey})
     return NodeCredentials(path, seed, nkey)
 
 
@@ -57,24 +56,36 @@ async def enrol_node(issuer: Issuer, path: NodePath, nkey: str) -> None:
     await enrol_nodes(issuer, {path: nkey})
 
 
-async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str], until_ms: int = 0) -> None:
-    """Issue the records of nodes by their public keys, all as one.
+async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
+    """Issue the records of nodes by their public keys, all as one."""
+    await issuer.issue([_draft(issuer.tree, path, nkey) for path, nkey in nkeys.items()])
 
-    Those that do not come by `until_ms` (ms since 1970) with these keys never can; 0 is no limit.
+
+async def end_bundles(
+    issuer: Issuer, accepted: Mapping[NodePath, str], now_ms: int
+) -> list[NodePath]:
+    """Void the keys of bundles of a former release that nobody came by; whose they were.
+
+    `accepted` has for nodes the public key that their parents let them in with, "" for none. Who
+    is let in after the bundle's time came by it, and has its key for ever.
     """
-    await issuer.issue([_draft(issuer.tree, it, nkeys[it], until_ms) for it in nkeys])
+    bundled = [record for record in bundled_nodes(issuer) if record.path in accepted]
+    void = [record.path for record in bundled if not accepted[record.path]]
+    came = {
+        record.path: record.nkey
+        for record in bundled
+        if accepted[record.path] == record.nkey and record.until_ms < now_ms
+    }
+    if void or came:
+        await enrol_nodes(issuer, {**dict.fromkeys(void, ""), **came})
+    return void
 
 
-async def invite_anew(issuer: Issuer, until_ms: int) -> None:
-    """Give all who are awaited at least so long.
-
-    A ledger that was put back does not know who came since, nor does the centre's own node.
-    """
-    await issuer.issue(
-        [
-            _draft(issuer.tree, it.path, it.nkey, max(it.until_ms, until_ms))
-            for it in awaited_nodes(issuer)
-        ]
+def void_bundle(path: NodePath) -> str:
+    """That a bundle opens nothing any more, and what to do."""
+    return (
+        f"nobody came by the bundle of {path}, and none opens anything any more: make a token with "
+        f"`leafcast node add {path}`, or `leafcast node remove {path} --force`"
     )
 
 
@@ -122,8 +133,8 @@ def nodes(issuer: Issuer) -> list[NodeRecord]:
     return sorted(records, key=lambda item: item.path)
 
 
-def awaited_nodes(issuer: Issuer) -> list[NodeRecord]:
-    """The nodes of which it is not known that they came, and that can only until a time."""
+def bundled_nodes(issuer: Issuer) -> list[NodeRecord]:
+    """The nodes with a bundle of a former release by which nobody is known to have come."""
     return [record for record in nodes(issuer) if record.until_ms]
 
 
@@ -138,9 +149,8 @@ def node_record(issuer: Issuer, path: NodePath) -> NodeRecord | None:
     return node_in(issuer.records, issuer.tree, path)
 
 
-def _draft(tree: TreeId, path: NodePath, nkey: str, until_ms: int) -> Draft:
-    source = _source(tree, path)
-    return Draft("node", NodeRecord(source, 0, "", "", path, nkey, until_ms))
+def _draft(tree: TreeId, path: NodePath, nkey: str) -> Draft:
+    return Draft("node", NodeRecord(_source(tree, path), 0, "", "", path, nkey))
 
 
 def _source(tree: TreeId, path: NodePath) -> Source:

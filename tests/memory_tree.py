@@ -388,5 +388,5 @@ class Standings:
             since = standing.silent_since_ms if standing else None
             form = {"path": str(record.path), "state": word, "silent_since_ms": since}
             form |= {"is_edge": record.path in self._tree.spaces, "maintenance_until_ms": None}
-            forms.append({**form, "maintenance_reason": "", "expired": False})
+            forms.append({**form, "maintenance_reason": ""})
         return {"nodes": forms}

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from controllers.centre import Controllers
 from controllers.issuer import Issuer
 from controllers.keys import CentreKeys, load_or_make_keys
-from controllers.nodes import enrol_lost_nodes, invite_anew, nkeys_of
+from controllers.nodes import end_bundles, enrol_lost_nodes, nkeys_of, void_bundle
 from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.centre.backup import RELAY, SPACE, CentreServer, restore_pending
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
@@ -42,8 +42,6 @@ from schemas.values.identity import NodePath, TreeId
 
 VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25
-INVITED_ANEW_MS = 86_400_000
-"""After a restore nodes may come for so long that may have come since the backup."""
 
 T = TypeVar("T")
 StartBelow = Callable[[NodeEnvironment, asyncio.TaskGroup], Awaitable[None]]
@@ -99,7 +97,7 @@ class Centre:
         self.controllers: Controllers | None = None
         self.started, self.up = asyncio.Event(), asyncio.Event()
         # Whether it began without a ledger: nodes that it does not know were not removed.
-        self.ledger_lost = self._restored = False
+        self.ledger_lost = False
         self._listening: LocalListening | None = None
         self._held: HeldSpaces | None = None
         self._changed = asyncio.Event()
@@ -277,19 +275,12 @@ class Centre:
         """Make the centre's streams of a backup that `leafcast restore` put here."""
         try:
             if await restore_pending(self.place, self.streams()):
-                self._restored = True
                 self.progress("the centre's streams are those of the backup")
         except CannotConnect as error:
             raise BusBroken(str(error)) from error
 
     async def _enrol(self) -> None:
-        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree.
-
-        After a restore those that are awaited are invited anew.
-        """
-        if self._restored:
-            await invite_anew(self.issuer(), self._clock.now().wall_ms + INVITED_ANEW_MS)
-            self._restored = False
+        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
         await register_planned(self.place, self.issuer(), self.inventory_space())
 
     async def _control(self, relay: Driver) -> None:
@@ -316,6 +307,7 @@ class Centre:
                     self.place.keys,
                     self._note_of_centre,
                 )
+                await self._end_bundles(self.controllers.issuer, relay)
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.started.set()
                 await self.controllers.run()
@@ -323,6 +315,13 @@ class Centre:
             broken = first_of(failed)
         if broken is not None:
             raise BusBroken(f"the centre's spaces: {broken}") from broken
+
+    async def _end_bundles(self, issuer: Issuer, relay: Driver) -> None:
+        """Void the bundles of a former release for children of the centre that never came."""
+        node = relay.node
+        accepted = {NodePath().child(name): node.nkey_of(name) for name in node.children()}
+        for path in await end_bundles(issuer, accepted, self._clock.now().wall_ms):
+            self._note_of_centre("BundleVoid", str(path), void_bundle(path))
 
     async def _enrol_children(self, issuer: Issuer, centre: NodeRuntime) -> None:
         """Let the children in whose records the ledger lost: its server knew them last."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import click
@@ -18,15 +17,10 @@ def only_here(text: str) -> str:
 
 
 def tell_if_only_here(text: str) -> None:
-    """Warn of a token's line, or of a bundle, with which no other machine can join."""
+    """Warn of a token's line with which no other machine can join."""
     if url := only_here(text):
         click.echo(
             f"Note: only this machine reaches {url}; for others the tree listens at a name of its "
             "own: leafcast up --listen NAME",
             err=True,
         )
-
-
-def parents_of(bundle: str) -> str:
-    """Where a bundle says that its parent is reached."""
-    return " ".join(json.loads(bundle)["parents"])

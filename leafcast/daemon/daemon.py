@@ -22,8 +22,10 @@ from leafcast.daemon.nodes.admission import Admission, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
 from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
-from leafcast.daemon.nodes.invited_nodes import InvitedNodes
+from leafcast.daemon.nodes.enrolment import Enrolment
+from leafcast.daemon.nodes.former_bundles import FormerBundles
 from leafcast.daemon.nodes.membership import Membership, register_membership
+from leafcast.daemon.nodes.moving import NodeMoves, register_moves
 from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.daemon.rollout_events import follow_rollouts
@@ -91,21 +93,23 @@ class Daemon:
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)
         self._renewal = CertificateRenewal(centre, asks, place, self._clock)
-        members = Membership(centre, asks, verbs, self._clock, dice, certify=self._renewal.first)
+        changing, certify = asyncio.Lock(), self._renewal.first
+        enrolling = Enrolment(centre, asks, verbs, self._clock, certify=certify)
+        members = Membership(centre, enrolling, changing, asks, verbs, self._clock)
         register_membership(self.api, members)
-        self._invited = InvitedNodes(centre, asks, verbs, self._clock)
+
+        def note(*said: str) -> None:
+            self._note(NodePath(), Noted(*said))
+
         self._admission = Admission(
-            centre,
-            members.enrolling,
-            members.changing,
-            TokenFiles(place.folder),
-            self._clock,
-            dice,
-            lambda *said: self._note(NodePath(), Noted(*said)),
+            centre, enrolling, changing, TokenFiles(place.folder), self._clock, dice, note
         )
         register_admission(self.api, self._admission)
+        moves = NodeMoves(centre, enrolling, self._admission, changing, self._clock)
+        register_moves(self.api, moves)
+        self._bundles = FormerBundles(centre, enrolling, self._clock, note)
         self._diagnose(centre, asks)
-        keys = NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
+        keys = NodeKeys(centre, enrolling, changing, asks, self._clock)
         register_node_keys(self.api, keys)
         self._authority = self._changes_authority(centre, asks)
 
@@ -123,11 +127,7 @@ class Daemon:
             centre,
             asks,
             self._clock,
-            lambda states: [
-                *certificates(place),
-                *self._admission.expiries(),
-                *self._invited.expiries(states),
-            ],
+            lambda: [*certificates(place), *self._admission.expiries()],
             lambda: troubles(place, self._clock.now().wall_ms),
         )
 
@@ -158,7 +158,7 @@ class Daemon:
                 group.create_task(self._admission.run(), name="admission")
                 group.create_task(self._renewal.run(), name="certifying")
                 group.create_task(self._authority.run(), name="authority")
-                group.create_task(self._invited.run(), name="invited")
+                group.create_task(self._bundles.run(), name="bundles")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(

@@ -26,7 +26,7 @@ from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.records.maintenance import NONE, maintenance_of
 from schemas.records.placements import placement_of as placement_named
 from schemas.records.placements import short_title, title
-from schemas.records.records import CENTRE, NodeRecord, Profile
+from schemas.records.records import CENTRE, Profile
 from schemas.reports.reports import NEVER_JOINED, Count
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.wording import some_of
@@ -42,7 +42,7 @@ REVOKED = "revoked"
 """The state of a node whose key is void, whatever its parent says of it."""
 
 
-def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]], now_ms: int) -> Form:
+def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> Form:
     """The tree with a form for each node, children after their parents.
 
     `edges` counts those at or below a node; `destinations` counts each once for each placement.
@@ -69,7 +69,6 @@ def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]], n
         if path in elsewhere and not form["here"]:
             form["objects_applied"] = answer.get("objectsApplied")
         form["state"] = _word(centre, path, form["state"])
-        form["expired"] = _is_expired(centre, path, form["state"], now_ms)
     return {"up": centre.up.is_set(), "nodes": forms, "held": held_forms(centre)}
 
 
@@ -332,19 +331,11 @@ def _state(centre: Centre, path: NodePath) -> Form:
 
 
 def _word(centre: Centre, path: NodePath, word: str) -> str:
-    """The word for a node's state, unless its key is void."""
-    record = _record(centre, path)
-    return REVOKED if record is not None and not record.nkey else word
-
-
-def _is_expired(centre: Centre, path: NodePath, state: str, now_ms: int) -> bool:
-    """Whether nobody came with the bundle of a node in time, by its parent's word."""
-    record, absent = _record(centre, path), (NEVER_JOINED, "unreachable", "stopped")
-    return record is not None and record.is_expired(now_ms) and state in absent
-
-
-def _record(centre: Centre, path: NodePath) -> NodeRecord | None:
-    return node_record(centre.controllers.issuer, path) if centre.controllers is not None else None
+    """The word for a node's state, unless its key is void; who never joined had none."""
+    controllers = centre.controllers
+    record = node_record(controllers.issuer, path) if controllers is not None else None
+    is_void = record is not None and not record.nkey and word != NEVER_JOINED
+    return REVOKED if is_void else word
 
 
 def _role(centre: Centre, path: NodePath, relays: Collection[NodePath]) -> str:

@@ -289,7 +289,7 @@ def _lied_to(facts: DoctorFacts, node: NodeFacts) -> Check:
         "a node above it invents, alters or misdirects what it passes on; nothing came of it",
         f"{log(facts, node)} says what. If the centre was restored from a backup of before its "
         f"keys changed, it was that: start {node.path} again. Else do not trust the relays above "
-        f"{node.path}: run them on new machines, with new bundles",
+        f"{node.path}: run them on new machines, with new tokens",
         node.path,
     )
 

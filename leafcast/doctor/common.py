@@ -30,7 +30,7 @@ def revive(facts: DoctorFacts, node: NodeFacts) -> str:
         return f"see {log(facts, node)}; if it stays so: leafcast down, then leafcast up"
     return (
         f"where {node.path} runs: see its log, whether it runs and reaches its parent's leaf "
-        "port; if not, start `leafcast join` there again with its bundle"
+        "port; if not, start `leafcast join` there again"
     )
 
 

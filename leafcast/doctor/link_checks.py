@@ -90,9 +90,9 @@ def _absent(paths: Sequence[str]) -> Check:
         "Links",
         "warning",
         f"{many(len(paths), 'node')} {word} added and never joined: {some_of(paths, NAMED_MAX)}",
-        "nobody has used the bundle yet; they count apart, and hold nobody up",
-        "where each belongs: leafcast join BUNDLE (leafcast node add --replace makes another); "
-        "one that is not wanted: leafcast node remove PATH --force",
+        "nobody runs there yet; they count apart, and hold nobody up",
+        "where each belongs: leafcast join with its token (leafcast node add PATH --replace makes "
+        "another); one that is not wanted: leafcast node remove PATH --force",
         paths[0] if len(paths) == 1 else "",
     )
 
@@ -118,7 +118,7 @@ def _contested(node: NodeFacts) -> Check:
         "its folder was copied, as with a machine that was cloned, and something starts each copy "
         "again when it ends; each takes the session from the other, so little gets through",
         f"end one of them where it runs; if you do not know it: leafcast node add {node.path} "
-        "--replace makes a new bundle and voids the keys of both",
+        "--replace makes a token, and voids the keys of both once it is used",
         node.path,
     )
 
@@ -131,7 +131,8 @@ def _refused(node: NodeFacts) -> Check:
         "it was broken into, its key is stolen, or its program is of another version; what others "
         "say is not touched, but waits behind it",
         f"if it is not what you think it is: leafcast node add {node.path} --replace "
-        f"makes a new bundle and voids its key; leafcast node remove {node.path} --force ends it",
+        f"makes a token, and voids its key once it is used; leafcast node remove {node.path} "
+        "--force ends it",
         node.path,
     )
 
@@ -161,18 +162,18 @@ def _crowded(node: NodeFacts) -> Check:
         "collectors), it has more placements that its parent does not know than that keeps in "
         "mind, or it says what nobody asked for; counts are not touched",
         "want less back: of fewer objects, or by collectors that combine; if nothing there wants "
-        f"so much: leafcast node add {node.path} --replace voids its key",
+        f"so much: leafcast node revoke {node.path} voids its key",
         node.path,
     )
 
 
 def _awaited(facts: DoctorFacts, node: NodeFacts) -> Check:
-    cause = "it starts just now, its bundle was replaced, or its parent is not reached"
+    cause = "it starts just now, its key was replaced, or its parent is not reached"
     remedy = (
         f"look again in a moment; then see {log(facts, node)}"
         if node.here
-        else f"start it there: leafcast join BUNDLE (leafcast node add {node.path} --replace "
-        f"makes one); or, if it is not wanted: leafcast node remove {node.path} --force"
+        else f"start it there: leafcast join with its token (leafcast node add {node.path} "
+        f"--replace makes one); or, if it is not wanted: leafcast node remove {node.path} --force"
     )
     said = f"{node.path} is not in session yet ({node.state})"
     return Check("Links", "warning", said, cause, remedy, node.path)

@@ -1,1 +1,1 @@
-"""Nodes that run elsewhere: join bundles, joined nodes and their folders, external servers."""
+"""Nodes that run elsewhere: asking to be let in, joined nodes, their folders, external servers."""

@@ -1,6 +1,6 @@
 """The folder of a joined node is used by that node alone, and follows it to another place.
 
-A node that was moved joins with the bundle of its new place and the folder that it has. Who it is
+A node that was moved joins with the token of its new place and the folder that it has. Who it is
 now is written down first, and which paths its streams have still to be carried over from: so
 whenever that ends, the next start goes on with it.
 """
@@ -11,28 +11,29 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
-from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
+from leafcast.join.kept_grant import KeptGrant, write_grant
 from leafcast.machine import machine_id
 from leafcast.node.claim_note import ClusterRefused
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.atomic_file import atomic_write
-from relay.ports import Clock, Dice
+from relay.ports import Dice
 from schemas.records.moves import FORMER_MAX
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId, random_id
 
 FORMAT = 1
 FILE = "joined.json"
-BUNDLE_FILE = "bundle.json"
+GRANT_FILE = "bundle.json"
+"""As former releases call it, whose folders go on."""
 CLUSTER_FILE = "cluster.json"
 REQUEST_FILE, REQUEST_FOLDER = "request.json", "asking"
-ASKING = frozenset({REQUEST_FILE, REQUEST_FOLDER, LOCK_FILE, BUNDLE_FILE})
+ASKING = frozenset({REQUEST_FILE, REQUEST_FOLDER, LOCK_FILE, GRANT_FILE})
 """What lies in the folder of a node that asked to be let in, and did not run yet."""
 IN_POD = "KUBERNETES_SERVICE_HOST"
 """Set in every Pod, and nowhere else."""
@@ -99,38 +100,14 @@ class JoinedFolder:
                 former.rename(self.node_folder)
 
 
-def default_folder_of(tree: TreeId, path: NodePath) -> Path:
-    """The folder of the node at a path of a tree, unless told otherwise."""
-    return DataDir.default().folder / "joined" / f"{tree[:8]}-{path.domain}"
-
-
-def default_folder(bundle: Bundle) -> Path:
-    """Where a joined node keeps its state, unless told otherwise: one folder a tree and node.
-
-    A node that was moved stays in the folder it has.
-    """
-    own = default_folder_of(bundle.tree, bundle.path)
-    if own.exists():
-        return own
-    for folder in (default_folder_of(bundle.tree, path) for path in reversed(bundle.former)):
-        with suppress(DataDirUnusable):
-            if _kept(DataDir(folder), bundle) is not None:
-                return folder
-    return own
-
-
 @contextmanager
-def joined_folder(
-    folder: Path, file: Path, bundle: Bundle, clock: Clock, dice: Dice
-) -> Iterator[JoinedFolder]:
+def joined_folder(folder: Path, grant: KeptGrant, dice: Dice) -> Iterator[JoinedFolder]:
     """Use the folder for this node alone, new or as it was left.
 
-    Raises DataDirUnusable if it is another's or in use, BundleRefused if the bundle came too late.
+    Raises DataDirUnusable if it is another's or in use.
     """
     place = DataDir(folder.absolute())
-    found = _kept(place, bundle)
-    if found is None or not found.admitted:
-        check_expiry(file, bundle, clock.now().wall_ms)
+    found = left_here(place, grant)
     try:
         make_private(folder)
         if place.in_use():
@@ -138,17 +115,17 @@ def joined_folder(
             raise DataDirUnusable(folder, "another process uses it", remedy)
         with place.locked():
             home = random_id(dice.entropy(16))
-            found = found or JoinedFolder(place.folder, bundle.tree, bundle.path, home)
+            found = found or JoinedFolder(place.folder, grant.tree, grant.path, home)
             found.keep()
             found.bring_along()
-            write_bundle(folder / BUNDLE_FILE, bundle)
+            write_grant(folder / GRANT_FILE, grant)
             yield found
     except PermissionError as error:
         remedy = "make it writable, or name another --data-dir"
         raise DataDirUnusable(folder, "it cannot be written", remedy) from error
 
 
-def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
+def left_here(place: DataDir, grant: KeptGrant) -> JoinedFolder | None:
     """What an earlier start of this very node left, here or where it was moved from.
 
     None in a new folder; raises DataDirUnusable.
@@ -162,17 +139,14 @@ def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
         if place.folder.is_dir() and any(it.name not in ASKING for it in place.folder.iterdir()):
             raise DataDirUnusable(place.folder, "it holds something else", remedy) from None
         return None
-    if found.tree != bundle.tree:
-        reason = f"it belongs to {found.path} of another tree than the bundle"
+    if found.tree != grant.tree:
+        reason = f"it belongs to {found.path} of another tree"
         raise DataDirUnusable(place.folder, reason, remedy)
-    if found.path == bundle.path:
+    if found.path == grant.path:
         return found
-    if found.path not in bundle.former:
-        raise DataDirUnusable(place.folder, *_misfit(found, bundle))
-    if _joined_since(found, bundle):
-        reason = f"it belongs to {found.path}, and was joined with later than the move was made"
-        raise DataDirUnusable(place.folder, reason, remedy)
-    return found.at(bundle.path)
+    if found.path not in grant.former:
+        raise DataDirUnusable(place.folder, *misfit(found, grant.path))
+    return found.at(grant.path)
 
 
 def cluster_of(place: JoinedFolder, named: SpaceSetting | None) -> SpaceSetting:
@@ -235,21 +209,13 @@ def _read(folder: Path) -> JoinedFolder:
     )
 
 
-def _misfit(found: JoinedFolder, bundle: Bundle) -> tuple[str, str]:
-    """Why a folder is not this bundle's, and what to do."""
-    if bundle.path in found.former:
-        reason = f"its node was moved from {bundle.path} to {found.path}"
-        return reason, f"join with the bundle for {found.path}, or name another --data-dir"
+def misfit(found: JoinedFolder, path: NodePath) -> tuple[str, str]:
+    """Why a folder is not the one of the node at a path, and what to do."""
+    if path in found.former:
+        reason = f"its node was moved from {path} to {found.path}"
+        return reason, f"join with the token for {found.path}, or name another --data-dir"
     remedy = (
         f"name another --data-dir; to hang this node there, run `leafcast node move {found.path} "
-        f"{bundle.path}` and join with the bundle that it writes"
+        f"{path}` and join with the token that it hands over"
     )
-    return f"it belongs to {found.path}, not {bundle.path}", remedy
-
-
-def _joined_since(found: JoinedFolder, bundle: Bundle) -> bool:
-    """Whether the folder's node was given a bundle after this one: it is not the one that moved."""
-    try:
-        return read_bundle(found.folder / BUNDLE_FILE).issued_ms > bundle.issued_ms
-    except BundleRefused:
-        return False
+    return f"it belongs to {found.path}, not {path}", remedy

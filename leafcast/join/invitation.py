@@ -69,7 +69,7 @@ def _words(file: Path) -> tuple[str, str] | None:
     try:
         return read_invitation(file.read_bytes()) if file.stat().st_size < 2**20 else None
     except OSError:
-        return None  # Whoever reads it as a bundle says so.
+        return None  # Whoever reads it as a former release's bundle says so.
 
 
 def _invitation(source: str, said: str, text: str, path: str | None) -> Invitation:

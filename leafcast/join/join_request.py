@@ -11,13 +11,21 @@ import json
 import platform
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from leafcast.data_dir import DataDir, DataDirUnusable, make_private
-from leafcast.join.bundle import Bundle, BundleRefused, read_bundle, write_bundle
-from leafcast.join.folder import BUNDLE_FILE, REQUEST_FILE, REQUEST_FOLDER
+from leafcast.join.folder import (
+    GRANT_FILE,
+    REQUEST_FILE,
+    REQUEST_FOLDER,
+    JoinedFolder,
+    left_here,
+    misfit,
+    read_joined,
+)
 from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
+from leafcast.join.kept_grant import KeptGrant, kept_grant, read_grant, write_grant
 from relay.adapters.jetstream.request_reply import Unanswered, ask
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
@@ -61,15 +69,13 @@ RETRY_SECONDS = 1.0
 KEY_SHOWN = 12
 DOUBTS_MAX = 4
 """So often an answer that no one vouches for is doubted before it is believed."""
-VALID_MS = 10 * 365 * 86_400_000
-"""A node that was let in so has a key that only it has: nothing of it expires before it joined."""
 
 _NOT_REACHED, _NO_WAY, _WAITS = "not reached", "no way", "waits"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """What a folder remembers of its request; the seed goes to the bundle once it is granted."""
+    """What a folder remembers of its request; once it is granted the seed is with the grant."""
 
     token: str
     path: str
@@ -102,18 +108,22 @@ class JoinRequester:
         self._say = say
         self._told = self._key = ""
 
-    def granted_before(self) -> Bundle | None:
-        """What an earlier start with this very token came to in this folder."""
-        asked = self._former_request()
-        if asked is None or asked.token != self._token.token_id or asked.seed:
-            return None
-        try:
-            return read_bundle(self._folder / BUNDLE_FILE)
-        except BundleRefused:
-            return None
+    def granted_before(self) -> KeptGrant | None:
+        """What an earlier start with this very token came to in this folder.
 
-    async def run(self) -> Bundle:
-        """Ask until it is granted; the bundle is in the folder then.
+        Raises GrantUnreadable if that is damaged.
+        """
+        file, asked = self._folder / GRANT_FILE, self._former_request()
+        if not file.exists():
+            return None
+        kept = read_grant(file)
+        # A former release remembered the token with the request.
+        by = kept.token or (asked.token if asked is not None and not asked.seed else "")
+        is_same = by == self._token.token_id and kept.path == self._path
+        return kept if is_same else None
+
+    async def run(self) -> KeptGrant:
+        """Ask until it is granted; the grant is in the folder then.
 
         Raises JoinFailed if it is not granted, DataDirUnusable if the folder is another's.
         """
@@ -123,18 +133,35 @@ class JoinRequester:
             reason = "a whole tree of `leafcast up` lies there"
             raise DataDirUnusable(place.folder, reason, "name another --data-dir")
         with place.locked():
+            former = self._former_node()
             asked = self._remembered()
             self._key, said = public_nkey(asked.seed), platform.node()[:HOST_NAME_MAX]
             request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
             signed = sign_request(self._token, request, seed_entropy(asked.seed))
             try:
                 grant = await self._ask(signed)
+            except JoinFailed as failed:
+                if former is not None and self._path in former.former:
+                    raise DataDirUnusable(place.folder, *misfit(former, self._path)) from failed
+                raise
             finally:
                 shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
-            bundle = self._bundle(grant, asked.seed)
-            write_bundle(self._folder / BUNDLE_FILE, bundle)
-            self._keep(replace(asked, seed=""))
-        return bundle
+            kept = kept_grant(grant, asked.seed, self._token.token_id)
+            left_here(place, kept)
+            write_grant(self._folder / GRANT_FILE, kept)
+            (self._folder / REQUEST_FILE).unlink(missing_ok=True)
+        return kept
+
+    def _former_node(self) -> JoinedFolder | None:
+        """The node whose folder this is already; raises DataDirUnusable if of another tree."""
+        try:
+            found = read_joined(self._folder)
+        except FileNotFoundError:
+            return None
+        if found.tree != self._token.tree:
+            reason = f"it belongs to {found.path} of another tree"
+            raise DataDirUnusable(self._folder, reason, "name another --data-dir")
+        return found
 
     async def _ask(self, request: SignedRequest) -> Grant:
         seed, _ = entrance_pair(self._token.tree)
@@ -242,22 +269,6 @@ class JoinRequester:
             return read_pending((self._folder / REQUEST_FILE).read_bytes())
         except (OSError, ValueError, KeyError, TypeError, AttributeError, BadNkey):
             return None
-
-    def _bundle(self, grant: Grant, seed: str) -> Bundle:
-        now_ms = self._clock.now().wall_ms
-        return Bundle(
-            tree=grant.tree,
-            path=grant.path,
-            relay=grant.relay,
-            parents=grant.parents,
-            seed=seed,
-            roots=grant.roots,
-            issued_ms=now_ms,
-            expires_ms=now_ms + VALID_MS,
-            labels=grant.labels,
-            former=grant.former,
-            authorities=grant.authority.decode(errors="replace"),
-        )
 
 
 def request_text(asked: PendingRequest) -> str:

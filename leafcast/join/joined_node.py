@@ -1,4 +1,4 @@
-"""A node that joined with a bundle: its life in the foreground, and what it says."""
+"""A node that joined a tree: its life in the foreground, and what it says."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from leafcast.join.bundle import Bundle, write_bundle
-from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
+from leafcast.join.folder import GRANT_FILE, JoinedFolder
+from leafcast.join.kept_grant import KeptGrant, write_grant
 from leafcast.join.withdrawal import Withdrawal
 from leafcast.node.claim_note import ClusterRefused
 from leafcast.node.credentials.node_certificate import NodeCertificate
@@ -75,14 +75,14 @@ class JoinedNode:
 
     def __init__(
         self,
-        bundle: Bundle,
+        grant: KeptGrant,
         place: JoinedFolder,
         options: JoinOptions,
         clock: Clock,
         dice: Dice,
         say: Callable[[str], None],
     ) -> None:
-        self.bundle = bundle
+        self.grant = grant
         self._place = place
         self._options = options
         listens = options.listens
@@ -93,15 +93,15 @@ class JoinedNode:
 
     async def run(self) -> None:
         """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
-        bundle, options, failure = self.bundle, self._options, None
+        grant, options, failure = self.grant, self._options, None
         try:
             async with Guard() as guard:
                 world = NodeEnvironment(
-                    guard, self._clock, self._dice, bundle.tree, bundle.roots, options.store_key
+                    guard, self._clock, self._dice, grant.tree, grant.roots, options.store_key
                 )
                 runtime = self._runtime(world)
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(runtime.run(), name=str(bundle.path))
+                    group.create_task(runtime.run(), name=str(grant.path))
                     group.create_task(self._watch(runtime), name="watch")
                     group.create_task(give_back_freed(self._clock), name="memory")
                     if self._own is not None:
@@ -118,11 +118,11 @@ class JoinedNode:
 
     def _runtime(self, world: NodeEnvironment) -> NodeRuntime:
         """The node itself, which is not started yet."""
-        bundle, place = self.bundle, self._place
-        former = tuple(dict.fromkeys((*bundle.former, *place.former)))
+        grant, place = self.grant, self._place
+        former = tuple(dict.fromkeys((*grant.former, *place.former)))
         runtime = NodeRuntime(
             world,
-            NodeIdentity(bundle.path, place.node_folder, place.bound_home, former),
+            NodeIdentity(grant.path, place.node_folder, place.bound_home, former),
             Uplink(self._link(), self._keep_seed, self._keep_authorities),
             self._options.cluster,
             self._listening(),
@@ -132,11 +132,11 @@ class JoinedNode:
 
     def _link(self) -> ParentLink:
         """The way to the parent; whom to believe there lies in a file for the server."""
-        bundle, file = self.bundle, self._place.folder / AUTHORITIES_FILE
-        if not bundle.authorities:
-            return ParentLink(bundle.parents, bundle.seed, proxy=self._options.proxy)
-        atomic_write(file, bundle.authorities)
-        return ParentLink(bundle.parents, bundle.seed, authorities=file, proxy=self._options.proxy)
+        grant, file = self.grant, self._place.folder / AUTHORITIES_FILE
+        if not grant.authorities:
+            return ParentLink(grant.parents, grant.seed, proxy=self._options.proxy)
+        atomic_write(file, grant.authorities)
+        return ParentLink(grant.parents, grant.seed, authorities=file, proxy=self._options.proxy)
 
     def _listening(self) -> Listening:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
@@ -153,7 +153,7 @@ class JoinedNode:
     async def _renew(self, runtime: NodeRuntime, own: OwnCertificate) -> None:
         """Take up the certificates that the user puts in the place of the one before."""
         await runtime.running()
-        servers, now = {self.bundle.path: runtime.server}, self._clock.now
+        servers, now = {self.grant.path: runtime.server}, self._clock.now
         await renew_in_time(lambda: own.renew_now(servers, now().wall_ms), self._clock)
 
     async def _arrive(self, runtime: NodeRuntime) -> None:
@@ -161,12 +161,12 @@ class JoinedNode:
         left = self._place.arriving
         if not left:
             return
-        self._say(f"{self.bundle.path} hung at {left[-1]}, and takes along what it keeps")
+        self._say(f"{self.grant.path} hung at {left[-1]}, and takes along what it keeps")
         seed, url = runtime.seeds.relay, runtime.server.url
-        count = await rekey_streams(url, seed, self._clock, left, self.bundle.path)
+        count = await rekey_streams(url, seed, self._clock, left, self.grant.path)
         while not self._keep(replace(self._place, arriving=())):
             await self._clock.sleep(REFUSED_SECONDS)
-        self._say(f"{self.bundle.path} has all it kept; records and blobs carried over: {count}")
+        self._say(f"{self.grant.path} has all it kept; records and blobs carried over: {count}")
 
     async def _watch(self, runtime: NodeRuntime) -> None:
         """Tell when the node is in session, and when its parent cannot be reached any more."""
@@ -182,9 +182,9 @@ class JoinedNode:
             ready = runtime.node is not None and runtime.node.ready
             patient = trouble == NOT_LET_IN and self._clock.now().seconds <= patient_until
             if trouble == NOT_LET_IN and not admitted and not patient:
-                raise _void(self.bundle)
+                raise _void(self.grant)
             if self._is_withdrawn(withdrawal, runtime, is_refused=trouble == NOT_LET_IN):
-                raise _withdrawn(self.bundle)
+                raise _withdrawn(self.grant)
             if (claim := runtime.claim) is not None:
                 unclaimed = self._tell_of_cluster(claim, unclaimed)
             if ready and not admitted:
@@ -201,7 +201,7 @@ class JoinedNode:
     ) -> bool:
         """Whether an edge was taken out of the tree, and holds nothing any more."""
         node = runtime.node
-        if node is None or self.bundle.relay:
+        if node is None or self.grant.relay:
             return False
         return withdrawal.look(
             is_destination=node.has_profile,
@@ -216,26 +216,26 @@ class JoinedNode:
         Raises ClusterRefused if it was given one that is not its own.
         """
         if refusal := claim.refused_at_start:
-            raise ClusterRefused(f"{self.bundle.path}: {refusal}")
+            raise ClusterRefused(f"{self.grant.path}: {refusal}")
         trouble = claim.trouble if claim.reason != UNCLAIMED else ""
         if trouble != told:
-            self._say(f"{self.bundle.path}: {trouble or 'its cluster is its own'}")
+            self._say(f"{self.grant.path}: {trouble or 'its cluster is its own'}")
         return trouble
 
     def _tell(self, noted: Noted) -> None:
         """Of what the node notes a person has to know why it does nothing, or lags behind."""
         if noted.reason in (EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW):
-            self._say(f"{self.bundle.path}: {noted.detail}")
+            self._say(f"{self.grant.path}: {noted.detail}")
 
     def _keep_seed(self, seed: str) -> None:
         """Start with another key next time; raises OSError."""
-        self.bundle = replace(self.bundle, seed=seed)
-        write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
+        self.grant = replace(self.grant, seed=seed)
+        write_grant(self._place.folder / GRANT_FILE, self.grant)
 
     def _keep_authorities(self, authorities: str) -> None:
         """Believe others at the parent next time; raises OSError."""
-        self.bundle = replace(self.bundle, authorities=authorities)
-        write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
+        self.grant = replace(self.grant, authorities=authorities)
+        write_grant(self._place.folder / GRANT_FILE, self.grant)
 
     def _keep(self, place: JoinedFolder) -> bool:
         """Write down what the folder is from now on; False while the disk takes nothing."""
@@ -249,45 +249,46 @@ class JoinedNode:
 
     async def _news(self, trouble: str, cause: str, remedy: str) -> str:
         if not trouble:
-            return f"{self.bundle.path} is in session with its parent"
+            return f"{self.grant.path} is in session with its parent"
         if trouble == NOT_LET_IN:
-            return f"{_void(self.bundle)}; until then it keeps what it has"
+            return f"{_void(self.grant)}; until then it keeps what it has"
         if trouble == _STOPPED:
-            return _other_run(self.bundle)
-        why = await cause_at(self.bundle.parents, cause, remedy, self._options.proxy)
-        return f"its parent {self.bundle.path.parent} is not reached{why}; trying again"
+            return _other_run(self.grant)
+        why = await cause_at(self.grant.parents, cause, remedy, self._options.proxy)
+        return f"its parent {self.grant.path.parent} is not reached{why}; trying again"
 
 
-def _void(bundle: Bundle) -> JoinFailed:
+def _void(grant: KeptGrant) -> JoinFailed:
     reason = (
-        f"its parent {bundle.path.parent} does not know this bundle's key: it expired, a newer "
-        "one was made, the node was removed, moved or revoked, or the bundle is of another tree"
+        f"its parent {grant.path.parent} does not know its key: the node was removed, moved or "
+        "revoked, another one took its place, or it is of another tree"
     )
     remedy = (
-        "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "
-        f"new one with `leafcast node add {bundle.path} --replace` at the tree it is to join"
+        "if it was moved, join with the token of its new place; else make one with "
+        f"`leafcast node add {grant.path} --replace` at the tree it is to join"
     )
-    return JoinFailed(bundle.path, reason, remedy)
+    return JoinFailed(grant.path, reason, remedy)
 
 
-def _withdrawn(bundle: Bundle) -> JoinFailed:
+def _withdrawn(grant: KeptGrant) -> JoinFailed:
     reason = (
         "it was removed from the tree, or moved: it is no destination any more, holds nothing, and "
-        f"its parent {bundle.path.parent} does not know this bundle's key"
+        f"its parent {grant.path.parent} does not know its key"
     )
     remedy = (
-        f"`leafcast node add {bundle.path}` at the tree lets it in again, with the data directory "
+        f"`leafcast node add {grant.path}` at the tree lets it in again, with the data directory "
         "that it has; else delete that"
     )
-    return JoinFailed(bundle.path, reason, remedy)
+    return JoinFailed(grant.path, reason, remedy)
 
 
-def _other_run(bundle: Bundle) -> str:
+def _other_run(grant: KeptGrant) -> str:
     """That another run with the same identity is up, and what to do."""
     anew = (
-        f"make a new bundle with `leafcast node add {bundle.path} --replace`, which voids this one"
+        f"make a token with `leafcast node add {grant.path} --replace`, which voids this key once "
+        "it is used"
     )
     return (
-        f"{bundle.path} runs elsewhere with the same bundle, so this run does nothing; stop one of "
+        f"{grant.path} runs elsewhere with the same key, so this run does nothing; stop one of "
         f"them (if its machine is cut off, wait 90 seconds), or {anew}"
     )

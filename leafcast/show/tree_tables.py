@@ -322,8 +322,6 @@ def _state(node: Form, now_ms: int) -> Text:
     said = state if since is None else f"{state} {span_text((now_ms - since) / 1000)}"
     if (left := node.get("maintenance_until_ms", 0) - now_ms) > 0:
         said += f", maintenance {span_text(left / 1000)}"
-    # What a placement says of its nodes tells nothing of bundles.
-    said += ", bundle expired" if node.get("expired") else ""
     return Text(said, style=_STATE_STYLES.get(state, ""))
 
 
@@ -351,9 +349,6 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
         yield Text(f"  and {len(worked_at) - UNREACHABLE_LINES_MAX} more are", style="yellow")
     if absent := [node["path"] for node in nodes if node["state"] == NEVER_JOINED]:
         yield Text(f"  {_never_joined(len(absent))}: {some_of(absent, ABSENT_NAMED_MAX)}")
-    if expired := [node["path"] for node in nodes if node["expired"]]:
-        yield Text(f"  bundle expired: {some_of(expired, ABSENT_NAMED_MAX)}")
-        yield Text("  another one: leafcast node add PATH --replace --bundle", style="dim")
 
 
 def _behind(path: str, silent: Container[str]) -> bool:

@@ -17,7 +17,7 @@ class NodeConfig:
 
     path: NodePath
     tree: TreeId
-    # The root keys that the join bundle pins.
+    # The root keys that the node's token pinned.
     roots: Roots
     # Random, new at each start: the run.
     incarnation: str

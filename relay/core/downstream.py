@@ -58,7 +58,6 @@ class Downstream:
         self._collected = rooms.collected
         self._content = rooms.content
         self._joined = rooms.joined
-        self._invitations = rooms.invitations
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
@@ -79,11 +78,8 @@ class Downstream:
             return NOT_TAKEN
         self._joined.add(name)
         now, child = self._clock(), self._children.by_name[name]
-        former = child.session.run
         if self._children.hello(name, hello, now.seconds, now.wall_ms, event.former_ms):
             self._reports.expect_all(name, hello.run)
-        if child.session.run != former:
-            self._invitations.session_began(name)
         for key in hello.wants:
             if key in self._book.by_key:
                 self._children.answer_wants(key)

@@ -49,7 +49,6 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.link.children import Children
-from relay.core.link.invitations import Invitations
 from relay.core.link.target import Targets
 from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
@@ -117,8 +116,7 @@ class Node(NodeView):
         # At the centre, former contents of placements.
         self._history = notes.history
         self._destination = self._attach(remembered, done, notes) if config.attached else None
-        self._invitations = Invitations(notes.first_sessions, self._out)
-        rooms = self._rooms(set(remembered.heard))
+        rooms = self._rooms(set(remembered.heard), notes.first_sessions)
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
         self._collected.settle(self._surroundings())
@@ -142,7 +140,7 @@ class Node(NodeView):
             self._destination_keys,
         )
 
-    def _rooms(self, joined: set[str]) -> Rooms:
+    def _rooms(self, joined: set[str], first_sessions: dict[str, str]) -> Rooms:
         return Rooms(
             self._clock,
             self._out,
@@ -159,7 +157,7 @@ class Node(NodeView):
             self._sender,
             self._destination,
             joined,
-            self._invitations,
+            first_sessions,
         )
 
     # The machine.
@@ -174,7 +172,6 @@ class Node(NodeView):
         self._now = now
         if self._upstream is not None:
             self._upstream.begin_batch()
-        self._propagation.lapse()
         self._collected.begin_turn(now.seconds)
         for event in events:
             self._dispatch(event)
@@ -189,7 +186,6 @@ class Node(NodeView):
             self._throttle.ends,
             self._content.deadline(),
             self._children.deadline(),
-            self._invitations.deadline(self._now),
             self._sweeper.deadline(),
             self._collected.deadline(),
             self._destination.deadline() if self._destination is not None else None,

@@ -50,7 +50,7 @@ class Notes:
 
     @property
     def first_sessions(self) -> dict[str, str]:
-        """By which keys children that were awaited until a time came first, by their names."""
+        """By name, the keys with which children came first by bundles of a former release."""
         return {
             name: it.nkey for name, it in self._below(FIRST_SESSION_PREFIX, FirstSession).items()
         }

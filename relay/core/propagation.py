@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
-from relay.core.effects import AddChild, Noted, RemoveChild, StoreOwn
+from relay.core.effects import AddChild, RemoveChild, StoreOwn
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
@@ -21,6 +21,7 @@ from schemas.records.records import (
     Profile,
 )
 from schemas.values.identity import KEYS_KEY, MailKey, NodePath
+from schemas.values.subjects import FIRST_SESSION_PREFIX
 
 
 class Propagation:
@@ -39,7 +40,7 @@ class Propagation:
         self._collected = rooms.collected
         # The children of which anything was ever heard, by any run of this node.
         self._joined = rooms.joined
-        self._invitations = rooms.invitations
+        self._first_sessions = rooms.first_sessions
         self._out = rooms.out
         self._is_restored = False
         # Deltas put in force since the last `spread`, each with its place in the own mail, and the
@@ -301,7 +302,7 @@ class Propagation:
             self._mark_all_concerned(accepted, cause)
             return
         name, now = record.path.name, self._clock()
-        nkey = self._invitations.put(name, record.nkey, record.until_ms, now.wall_ms)
+        nkey = self._key_of(name, record)
         known = self._children.by_name.get(name)
         if known is not None and known.nkey == nkey:
             return
@@ -313,13 +314,19 @@ class Propagation:
             self._children.rekey(name, nkey, now.wall_ms)
         self._out.append(AddChild(record.path, nkey))
 
-    def lapse(self) -> None:
-        """Let nobody in by the keys with which nobody came in time."""
-        now_ms = self._clock().wall_ms
-        for name in self._invitations.take_lapsed(now_ms):
-            self._children.rekey(name, "", now_ms)
-            self._out.append(AddChild(self._path.child(name), ""))
-            self._out.append(Noted("Lapsed", name, "nobody joined with its bundle in time"))
+    def _key_of(self, name: str, record: NodeRecord) -> str:
+        """The key with which a child is let in: that of a bundle only if it came by it in time.
+
+        Bundles are a former release's, and so are the notes of who came by one.
+        """
+        noted = self._first_sessions.get(name)
+        if noted is not None and noted != record.nkey:
+            self._forget_first_session(name)
+        return record.nkey if not record.until_ms or noted == record.nkey else ""
+
+    def _forget_first_session(self, name: str) -> None:
+        if self._first_sessions.pop(name, None) is not None:
+            self._out.append(StoreOwn(f"{FIRST_SESSION_PREFIX}{name}", None))
 
     def _mark_child(self, name: str, cause: int) -> None:
         """Look at all that a new child may need."""
@@ -337,7 +344,7 @@ class Propagation:
             return
         self._children.remove(name)
         self._joined.discard(name)
-        self._invitations.forget(name)
+        self._forget_first_session(name)
         self._reports.forget_child(name)
         self._out.append(RemoveChild(record.path))
         self.child_changed(name)

@@ -12,7 +12,6 @@ from relay.core.destination.destination import Destination
 from relay.core.effects import Effect
 from relay.core.events import Instant
 from relay.core.link.children import Children
-from relay.core.link.invitations import Invitations
 from relay.core.link.target import Targets
 from relay.core.records.acceptance import Acceptance
 from relay.core.records.book import RecordBook
@@ -44,4 +43,5 @@ class Rooms:
     destination: Destination | None
     # The children of which anything was ever heard, by any run of this node.
     joined: set[str]
-    invitations: Invitations
+    # The keys with which children came first by bundles of a former release, as that noted them.
+    first_sessions: dict[str, str]

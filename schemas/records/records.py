@@ -198,7 +198,10 @@ class SpaceMark(WireRecord, frozen=True):
 
 
 class FirstSession(WireRecord, frozen=True):
-    """At a parent, in OWN: by which keys a child that was awaited until a time came first."""
+    """At a parent, in OWN: the keys with which a child came first by a bundle.
+
+    A former release wrote it; it is read for one release more.
+    """
 
     nkey: str
 
@@ -264,12 +267,9 @@ class NodeRecord(Record, frozen=True):
 
     path: NodePath
     nkey: str
-    # Unless a session with this key began by then (ms since 1970) none may; 0 is for ever.
+    # Until when a former release's bundle was good (ms since 1970). Nobody writes it any more; if
+    # it is not 0, only who came by the bundle in time is let in.
     until_ms: Natural = 0
-
-    def is_expired(self, now_ms: int) -> bool:
-        """Whether nobody can come with this key any more who did not before."""
-        return 0 < self.until_ms < now_ms
 
 
 class KeyGrant(WireRecord, frozen=True):

@@ -16,7 +16,7 @@ from schemas.values.refusals import RecordRefused
 from schemas.values.wire import Natural, WireRecord, decode, encode
 
 FORERUNNERS_MAX = 64
-"""A message leads no further back: who knows older roots only needs a new join bundle."""
+"""A message leads no further back: who knows older roots only needs a new token."""
 FORERUNNERS_MAX_BYTES = 128 * 1024
 _SIGNATURES_MAX = 2 * ROOTS_MAX
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from leafcast.join.folder import GRANT_FILE
 from tests.awaiting import until
 from tests.processes import alive
 
@@ -99,15 +100,22 @@ class Tree:
         os.kill(daemon, signal.SIGKILL)
         until(lambda: not alive(daemon))
 
-    def join(self, bundle: Path, folder: str) -> Site:
-        site = Site(bundle, self.folder / folder)
+    def join(self, token: Path, folder: str) -> Site:
+        site = Site(token, self.folder / folder)
         self.sites.append(site)
         return site
 
     def add(self, path: str, *options: str) -> Path:
-        bundle = self.folder / f"{path.strip('/').replace('/', '-')}-{time.monotonic_ns()}.json"
-        self.run("node", "add", path, "--bundle", "-o", bundle, *options)
-        return bundle
+        """A token in a file; nobody is asked about who uses it."""
+        file = self.folder / f"{path.strip('/').replace('/', '-')}-{time.monotonic_ns()}.join"
+        self.run("node", "add", path, "--approved", "-o", file, *options)
+        return file
+
+    def copy_grant(self, folder: str, other: str) -> None:
+        """A second place that has who a joined node is, and nothing that it knows."""
+        (self.folder / other).mkdir()
+        kept = (self.folder / folder / GRANT_FILE).read_bytes()
+        (self.folder / other / GRANT_FILE).write_bytes(kept)
 
     def reached(self) -> dict[str, bool]:
         nodes = json.loads(self.run("node", "list", "-o", "json"))

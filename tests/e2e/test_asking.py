@@ -8,11 +8,10 @@ import json
 import pytest
 
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.membership import Membership
 from relay.shell.asker import AskFailed
 from schemas.values.identity import NodePath
-from tests.e2e.centre_parts import Parts
-from tests.memory_tree import Standings, config_map, memory_tree, placement
+from tests.e2e.centre_parts import Members, Parts
+from tests.memory_tree import config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]
 S1 = NodePath.parse("/r1/s1")
@@ -101,8 +100,8 @@ async def test_what_is_cut_off_is_unreachable_and_the_rest_answers(tree):
 
 
 @pytest.fixture
-def membership(tree):
-    return Membership(Parts(tree), tree.asks, Standings(tree), tree.clock, tree.dice)
+def members(tree, tmp_path):
+    return Members(tree, Parts(tree), tmp_path)
 
 
 def counted(tree):
@@ -112,19 +111,17 @@ def counted(tree):
     return written, revisions
 
 
-async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(tree, membership):
+async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(tree, members):
     written, revisions = counted(tree)
 
-    added = await membership.add(str(NEW), labels={"env": "prod"})
+    tree.seeds[NEW] = await members.let_in(str(NEW), {"env": "prod"})
 
-    assert added["labels"] == {"id": "r1-s9", "region": "r1", "env": "prod"}
-    bundle = json.loads(added["bundle"])
-    assert (bundle["path"], bundle["parents"]) == (str(NEW), ["memory:/r1"])
-    tree.seeds[NEW] = bundle["seed"]
+    labels, _ = members.enrolling.known_of(NEW)
+    assert labels == {"id": "r1-s9", "region": "r1", "env": "prod"}
     async with asyncio.TaskGroup() as group:
         await tree.start(NEW, group, attached=True)
         await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 4})
-        listed = {item["path"]: item for item in (await membership.all())["nodes"]}
+        listed = await members.all()
         assert listed[str(NEW)]["reached"]
         assert listed[str(NEW)]["syncTarget"] == "r1-s9"
 
@@ -134,7 +131,7 @@ async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(t
         assert later[NodePath()] - written[NodePath()] == 3, "a node, a profile, a location"
         assert {path: later_revisions[path] for path in revisions} == revisions
 
-        gone = await membership.remove(str(NEW))
+        gone = await members.membership.remove(str(NEW))
         assert gone["removed"] == [str(NEW)]
         assert all("objects" not in left for left in gone["left"])
         maps = await tree.spaces[NEW].list("", "configmaps")
@@ -143,99 +140,92 @@ async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(t
         await tree.stop(NEW)
 
 
-async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_said(
-    tree, membership
-):
+async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_said(tree, members):
     tree.network.cut(S1)
     with pytest.raises(ApiError) as refused:
-        await membership.remove(str(S1))
+        await members.membership.remove(str(S1))
     assert refused.value.code == "Unreachable"
     assert "--force" in refused.value.remedy
     with pytest.raises(ValueError, match="nodes below it"):
-        await membership.remove("/r1")
+        await members.membership.remove("/r1")
 
-    gone = await membership.remove("/r1", force=True)
+    gone = await members.membership.remove("/r1", force=True)
 
     assert gone["removed"] == ["/r1", "/r1/s1", "/r1/s2"]
     assert any(
         left.startswith("what /r1/s1 was sent before: it does not answer") for left in gone["left"]
     )
     await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 1})
-    paths = [item["path"] for item in (await membership.all())["nodes"]]
-    assert paths == ["/r2", "/r2/s1"]
+    assert list(await members.all()) == ["/r2", "/r2/s1"]
     with pytest.raises(ApiError, match="no such node"):
-        await membership.remove("/r1", force=True)
+        await members.membership.remove("/r1", force=True)
 
 
-async def test_what_cannot_be_added_is_refused_with_a_remedy(tree, membership):
+async def test_what_cannot_be_added_is_refused_with_a_remedy(tree, members):
     for path, match in (("/", "centre"), ("/nowhere/s1", "add /nowhere first"), ("s1", "starts")):
         with pytest.raises(ValueError, match=match):
-            await membership.add(path)
+            await members.let_in(path)
     with pytest.raises(ApiError, match="labels"):
-        await membership.add(str(NEW), labels={"bad key!": "x"})
+        await members.let_in(str(NEW), {"bad key!": "x"})
     tree.network.cut(S1.parent)
     with pytest.raises(ApiError) as refused:
-        await membership.add(str(NEW))
+        await members.let_in(str(NEW))
     assert refused.value.code == "Unreachable"
 
 
-async def test_a_new_bundle_makes_no_edge_of_a_relay_and_no_relay_of_an_edge(tree, membership):
+async def test_a_new_key_makes_no_edge_of_a_relay_and_no_relay_of_an_edge(tree, members):
     before = dict(tree.controllers.issuer.records)
     for path, relay, match in (
         ("/r1", False, r"a relay, with nodes below it \(2\); say --relay"),
         (str(S1), True, 'an edge, of SyncTarget "r1-s1"; leave out --relay'),
     ):
         with pytest.raises(ValueError, match=match):
-            await membership.add(path, relay=relay)
+            await members.let_in(path, relay=relay)
     assert dict(tree.controllers.issuer.records) == before
 
     # What nothing hangs below may have been added so by mistake.
-    await membership.add(str(NEW), relay=True)
-    edge = await membership.add(str(NEW), replace=True)
-    assert edge["labels"]["id"] == "r1-s9"
-    assert (await membership.add("/r1", relay=True, replace=True))["again"]
+    await members.let_in(str(NEW), relay=True)
+    await members.let_in(str(NEW), replace=True)
+    assert members.enrolling.known_of(NEW)[0]["id"] == "r1-s9"
+    before = members.enrolling.record(S1.parent).nkey
+    await members.let_in("/r1", relay=True, replace=True)
+    assert members.enrolling.record(S1.parent).nkey != before
 
 
-async def test_what_exists_is_replaced_only_if_said_and_told_what_that_cuts_off(tree, membership):
+async def test_what_exists_is_replaced_only_if_said_and_told_what_that_cuts_off(tree, members):
     before = dict(tree.controllers.issuer.records)
     for path, relay, cut in (
-        (str(S1), False, "it is up and would be cut off at once"),
-        ("/r1", True, "it is up, and 2 nodes below it, and would be cut off at once"),
+        (str(S1), False, "it is up and would be cut off then"),
+        ("/r1", True, "it is up, and 2 nodes below it, and would be cut off then"),
     ):
         with pytest.raises(ApiError) as refused:
-            await membership.add(path, relay=relay)
+            await members.let_in(path, relay=relay)
         assert refused.value.code == "AlreadyExists"
         assert refused.value.message == f'node "{path}" already exists'
-        assert f"--replace makes a new bundle for it: {cut}" in refused.value.remedy
+        assert f"--replace lets another key in: {cut}" in refused.value.remedy
     assert dict(tree.controllers.issuer.records) == before
-    await membership.add(str(NEW))
+    await members.let_in(str(NEW))
     with pytest.raises(ApiError, match="already exists") as refused:
-        await membership.add(str(NEW))
-    assert "it has never joined: only the bundle made earlier" in refused.value.remedy
-    tree.clock.wall_ahead = 25 * 3600.0
-    with pytest.raises(ApiError, match="already exists") as refused:
-        await membership.add(str(NEW))
-    assert "nobody has joined with the one made earlier, which expired" in refused.value.remedy
+        await members.let_in(str(NEW))
+    assert refused.value.remedy == "--replace lets another key in: it has never joined"
 
 
-async def test_nothing_is_added_below_an_edge(tree, membership):
+async def test_nothing_is_added_below_an_edge(tree, members):
     with pytest.raises(ValueError, match=r'/r1/s1 is an edge, of SyncTarget "r1-s1"'):
-        await membership.add("/r1/s1/x")
+        await members.let_in("/r1/s1/x")
 
 
-async def test_many_are_added_as_one_or_none_if_one_is_wrong(tree, membership):
+async def test_many_are_added_as_one_or_none_if_one_is_wrong(tree, members):
     before = dict(tree.controllers.issuer.records)
     nodes = [{"path": f"/r1/many-{n}", "labels": {"kind": "store"}} for n in range(30)]
     wrong = [*nodes, {"path": str(S1), "labels": {}}, {"path": "/no/x", "labels": {}}]
-    said = await membership.add_all(wrong)
+    said = await members.admission.add(wrong)
     assert [(it["at"], it["reason"]) for it in said["faults"]] == [
         (30, "AlreadyExists"),
         (31, "Invalid"),
     ]
-    assert await membership.add_all(nodes, dry_run=True) == {"faults": [], "added": []}
+    assert await members.admission.add(nodes, dry_run=True) == {"faults": [], "added": []}
+    assert (await members.admission.tokens())["tokens"] == []
+    added = (await members.admission.add(nodes))["added"]
+    assert len({it["token"] for it in added}) == 30
     assert dict(tree.controllers.issuer.records) == before
-    added = (await membership.add_all(nodes))["added"]
-    assert len({json.loads(it["bundle"])["seed"] for it in added}) == 30
-    states = {item["path"]: item["state"] for item in (await membership.all())["nodes"]}
-    assert {states[it["path"]] for it in added} == {"never joined"}
-    assert added[7]["labels"] == {"id": "r1-many-7", "region": "r1", "kind": "store"}

@@ -62,10 +62,10 @@ def test_a_store_is_encrypted_from_the_start_with_its_key_on_and_refused_without
 
 def joins_with_its_key_alone(program, folder, key):
     """A node elsewhere encrypts its store, too, and does not start without the key."""
-    bundle, place = folder / "late.json", folder / "late"
-    added = program.run("node", "add", "/region-1/late", "--bundle", "-o", str(bundle))
+    token, place = folder / "late.join", folder / "late"
+    added = program.run("node", "add", "/region-1/late", "--approved", "-o", str(token))
     assert added.returncode == 0, added.stderr
-    join = ("join", str(bundle), "--data-dir", str(place))
+    join = ("join", str(token), "--data-dir", str(place))
     node = program.start(*join, "--store-key-file", str(key))
     try:
         assert node.stdout is not None

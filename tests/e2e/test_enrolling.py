@@ -206,7 +206,7 @@ def test_the_key_of_a_node_is_replaced_and_then_made_void(tree):
 
     before = time.monotonic()
     assert "its link is cut" in tree.run("node", "revoke", path)
-    site.until("does not know this bundle's key")
+    site.until("does not know its key")
     took = time.monotonic() - before
     print(f"\nrevoked and refused after {took:.2f} s, with two starts of Python and a retry")
     for listing in (("node", "list"), ("tree",)):

@@ -1,16 +1,19 @@
-"""A site joins a running tree with one bundle file, as its user does it, and leaves it again."""
+"""A site joins a running tree with the file of a token, as its user does it, and leaves again."""
 
 import asyncio
 import json
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leafcast.ask.session import CallFailed, open_session
+from leafcast.join.kept_grant import read_grant, write_grant
 from relay.ports import SpaceError
+from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.join_tree import WAIT_SECONDS, Tree
 
@@ -31,7 +34,7 @@ HOSTILE_NAMES = [
 ]
 UNNAMABLE = [name for name in HOSTILE_NAMES if name != "a.b"]
 KINDS = ("SyncTarget", "Location")
-DOES_NOTHING = "runs elsewhere with the same bundle, so this run does nothing"
+DOES_NOTHING = "runs elsewhere with the same key, so this run does nothing"
 WORKLOAD = """\
 apiVersion: v1
 kind: Namespace
@@ -72,7 +75,7 @@ async def asked_for_each(folder: Path, names: Sequence[str]) -> dict[tuple[str, 
         for name in names:
             path = f"/region-1/{name}"
             for what, verb, arguments in (
-                ("add", "node-add", {"path": path}),
+                ("register", "node-register", {"path": path}),
                 ("remove", "node-remove", {"path": path, "force": True}),
                 ("move", "node-move", {"path": path, "new_path": "/region-1/y"}),
                 ("move to", "node-move", {"path": here, "new_path": path}),
@@ -103,16 +106,16 @@ def tree(tmp_path_factory) -> Iterator[Tree]:
 
 
 def test_a_site_joins_goes_on_after_a_stop_and_leaves_clean(tree):
-    bundle = tree.add("/region-1/new-1", "--labels", "env=prod")
+    token = tree.add("/region-1/new-1", "--labels", "env=prod")
     before = tree.ask("/region-1/site-1", "node")
-    site = tree.join(bundle, "new-1")
+    site = tree.join(token, "new-1")
     site.until("in session with its parent")
     until(lambda: tree.settings_at("/region-1/new-1") == ["green"])
     assert tree.reached()["/region-1/new-1"]
 
     assert site.end() == 130
     assert "goes on" in site.said
-    site = tree.join(bundle, "new-1")
+    site = tree.join(token, "new-1")
     site.until("in session with its parent")
     assert tree.settings_at("/region-1/new-1") == ["green"]
     after = tree.ask("/region-1/site-1", "node")
@@ -124,7 +127,7 @@ def test_a_site_joins_goes_on_after_a_stop_and_leaves_clean(tree):
     said = tree.run("node", "remove", "/region-1/new-1")
     assert "node /region-1/new-1 removed" in said
     assert "objects in its cluster" not in said
-    site.until("does not know this bundle's key")
+    site.until("does not know its key")
     # It gave back all that it had, so there is nothing that it could go on with.
     assert site.process.wait(WAIT_SECONDS) == 1
     assert "it was removed from the tree" in site.said
@@ -138,48 +141,49 @@ def test_a_node_that_up_started_ends_when_it_is_removed(tree):
     assert "/region-1/site-2" not in tree.run("doctor")
 
 
-def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
-    first = tree.add("/region-1/new-2")
+def test_a_node_has_one_home_at_a_time_until_another_takes_its_place(tree):
+    path = "/region-1/new-2"
+    first = tree.add(path)
     site = tree.join(first, "new-2")
     site.until("in session with its parent")
 
+    tree.copy_grant("new-2", "elsewhere")
     second = tree.join(first, "elsewhere")
     second.until(DOES_NOTHING)
-    assert "make a new bundle with `leafcast node add /region-1/new-2 --replace`" in second.said
+    assert f"make a token with `leafcast node add {path} --replace`" in second.said
     assert second.process.poll() is None
-    until(lambda: tree.reached()["/region-1/new-2"])
+    until(lambda: tree.reached()[path])
     assert "in session" not in second.said
     second.end()
     assert site.process.poll() is None
 
-    refused = tree.run("node", "add", "/region-1/new-2", code=1)
-    assert refused.startswith('error: node "/region-1/new-2" already exists; --replace makes')
-    again = tree.add("/region-1/new-2", "--replace")
-    assert not tree.reached()["/region-1/new-2"] or tree.node("/region-1/new-2")["state"] == "up"
-    site.until("does not know this bundle's key")
+    refused = tree.run("node", "add", path, code=1)
+    assert refused.startswith(f'error: node "{path}" already exists; --replace lets another key')
+    again = tree.add(path, "--replace")
+    assert tree.reached()[path], "a token alone cuts nobody off"
+    other = tree.join(again, "other")
+    site.until("does not know its key")
     site.end()
+    tree.copy_grant("new-2", "void")
     void = tree.join(first, "void")
     assert void.process.wait(WAIT_SECONDS) == 1
     void.end()
-    assert "does not know this bundle's key" in void.said
-    site = tree.join(again, "new-2")
-    site.until("in session with its parent")
+    assert "does not know its key" in void.said
+    other.until("in session with its parent")
 
     # Killed and wiped: a new key ends its session, so nothing is waited for.
-    site.process.kill()
-    site.process.wait(WAIT_SECONDS)
-    wiped = tree.add("/region-1/new-2", "--replace")
-    assert tree.node("/region-1/new-2")["state"] == "unreachable"
-    site = tree.join(wiped, "wiped")
+    other.process.kill()
+    other.process.wait(WAIT_SECONDS)
+    site = tree.join(tree.add(path, "--replace"), "wiped")
     site.until("in session with its parent")
     assert DOES_NOTHING not in site.said
-    tree.run("node", "remove", "/region-1/new-2", "--force")
+    tree.run("node", "remove", path, "--force")
 
 
 def test_a_site_whose_folder_was_wiped_is_let_in_again_at_once_after_a_farewell(tree):
     path = "/region-1/wiped"
-    bundle = tree.add(path, "--labels", "env=prod")
-    site = tree.join(bundle, "before")
+    token = tree.add(path, "--labels", "env=prod")
+    site = tree.join(token, "before")
     site.until("in session with its parent")
     until(lambda: tree.settings_at(path) == ["green"])
     site.end()
@@ -187,7 +191,8 @@ def test_a_site_whose_folder_was_wiped_is_let_in_again_at_once_after_a_farewell(
     assert tree.node(path)["silent_since_ms"] <= time.time() * 1000
     assert tree.node(path)["synced"] == 0
 
-    again = tree.join(bundle, "after")
+    tree.copy_grant("before", "after")
+    again = tree.join(token, "after")
     again.until("in session with its parent")
     until(lambda: tree.settings_at(path) == ["green"])
     until(lambda: tree.node(path)["state"] == "up")
@@ -198,20 +203,21 @@ def test_a_site_whose_folder_was_wiped_is_let_in_again_at_once_after_a_farewell(
 def test_a_site_that_was_killed_and_wiped_does_nothing_while_it_may_be_another(tree):
     """Nobody can tell it from a second place: it waits until the killed one is silent for long."""
     path = "/region-1/killed"
-    bundle = tree.add(path, "--labels", "env=prod")
-    site = tree.join(bundle, "killed")
+    token = tree.add(path, "--labels", "env=prod")
+    site = tree.join(token, "killed")
     site.until("in session with its parent")
     until(lambda: tree.settings_at(path) == ["green"])
     site.end(signal.SIGKILL)
 
-    again = tree.join(bundle, "killed-wiped")
+    tree.copy_grant("killed", "killed-wiped")
+    again = tree.join(token, "killed-wiped")
     again.until(DOES_NOTHING)
     assert "if its machine is cut off, wait 90 seconds" in again.said
     assert again.process.poll() is None
     assert "in session" not in again.said
     again.end()
     # The killed one's own folder goes on at once: it is the same home.
-    site = tree.join(bundle, "killed")
+    site = tree.join(token, "killed")
     site.until("in session with its parent")
     tree.run("node", "remove", path)
     site.end()
@@ -284,13 +290,13 @@ def test_a_site_moves_with_the_folder_it_has(tree):
     until(lambda: tree.settings_at("/region-1/new-4") == ["green"])
     (before,) = tree.ask("/region-1/new-4", "get", resource="configmaps")["objects"]
 
-    bundle = tree.folder / "moved.json"
-    said = tree.run("node", "move", "/region-1/new-4", "/new-5", "-o", bundle)
+    token = tree.folder / "moved.join"
+    said = tree.run("node", "move", "/region-1/new-4", "/new-5", "-o", token)
     assert "Moved /region-1/new-4 to /new-5" in said
     assert "env=prod, id=region-1-new-4, region=new-5" in said
     site.until("the node was removed, moved or revoked")
     site.end()
-    site = tree.join(bundle, "new-4")
+    site = tree.join(token, "new-4")
     site.until("in session with its parent")
     assert "/new-5 hung at /region-1/new-4, and takes along what it keeps" in site.said
     until(lambda: tree.settings_at("/new-5") == ["green"])
@@ -325,7 +331,7 @@ def test_a_site_in_maintenance_keeps_what_it_has_is_not_waited_for_and_comes_alo
     site.end()
     until(lambda: tree.node(path)["state"] == "stopped")
     assert "(1 in maintenance)" in tree.run("wait", "lab", "--for", "healthy")
-    site = tree.join(next(tree.folder.glob("region-1-new-8-*.json")), "new-8")
+    site = tree.join(next(tree.folder.glob("region-1-new-8-*.join")), "new-8")
     site.until("in session with its parent")
     assert colours() == ["green"], "a restart lets nothing new in"
     tree.run("maintenance", "on", path, "--for", "3s")
@@ -375,15 +381,24 @@ def test_no_name_leads_out_of_its_subtree_at_a_running_tree(tree):
 
 
 def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):
-    bundle = tree.add("/region-1/new-3", "--valid", "1s")
-    form = json.loads(bundle.read_text())
-    damaged, short = tree.folder / "damaged.json", tree.folder / "short.json"
-    damaged.write_text(json.dumps({**form, "path": "/region-1/site-1"}))
-    short.write_text(bundle.read_text()[:200])
-    time.sleep(max(0.0, form["expires_ms"] / 1000 - time.time()))
-    for file, reason in ((damaged, "damaged"), (short, "damaged"), (bundle, "expired")):
+    late = tree.add("/region-1/new-3", "--valid", "1s")
+    url, token = late.read_text().split()
+    short, damaged, of_old = (tree.folder / name for name in ("short", "damaged", "old.json"))
+    short.write_text(f"{url} {token[:-5]}\n")
+    damaged.write_text("{" + token)
+    grant = read_grant(next(tree.folder.glob("*/bundle.json")))
+    write_grant(of_old, replace(grant, path=NodePath.parse("/region-1/new-3")))
+    time.sleep(2)
+    for file, reason in (
+        (short, "cut short"),
+        (damaged, "damaged, or holds no token"),
+        (of_old, "a join bundle for /region-1/new-3, of a former release"),
+        (late, "expired"),
+    ):
         said = tree.run("join", file, "--data-dir", tree.folder / "nobody", code=1)
         assert reason in said
         assert "leafcast node add" in said
     assert "add /nowhere first" in tree.run("node", "add", "/nowhere/s1", code=1)
-    tree.run("node", "remove", "/region-1/new-3", "--force")
+    said = " ".join(tree.run("node", "add", "/region-1/new-3", "--bundle", code=2).split())
+    assert "there are no join bundles any more; leave it out for a token" in said
+    assert "/region-1/new-3" not in tree.reached()

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
 from controllers.nodes import NodeRefused, add_node
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.membership import Membership
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.link.session import HELLO_SECONDS, SILENT_AFTER_SECONDS
+from schemas.enrolment.enrolment import JoinRequest, open_answer, sign_request
+from schemas.enrolment.tokens import read_token
 from schemas.objects.objects import ObjectKey
 from schemas.records.moves import MOVED_ANNOTATION
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
-from tests.e2e.centre_parts import Parts
-from tests.memory_tree import MANAGER, Standings, config_map, memory_tree, placement
+from schemas.values.wire import encode
+from tests.awaiting import eventually
+from tests.e2e.centre_parts import Members, Parts
+from tests.memory_tree import MANAGER, config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s3"]
 R1, R2, OLD, NEW = map(NodePath.parse, ("/r1", "/r2", "/r1/s1", "/r2/s9"))
@@ -46,8 +48,8 @@ def parts(tree):
 
 
 @pytest.fixture
-def membership(tree, parts):
-    return Membership(parts, tree.asks, Standings(tree), tree.clock, tree.dice)
+def members(tree, parts, tmp_path):
+    return Members(tree, parts, tmp_path)
 
 
 async def settled(tree, **synced: int) -> None:
@@ -57,6 +59,10 @@ async def settled(tree, **synced: int) -> None:
         )
 
 
+async def holds(tree, path: NodePath, names: set[str]) -> bool:
+    return await maps_at(tree, path) == names
+
+
 async def maps_at(tree, path: NodePath) -> set[str]:
     return {
         obj["metadata"]["name"] for obj in (await tree.spaces[path].list("", "configmaps")).objects
@@ -64,41 +70,56 @@ async def maps_at(tree, path: NodePath) -> set[str]:
 
 
 async def test_it_is_the_same_destination_elsewhere_and_holds_what_is_meant_there(
-    tree, parts, membership
+    tree, parts, members
 ):
-    await refused_without_a_change(tree, parts, membership)
+    await refused_without_a_change(tree, parts, members)
     uid = (await tree.inventory.get(TARGET))["metadata"]["uid"]
     kept = await tree.spaces[OLD].get(GREEN)
 
-    made = await membership.move(str(OLD), str(NEW))
+    made = await members.moves.move(str(OLD), str(NEW))
 
-    bundle = json.loads(made["bundle"])
-    assert (bundle["path"], bundle["former"], bundle["relay"]) == (str(NEW), [str(OLD)], False)
+    token = read_token(made["token"])
+    assert (made["name"], made["path"], token.path) == ("r1-s1", str(NEW), NEW)
     assert made["labels"] == {"id": "r1-s1", "region": "r2"}
+    assert (await members.all())[str(NEW)]["state"] == "never joined"
+    grant = await granted(tree, members, token)
+    assert (grant.path, grant.former, grant.relay) == (NEW, (OLD,), False)
     await tree.carry(OLD, NEW)
     async with asyncio.TaskGroup() as group:
         await tree.start(NEW, group, attached=True, former=(OLD,))
         await settled(tree, shop=3, first=1, second=2)
-        assert await maps_at(tree, NEW) == {"a", "two"}
+        await eventually(lambda: holds(tree, NEW, {"a", "two"}))
         assert await tree.spaces[NEW].get(GREEN) == kept, "what is meant there, too, is untouched"
         target = await tree.inventory.get(TARGET)
         assert target["metadata"]["uid"] == uid
-        listed = {item["path"]: item for item in (await membership.all())["nodes"]}
+        listed = await members.all()
         assert str(OLD) not in listed
         assert listed[str(NEW)]["syncTarget"] == "r1-s1"
 
         # Its old path is free, and its name is not.
-        other = await membership.add(str(OLD))
-        assert other["labels"]["id"] == "r1-s1-2"
-        again = json.loads((await membership.add(str(NEW), replace=True))["bundle"])
-        assert (again["former"], again["labels"]["id"]) == ([str(OLD)], "r1-s1")
+        await members.let_in(str(OLD))
+        assert members.enrolling.known_of(OLD)[0]["id"] == "r1-s1-2"
+        again = await members.admission.add([{"path": str(NEW), "labels": {}}], replace=True)
+        grant = await granted(tree, members, read_token(again["added"][0]["token"]))
+        assert (grant.former, grant.labels["id"]) == ((OLD,), "r1-s1")
         await tree.stop(NEW)
 
 
-async def refused_without_a_change(tree, parts, membership) -> None:
+async def granted(tree, members, token):
+    """What who asks with a token is granted, once that is approved."""
+    entropy = tree.dice.entropy(32)
+    tree.seeds[token.path], nkey = new_user_nkey(entropy)
+    request = sign_request(token, JoinRequest(token.path, nkey), entropy)
+    await members.admission.decide(encode(request))
+    if asking := (await members.admission.requests())["requests"]:
+        await members.admission.approve([it["path"] for it in asking])
+    return open_answer(token, request, await members.admission.decide(encode(request))).grant
+
+
+async def refused_without_a_change(tree, parts, members) -> None:
     """What cannot move there stays as it is."""
     parts.here = {NodePath.parse("/r1/s2")}
-    await membership.add("/r4", relay=True)
+    await members.let_in("/r4", relay=True)
     before = dict(tree.controllers.issuer.records)
     for old, new, said in (
         ("/r1/s8", "/r2/s9", "there is no such node; `leafcast node list`"),
@@ -107,13 +128,13 @@ async def refused_without_a_change(tree, parts, membership) -> None:
         ("/r1/s1", "/r2/s\u00e9", "is not a node path"),
     ):
         with pytest.raises((NodeRefused, BadIdentity)) as refused:
-            await membership.move(old, new)
+            await members.moves.move(old, new)
         assert said in str(refused.value)
     with pytest.raises(ApiError, match="env"):
-        await membership.move(str(OLD), str(NEW), labels={"env": "not a value"})
+        await members.moves.move(str(OLD), str(NEW), labels={"env": "not a value"})
     records = tree.controllers.issuer.records
     assert {key for key in records if records[key] != before.get(key)} <= {"_index"}
-    await membership.remove("/r4", force=True)
+    await members.membership.remove("/r4", force=True)
 
 
 async def test_it_keeps_and_repairs_what_it_has_until_its_new_parent_knows_it(tree):
@@ -150,7 +171,7 @@ async def until_written(space, before) -> None:
                 return
 
 
-async def test_with_its_old_parent_gone_it_counts_once(tree, membership):
+async def test_with_its_old_parent_gone_it_counts_once(tree, members):
     tree.network.cut(R1)
     for _ in range(2):
         await tree.leap(SILENT_AFTER_SECONDS / 2 + 1)
@@ -169,7 +190,8 @@ async def test_with_its_old_parent_gone_it_counts_once(tree, membership):
 
     async with asyncio.TaskGroup() as group:
         looking = group.create_task(tree.centre.until(look))
-        await membership.move(str(OLD), str(NEW))
+        made = await members.moves.move(str(OLD), str(NEW))
+        await granted(tree, members, read_token(made["token"]))
         await tree.carry(OLD, NEW)
         await tree.start(NEW, group, attached=True, former=(OLD,))
         away = {"synced": 2, "unreachable": 1}

@@ -50,27 +50,26 @@ from schemas.values.wire import encode
 from tests.fuzz.files import SEED, file
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
-from tests.property.test_hostile_bytes import BUNDLE, PATH
+from tests.property.test_hostile_bytes import GRANT as KEPT
+from tests.property.test_hostile_bytes import PATH
 
-PIN = pin_of(BUNDLE.tree, BUNDLE.roots, b"")
-TOKEN = Token(b"s" * 16, BUNDLE.tree, PIN, PATH)
-ANY = Token(b"s" * 16, BUNDLE.tree, PIN)
+PIN = pin_of(KEPT.tree, KEPT.roots, b"")
+TOKEN = Token(b"s" * 16, KEPT.tree, PIN, PATH)
+ANY = Token(b"s" * 16, KEPT.tree, PIN)
 REQUEST = JoinRequest(PATH, "U" * 56, "till", b"csr")
 ASKED = sign_request(TOKEN, REQUEST, b"e" * 32)
-GRANT = Grant(BUNDLE.tree, PATH, False, ("nats://x",), BUNDLE.roots, b"", {"a": "b"}, (PATH,))
+GRANT = Grant(KEPT.tree, PATH, False, ("nats://x",), KEPT.roots, b"", {"a": "b"}, (PATH,))
 ANSWERS = (
     JoinAnswer(PENDING, ASKED.digest, "why", "what to do", 7),
     JoinAnswer(GRANTED, ASKED.digest, grant=GRANT),
 )
 CERTIFICATE = Authority.make("tree", 1_800_000_000_000).certificate
-ASK = AskRecord(
-    Source(API_ASK, BUNDLE.tree, "", "ask"), 1, "", "", "node", PATH, 9, {"make": "next"}
-)
-SAID = signed(seed_entropy(SEED), BUNDLE.tree, ASK, {"nkey": public_nkey(SEED), "next": ""})
+ASK = AskRecord(Source(API_ASK, KEPT.tree, "", "ask"), 1, "", "", "node", PATH, 9, {"make": "next"})
+SAID = signed(seed_entropy(SEED), KEPT.tree, ASK, {"nkey": public_nkey(SEED), "next": ""})
 ONE = IssuedToken(
     TOKEN.public,
     str(PATH),
-    BUNDLE.roots,
+    KEPT.roots,
     7,
     9,
     labels={"a": "b"},
@@ -90,9 +89,9 @@ def request(data: bytes) -> None:
     with suppress(RecordRefused):
         found = read_request(data)
         assert read_request(encode(found)) == found
-        said = found.verified(BUNDLE.tree, TOKEN.public)
+        said = found.verified(KEPT.tree, TOKEN.public)
         if said is not None:
-            found.holds(BUNDLE.tree, said.nkey)
+            found.holds(KEPT.tree, said.nkey)
             admissions = IssuedTokens([ONE])
             admissions.judge(ONE.token, said, 8)
             admissions.check()
@@ -169,7 +168,7 @@ def signed_answer(data: bytes) -> None:
     """What came as a node's answer; whoever is on the way may have made it."""
     with suppress(CodecError):
         value = codec.unpack(data, lists=True)
-        believed = is_signed([public_nkey(SEED)], BUNDLE.tree, ASK, value)
+        believed = is_signed([public_nkey(SEED)], KEPT.tree, ASK, value)
         assert not believed or value == SAID
 
 

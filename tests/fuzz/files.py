@@ -1,4 +1,4 @@
-"""What lies on disk: bundles, keys, notes, markers, and the settings of nodes run elsewhere."""
+"""What lies on disk: grants, keys, notes, markers, and the settings of nodes run elsewhere."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from leafcast.centre.planned_nodes import planned_nodes
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
 from leafcast.doctor.live_cluster import _renewed
-from leafcast.join.bundle import BundleRefused, read_bundle
 from leafcast.join.folder import CLUSTER_FILE, JoinedFolder, cluster_of, read_joined
+from leafcast.join.kept_grant import GrantUnreadable, read_grant
 from leafcast.key_files import (
     PUBLIC,
     ROOT,
@@ -59,7 +59,7 @@ from relay.objects.stored_object import WriteRefused
 from schemas.records.records import encode_payload
 from schemas.values.codec import from_json
 from tests.fuzz.target import Form, Target
-from tests.property.test_hostile_bytes import BUNDLE, PATH
+from tests.property.test_hostile_bytes import GRANT, PATH
 from tests.unit import test_wire_golden as golden
 
 SEED = new_user_nkey(bytes(range(32)))[0]
@@ -68,9 +68,7 @@ STORE_KEY = StoreKey("k" * 40)
 KEYS = golden.SIGNER.seal("keys", encode_payload(golden.RECORDS["keys"]))
 MESSAGE = KEYS.encode().hex()
 ROOT_FILE = {"kind": ROOT, **KEY}
-REQUEST_FILE = request_form(
-    KeysRequest(BUNDLE.tree, 6, KEYS.payload, {KEYS.key_id: KEYS.signature})
-)
+REQUEST_FILE = request_form(KeysRequest(GRANT.tree, 6, KEYS.payload, {KEYS.key_id: KEYS.signature}))
 Read = Callable[[Path], Any]
 
 
@@ -100,7 +98,7 @@ def file(name: str, read: Read, refusal: type[Exception] | tuple[()], *real: obj
 
 
 JOINED = {
-    "tree": BUNDLE.tree,
+    "tree": GRANT.tree,
     "path": "/emea/s1",
     "home": "h" * 26,
     "admitted": True,
@@ -109,7 +107,7 @@ JOINED = {
 }
 RUN = {
     "path": "/emea",
-    "tree": BUNDLE.tree,
+    "tree": GRANT.tree,
     "roots": {"k" * 26: "00" * 32},
     "parent": "nats-leaf://127.0.0.1:7422",
     "edge": False,
@@ -163,7 +161,7 @@ TARGETS = {
         "backup.json",
         backup,
         BackupUnusable,
-        {"format": 1, "tree": BUNDLE.tree, "timeMs": 7, "streams": {}},
+        {"format": 1, "tree": GRANT.tree, "timeMs": 7, "streams": {}},
     ),
     "sites": file(
         "sites.csv",
@@ -188,11 +186,11 @@ TARGETS = {
         '"2026-01-31T12:00:00.000000Z"',
     ),
     "manifest": file("any.yaml", manifest, BadManifests, {"apiVersion": "v1", "kind": "List"}),
-    "bundle": file(
-        "any.join.json",
-        lambda at: read_bundle(at / "any.join.json"),
-        BundleRefused,
-        BUNDLE.to_text(),
+    "grant": file(
+        "bundle.json",
+        lambda at: read_grant(at / "bundle.json"),
+        GrantUnreadable,
+        GRANT.to_text(),
     ),
     "credentials": file(
         "credentials.json",
@@ -204,14 +202,14 @@ TARGETS = {
         "keys.json",
         lambda at: load_or_make_keys(at, SystemDice()),
         KeysUnusable,
-        {"tree": BUNDLE.tree, "root": KEY, "signing": KEY},
+        {"tree": GRANT.tree, "root": KEY, "signing": KEY},
     ),
     "ring": file(
         "keys.json",
         lambda at: load_or_make_keys(at, SystemDice()),
         KeysUnusable,
         {
-            "tree": BUNDLE.tree,
+            "tree": GRANT.tree,
             "roots": [KEY],
             "signing": KEY,
             "prepared": [KEY],
@@ -219,7 +217,7 @@ TARGETS = {
         },
     ),
     "root key": file(
-        "root.key", lambda at: read_root(at / "root.key", BUNDLE.tree), KeyFileRefused, ROOT_FILE
+        "root.key", lambda at: read_root(at / "root.key", GRANT.tree), KeyFileRefused, ROOT_FILE
     ),
     "public root key": file(
         "root.pub",
@@ -255,7 +253,7 @@ TARGETS = {
     "spaces": file("spaces.json", lambda at: DataDir(at).spaces(), DataDirUnusable, SPACES.form()),
     "cluster": file(
         CLUSTER_FILE,
-        lambda at: cluster_of(JoinedFolder(at, BUNDLE.tree, PATH, "h" * 26), None),
+        lambda at: cluster_of(JoinedFolder(at, GRANT.tree, PATH, "h" * 26), None),
         DataDirUnusable,
         {"kubeconfig": "/store.yaml", "context": "store"},
     ),

@@ -30,7 +30,6 @@ EXEMPT = {
     "leafcast/cli/commands/wait.py::_read_condition": "what the command line says",
     "controllers/restoring.py::_object": "content as it was issued",
     "schemas/records/windows.py::_zone_named": "it is remembered: a fuzz may find its zone known",
-    "leafcast/cli/reachable_addresses.py::parents_of": "a bundle that this command just made",
     "leafcast/machine.py::machine_id": "of the operating system",
     "leafcast/cli/commands/wait.py::placements_named": "load_files reads it",
     "leafcast/node/credentials/authorities.py::switch": "it copies a file that it wrote",

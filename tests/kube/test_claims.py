@@ -66,13 +66,13 @@ def tree(tmp_path_factory):
 
 def join(tree, path, server, *more, folder=None, **added):
     """A new edge at this path, which runs with this server's kubeconfig."""
-    bundle = tree.add(path, "--labels", "of=stores", **added)
-    return run(tree, bundle, folder or path.rpartition("/")[2], server, *more)
+    token = tree.add(path, "--labels", "of=stores", **added)
+    return run(tree, token, folder or path.rpartition("/")[2], server, *more)
 
 
-def run(tree, bundle, folder, server, *more):
-    site = Site(bundle, tree.folder / folder, "--kubeconfig", str(server.kubeconfig), *more)
-    site.bundle = bundle
+def run(tree, token, folder, server, *more):
+    site = Site(token, tree.folder / folder, "--kubeconfig", str(server.kubeconfig), *more)
+    site.token = token
     tree.sites.append(site)
     return site
 
@@ -139,9 +139,9 @@ def test_a_cluster_of_another_tree_is_taken_over_by_who_says_so_alone(tree, modu
     annotate(server, of_a_tree_that_is_gone)
     site.end()
     there = uids(server)
-    assert "of tree bbbbbbbb" in refused(run(tree, site.bundle, "third", server))
+    assert "of tree bbbbbbbb" in refused(run(tree, site.token, "third", server))
     assert uids(server) == there
-    taken = run(tree, site.bundle, "third", server, "--take-over")
+    taken = run(tree, site.token, "third", server, "--take-over")
     until(lambda: claim(server)["metadata"]["annotations"] == notes, lambda: taken.said)
     tree.run("node", "remove", "/region-1/third")
     assert claim(server) is None
@@ -153,10 +153,10 @@ def test_an_edge_that_is_started_with_another_cluster_does_nothing_there(
     site = join(tree, "/region-1/fourth", api_server)
     served(api_server)
     site.end()
-    said = refused(run(tree, site.bundle, "fourth", module_server))
+    said = refused(run(tree, site.token, "fourth", module_server))
     assert "the cluster changed" in said
     assert (claim(module_server), uids(module_server)) == (None, {})
-    run(tree, site.bundle, "fourth", module_server, "--take-over")
+    run(tree, site.token, "fourth", module_server, "--take-over")
     served(module_server)
     tree.run("node", "remove", "/region-1/fourth")
     assert (claim(module_server), uids(module_server)) == (None, {})
@@ -178,8 +178,8 @@ def test_an_edge_with_rights_in_one_namespace_works_there_and_asks_for_no_more(t
     server.kubectl("apply", "-f", "-", stdin=rights)
     tree.run("apply", "-f", "-", stdin=TENANT)
     file = account_of(server, tree.folder, "leafcast-edge")
-    bundle = tree.add("/region-1/tenant", "--labels", "of=tenants")
-    site = Site(bundle, tree.folder / "tenant", "--kubeconfig", str(file))
+    token = tree.add("/region-1/tenant", "--labels", "of=tenants")
+    site = Site(token, tree.folder / "tenant", "--kubeconfig", str(file))
     tree.sites.append(site)
 
     def colour():

@@ -95,8 +95,8 @@ def test_twelve_vendors_files_are_at_an_edge_what_a_direct_apply_of_them_is(
 ):
     edge, direct = new_server(), new_server()
     files, pruned = write_vendor_files(tmp_path)
-    bundle = tree.add("/region-1/store", "--labels", "of=stores")
-    tree.sites.append(Site(bundle, tree.folder / "s", "--kubeconfig", str(edge.kubeconfig)))
+    token = tree.add("/region-1/store", "--labels", "of=stores")
+    tree.sites.append(Site(token, tree.folder / "s", "--kubeconfig", str(edge.kubeconfig)))
     place = ("--place", "vendors", "--where", "of=stores", "--create-namespace")
     said = tree.run("apply", "-q", "-f", tmp_path, "-R", *place)
     assert "created" in said

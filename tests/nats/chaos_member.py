@@ -16,6 +16,7 @@ from pathlib import Path
 from nats.js.errors import NotFoundError
 
 from leafcast.data_dir import DataDir
+from leafcast.join.folder import GRANT_FILE
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
@@ -125,8 +126,11 @@ class Member:
         self.start()
 
     def wipe(self) -> None:
-        """Lose the disk, all but what the node was installed with."""
+        """Lose the disk, all but what the node was granted."""
+        kept = (self.folder / GRANT_FILE).read_bytes()
         shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        (self.folder / GRANT_FILE).write_bytes(kept)
 
     def server_pids(self) -> list[int]:
         """The processes of the node's nats-server."""

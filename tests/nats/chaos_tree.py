@@ -15,11 +15,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from leafcast.ask.session import CallFailed, NotRunning, open_session
-from leafcast.join.bundle import read_bundle, write_bundle
+from leafcast.cli.node_tokens import invitation
+from leafcast.join.folder import GRANT_FILE
+from leafcast.join.join_request import JoinRequester
+from leafcast.join.kept_grant import KeptGrant, write_grant
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.ports import SpaceError
+from schemas.enrolment.tokens import read_token
 from schemas.objects.objects import ObjectKey
 from tests.nats.chaos_link import Wire
 from tests.nats.chaos_member import (
@@ -109,13 +115,24 @@ class ChaosTree:
     async def serving(self) -> None:
         await self.call("tree")
 
-    async def bundle(
+    async def invite(
         self, path: str, *, relay: bool = False, labels: Mapping | None = None
     ) -> Path:
-        given = {} if relay else {"labels": dict(PRODUCTION if labels is None else labels)}
-        made = await self.call("node-add", path=path, relay=relay, **given)
-        file = self.folder / f"{path.strip('/').replace('/', '-')}-{time.monotonic_ns()}.json"
-        file.write_text(made["bundle"])
+        """A token for a node, in a file; nobody is asked about who uses it."""
+        given = {} if relay else dict(PRODUCTION if labels is None else labels)
+        nodes, said = [{"path": path, "labels": given}], {}
+
+        async def handed_out() -> bool:
+            said.update(await self.call("node-token-add", nodes=nodes, relay=relay, sure=True))
+            return bool(said["added"])
+
+        await until(handed_out, lambda: str(said))
+        return self.token_file(said["added"][0])
+
+    def token_file(self, added: dict[str, Any]) -> Path:
+        path = added["path"].strip("/").replace("/", "-")
+        file = self.folder / f"{path}-{time.monotonic_ns()}.join"
+        file.write_text(invitation(added))
         return file
 
     async def join(
@@ -128,9 +145,9 @@ class ChaosTree:
         settings: Mapping = {},
     ) -> Member:
         """Start a new node; `wired` puts a wire between it and its parent."""
-        file = await self.bundle(path, relay=relay, labels=labels)
-        wire = await self.lay(file) if wired else None
+        file = await self.invite(path, relay=relay, labels=labels)
         folder = self.folder / path.strip("/").replace("/", "-")
+        wire = await self.lay(file, folder) if wired else None
         command = ["leafcast", "join", str(file), "--data-dir", str(folder)]
         member = self.add(path, folder, command, settings)
         member.wire = wire
@@ -141,17 +158,15 @@ class ChaosTree:
         """Hang an edge elsewhere; it is not started there yet, and what ran may run on."""
         made = await self.call("node-move", path=old, new_path=new)
         member = self.members.pop(old)
-        file = self.folder / f"moved-{time.monotonic_ns()}.json"
-        file.write_text(made["bundle"])
-        command = ["leafcast", "join", str(file), "--data-dir", str(member.folder)]
+        command = ["leafcast", "join", str(self.token_file(made)), "--data-dir", str(member.folder)]
         return self.add(new, member.folder, command)
 
-    async def lay(self, file: Path) -> Wire:
-        """Have a bundle lead its node over a wire."""
-        bundle = read_bundle(file)
-        wire = Wire(int(bundle.parents[0].rpartition(":")[2]))
+    async def lay(self, file: Path, folder: Path) -> Wire:
+        """Have the node that a token is for let in, and go over a wire to its parent."""
+        grant = await let_in(file, folder)
+        wire = Wire(int(grant.parents[0].rpartition(":")[2]))
         await wire.open()
-        write_bundle(file, replace(bundle, parents=(wire.url,)))
+        write_grant(folder / GRANT_FILE, replace(grant, parents=(wire.url,)))
         return wire
 
     async def place(self, placement: str, selector: Mapping = PRODUCTION) -> None:
@@ -260,6 +275,16 @@ async def doctor(tree: ChaosTree, settings: Mapping[str, object] = {}) -> dict[s
         lines = (said.get(check["group"], ""), check["said"], check["cause"], check["remedy"])
         said[check["group"]] = "\n".join(lines)
     return said
+
+
+async def let_in(file: Path, folder: Path) -> KeptGrant:
+    """What a node keeps in its folder that asked with the token in a file."""
+    url, text = file.read_text().split()
+    token = read_token(text)
+    asking = JoinRequester(
+        (url,), token, token.path, folder, SystemClock(), SystemDice(), lambda _: None
+    )
+    return await asking.run()
 
 
 def placement_object(name: str, selector: Mapping) -> dict:

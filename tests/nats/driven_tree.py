@@ -51,6 +51,10 @@ class DrivenTree:
     def centre(self):
         return self.nodes["/"].driver
 
+    @property
+    def issuer(self):
+        return self._controllers.issuer
+
     async def begin(self):
         await self._stack.enter_async_context(self._guard)
         await self._start(NodePath(), None)

@@ -90,7 +90,7 @@ async def test_an_edge_without_memory_takes_nothing_under_a_snapshot_that_expire
         pass_days(tree, 100)
         await kept.restart()
         await wiped.stop()
-        # What it stores, and not who it is: its bundle expired long ago.
+        # What it stores, and not who it is.
         shutil.rmtree(wiped.node_folder / "jetstream")
         wiped.start()
         await until(lambda: "nothing new is taken" in wiped.said, lambda: wiped.said)

@@ -5,12 +5,11 @@ import time
 
 import pytest
 
-from leafcast.join.bundle import read_bundle
 from relay.core.reports.child_reports import UNSENT_MAX
 from schemas.reports.reports import PART_MAX_BYTES, Report, Summary, encode
 from schemas.values.identity import short_key
 from tests.nats.chaos_member import stalled_seconds, until
-from tests.nats.chaos_tree import chaos_tree, doctor
+from tests.nats.chaos_tree import chaos_tree, doctor, let_in
 from tests.nats.raw_leaf import RawLeaf
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -37,7 +36,8 @@ async def test_a_child_that_writes_without_end_fills_neither_disk_nor_memory(tmp
         await tree.put("shop", kept="k")
         await tree.join(EDGE)
         await tree.counted("shop", synced=1)
-        seed = read_bundle(await tree.bundle(HOSTILE, labels={"env": "none"})).seed
+        file = await tree.invite(HOSTILE, labels={"env": "none"})
+        seed = (await let_in(file, tmp_path / "hostile")).seed
         centre = tree.centre
         stored, memory = centre.stored_bytes(), centre.memory()
         ports = json.loads((centre.node_folder / "ports.json").read_text())

@@ -1,11 +1,13 @@
 """Nodes without memory, with an old one, or with a double: each edge comes to hold the present."""
 
 import json
+import shutil
 import time
 
 import pytest
 import pytest_asyncio
 
+from leafcast.join.folder import GRANT_FILE
 from tests.nats.chaos_member import Member, copy_folder, spent, until
 from tests.nats.chaos_tree import chaos_tree
 
@@ -25,7 +27,7 @@ SETTINGS = {
     "relay.core.link.session.STOPPED_RETRY_SECONDS": 1.0,
 }
 
-DOES_NOTHING = "runs elsewhere with the same bundle, so this run does nothing"
+DOES_NOTHING = "runs elsewhere with the same key, so this run does nothing"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -95,7 +97,7 @@ async def test_an_edge_restored_from_an_old_backup_brings_nothing_back(tree):
     assert await tree.look(EDGES) == after
 
 
-@pytest.mark.parametrize("copied", [True, False], ids=["copied", "by its bundle"])
+@pytest.mark.parametrize("copied", [True, False], ids=["copied", "by its grant"])
 async def test_of_two_runs_of_one_edge_the_second_does_nothing_until_the_first_is_gone(
     tree, copied
 ):
@@ -171,7 +173,10 @@ async def another(tree, path: str, *, copied: bool) -> Member:
     second.wire = first.wire
     # From here on the tree's own, so that it ends with it, whatever becomes of the test.
     tree.members[f"{path}-{folder.name}"] = second
-    if copied:
+    if not copied:
+        folder.mkdir()
+        shutil.copy(first.folder / GRANT_FILE, folder / GRANT_FILE)
+    else:
         sessions = first.said.count("in session")
         await first.stop()
         copy_folder(first.folder, folder)
@@ -205,6 +210,6 @@ async def test_removing_a_node_that_never_answers_ends_and_says_what_it_leaves(t
     await tree.counted("shop", synced=2)
     # It comes back, and finds no place: what it has stays as it is.
     gone.start()
-    await until(lambda: "does not know this bundle's key" in gone.said, lambda: gone.said)
+    await until(lambda: "does not know its key" in gone.said, lambda: gone.said)
     assert (await gone.look()).values == tree.meant()
     await gone.stop()

@@ -89,7 +89,7 @@ async def test_an_edge_moves_during_changes_and_is_killed_on_its_way(tree):
     async with counted_once(tree, "shop", 3), asyncio.TaskGroup() as group:
         group.create_task(change())
         moved = await tree.move(EDGES[0], "/r2/e1")
-        # What runs with the old bundle is refused, says so, and keeps what it has.
+        # What runs with the old key is refused, says so, and keeps what it has.
         await until(lambda: "removed, moved or revoked" in old.said, lambda: old.said)
         assert (await old.look()).values.keys() == before.values.keys()
         await old.stop()

@@ -15,7 +15,7 @@ import zstandard
 from nats.errors import Error as NatsError
 from nats.js.errors import NotFoundError
 
-from leafcast.join.bundle import read_bundle
+from leafcast.join.kept_grant import read_grant
 from relay.adapters.server.nkey_pairs import private_key
 from schemas.content.sealing import (
     NotOpened,
@@ -126,7 +126,7 @@ class Haul:
 
 def private(member):
     """The X25519 key of a node, by the seed that lies beside its server."""
-    return private_key(read_bundle(member.folder / "bundle.json").seed)
+    return private_key(read_grant(member.folder / "bundle.json").seed)
 
 
 def fleet_of(member, haul):
@@ -204,7 +204,7 @@ async def test_a_relay_opens_nothing_with_all_that_it_was_sent(tree):
     assert len(haul.content) >= 4
     assert [key for key in haul.bodies.values() if key], "it has the bodies"
     assert {SITE, FOREIGN} <= haul.profiles.keys(), "and the boxes"
-    tree_id = read_bundle(region.folder / "bundle.json").tree
+    tree_id = read_grant(region.folder / "bundle.json").tree
     for profile in haul.profiles.values():
         assert fleet_keys_for([private(region)], profile.public_key, profile.fleet_key) == ()
         with pytest.raises(NotOpened):
@@ -231,7 +231,7 @@ async def test_a_foreign_edge_opens_nothing_with_its_fleet_key(tree):
             said = await client.request(f"up.blob.{name}", timeout=10)
             fetched[name] = said.data
     assert fetched == region.content
-    tree_id = read_bundle(foreign.folder / "bundle.json").tree
+    tree_id = read_grant(foreign.folder / "bundle.json").tree
     sent = Haul.of(
         [it for it in await kept(tree.members[REGION]) if it[0].startswith("lc.r1.foreign.")]
     )

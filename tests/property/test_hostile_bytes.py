@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leafcast.ask.remote import checked_answer
-from leafcast.join.bundle import SIZE_MAX_BYTES, Bundle, BundleRefused, read_bundle
+from leafcast.join.kept_grant import SIZE_MAX_BYTES, GrantUnreadable, KeptGrant, read_grant
 from leafcast.show.sanitize import sanitize, sanitize_lines
 from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
 from relay.adapters.jetstream.stream_reader import Stored
@@ -120,15 +120,13 @@ def test_any_bytes_are_an_ask_or_an_answer_or_are_noted(listed):
     assert router.deadline() is None
 
 
-BUNDLE = Bundle(
+GRANT = KeptGrant(
     tree=TreeId("t" * 26),
     path=PATH,
     relay=False,
     parents=("nats://127.0.0.1:1",),
     seed=new_user_nkey(bytes(32))[0],
     roots=Roots({KeyId("k" * 26): bytes(32)}),
-    issued_ms=1,
-    expires_ms=2,
 )
 odd_json = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
@@ -149,35 +147,35 @@ BOMBS = {
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_file_is_a_bundle_or_is_refused_with_a_remedy(tmp_path: Path, data):
+def test_any_file_is_a_grant_or_is_refused_with_a_remedy(tmp_path: Path, data):
     file = tmp_path / "any.json"
     file.write_bytes(data)
-    with pytest.raises(BundleRefused) as refused:
-        read_bundle(file)
+    with pytest.raises(GrantUnreadable) as refused:
+        read_grant(file)
     assert refused.value.remedy
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_file_made_to_hurt_is_refused_as_a_bundle(tmp_path, bomb):
+def test_a_file_made_to_hurt_is_refused_as_a_grant(tmp_path, bomb):
     file = tmp_path / "bomb.json"
     file.write_bytes(BOMBS[bomb])
-    with pytest.raises(BundleRefused):
-        read_bundle(file)
+    with pytest.raises(GrantUnreadable):
+        read_grant(file)
 
 
-@pytest.mark.parametrize("field", json.loads(BUNDLE.to_text()))
+@pytest.mark.parametrize("field", json.loads(GRANT.to_text()))
 @pytest.mark.parametrize(
     "value", ["1e999", "null", "[]", '{"a": [1]}', '"../x"', "-1", '"\\ud800"']
 )
-def test_a_bundle_with_any_field_changed_is_refused(tmp_path, field, value):
+def test_a_grant_with_any_field_changed_is_refused(tmp_path, field, value):
     file = tmp_path / "changed.json"
-    form = json.loads(BUNDLE.to_text())
+    form = json.loads(GRANT.to_text())
     if value == json.dumps(form[field]):
         return
     form[field] = "@"
     file.write_text(json.dumps(form).replace('"@"', value))
-    with pytest.raises(BundleRefused):
-        read_bundle(file)
+    with pytest.raises(GrantUnreadable):
+        read_grant(file)
 
 
 @given(any_bytes)

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast.cli.main import cli
-from leafcast.join.bundle import BundleRefused, _digest, read_bundle
+from leafcast.join.kept_grant import GrantUnreadable, _digest, read_grant
 from relay.adapters.jetstream.records import reported
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.nats_config import check_child, render
@@ -18,7 +18,7 @@ from schemas.records.records import API_ASK, AskRecord, Source, decode_payload
 from schemas.values.codec import pack
 from schemas.values.faults import InvalidObject
 from schemas.values.refusals import BadIdentity, RecordRefused
-from tests.property.test_hostile_bytes import BUNDLE, PATH
+from tests.property.test_hostile_bytes import GRANT, PATH
 from tests.property.wire_records import array_of
 from tests.unit.test_nats_config import SETTINGS
 from tests.unit.test_wire_golden import HERE, RECORDS
@@ -86,14 +86,14 @@ def test_no_signed_record_names_such_a_path(name):
                 decode_payload(kind, pack(fields))
 
 
-def test_no_bundle_is_for_such_a_path_though_its_hash_is_right(name, tmp_path):
+def test_no_grant_is_for_such_a_path_though_its_hash_is_right(name, tmp_path):
     for field, value in (("path", f"/emea/{name}"), ("former", [f"/emea/{name}"])):
-        form = {**json.loads(BUNDLE.to_text()), field: value}
+        form = {**json.loads(GRANT.to_text()), field: value}
         form.pop("sha256")
         file = tmp_path / "bundle.json"
         file.write_text(json.dumps({**form, "sha256": _digest(form)}))
-        with pytest.raises(BundleRefused, match="node path"):
-            read_bundle(file)
+        with pytest.raises(GrantUnreadable, match="node path"):
+            read_grant(file)
 
 
 def test_no_command_adds_such_a_node(name):

@@ -229,11 +229,6 @@ class Centre(Books):
         self._issue([node_draft(path, nkeys)])
         self._say_targets()
 
-    def invite(self, path: NodePath, until_ms: int = 0) -> None:
-        """A node may come until then, by the key of its bundle; 0 is at any time."""
-        self.model.invited[path] = until_ms
-        self.put_node(path)
-
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
         nkey = nkey_of(path)
         self.model.nodes.pop(path, None)
@@ -241,7 +236,7 @@ class Centre(Books):
             self._delete(node_draft(path, nkey).slot)
         else:
             self.model.nodes[path] = nkey
-            self._issue([node_draft(path, nkey, self.model.invited.get(path, 0))])
+            self._issue([node_draft(path, nkey)])
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
         """A destination, or none any more; where it hung with all, its node goes in the same."""

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.simulation import (
-    lives_bundles,
     lives_centre,
     lives_customizing,
     lives_decided,
@@ -38,7 +37,6 @@ ROOMS = (
     lives_hostile,
     lives_keys,
     lives_maintenance,
-    lives_bundles,
     lives_schedules,
     lives_customizing,
     lives_rows,

@@ -154,8 +154,6 @@ class Model:
     locations: dict[str, Located] = field(default_factory=dict)
     placements: dict[str, Placed] = field(default_factory=dict)
     nodes: dict[NodePath, str] = field(default_factory=dict)
-    # Until when those of a bundle may come first.
-    invited: dict[NodePath, int] = field(default_factory=dict)
     # How often the fleet key changed: as profiles bring it, and as deltas need it.
     announced: int = 0
     rotations: int = 0
@@ -189,9 +187,9 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
     )
 
 
-def node_draft(path: NodePath, nkey: str, until_ms: int = 0) -> Draft:
+def node_draft(path: NodePath, nkey: str) -> Draft:
     source = Source(API_NODE, TREE, "", str(path))
-    return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey, until_ms=until_ms))
+    return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
 
 
 def target_draft(target: Target, model: Model) -> Draft:
@@ -232,7 +230,7 @@ def placement_draft(
 def all_drafts(model: Model) -> Iterator[Draft]:
     """All that a model wants in force."""
     for path, nkey in model.nodes.items():
-        yield node_draft(path, nkey, model.invited.get(path, 0))
+        yield node_draft(path, nkey)
     yield from (target_draft(target, model) for target in model.targets.values())
     yield from (location_draft(name, at) for name, at in model.locations.items())
     for name, placed in model.placements.items():

@@ -191,7 +191,7 @@ class Moving:
                 del self._movers[move.name]
 
     def _join(self, move: Move) -> None:
-        """The process ends where it is, and what it keeps is carried over; the last bundle counts.
+        """The process ends where it is, and what it keeps is carried over; the last token counts.
 
         One that was made void by a later move is not used.
         """

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from relay.core.effects import AddChild, Effect, StoreOwn, WriteMail
+from relay.core.effects import AddChild, Effect, WriteMail
 from relay.core.events import Event, MailArrived
 from schemas.content.sealing import KEY_BYTES
 from schemas.objects.objects import ObjectKey
@@ -20,7 +20,6 @@ from schemas.records.roots import (
 )
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.values.identity import KEYS_KEY, NodePath
-from schemas.values.subjects import FIRST_SESSION_PREFIX
 from schemas.values.wire import INT_MAX, replace
 from tests.simulation.host import Host
 from tests.simulation.ports import Ports
@@ -136,43 +135,6 @@ class BoxForOneKey(Ports):
         size = len(record.fleet_key) * KEY_BYTES // len(record.public_key)
         public_key, fleet_key = record.public_key[:KEY_BYTES], record.fleet_key[:size]
         record = replace(record, public_key=public_key, fleet_key=fleet_key)
-        return dataclasses.replace(draft, record=record)
-
-
-class LapsedLetIn(Ports):
-    """A parent goes on letting in who did not come in time."""
-
-    def __init__(self) -> None:
-        self._known: dict[NodePath, str] = {}
-
-    def said(self, _host: Host, effect: Effect) -> list[Effect]:
-        if not isinstance(effect, AddChild):
-            return [effect]
-        nkey = effect.nkey or self._known.get(effect.path, "")
-        self._known[effect.path] = nkey
-        return [replace(effect, nkey=nkey)]
-
-
-class FirstSessionForgotten(Ports):
-    """A parent does not note who came in time, so its next run does not know."""
-
-    def said(self, _host: Host, effect: Effect) -> list[Effect]:
-        noted = isinstance(effect, StoreOwn) and effect.key.startswith(FIRST_SESSION_PREFIX)
-        return [] if noted else [effect]
-
-
-class NeverWelcomed(Ports):
-    """The centre does not say of a node that it came."""
-
-    def __init__(self) -> None:
-        self._until_ms: dict[NodePath, int] = {}
-
-    def issued(self, draft: Any) -> Any:
-        if not isinstance(draft.record, NodeRecord):
-            return draft
-        path, until_ms = draft.record.path, draft.record.until_ms
-        self._until_ms.setdefault(path, until_ms)
-        record = replace(draft.record, until_ms=self._until_ms[path])
         return dataclasses.replace(draft, record=record)
 
 

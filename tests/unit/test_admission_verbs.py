@@ -13,7 +13,7 @@ from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.admission import Admission
 from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan
 from leafcast.daemon.nodes.token_files import TokenFiles
-from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.clock import SystemClock
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import BusBroken
 from schemas.enrolment.enrolment import (
@@ -447,5 +447,5 @@ def test_the_key_of_the_entrances_is_no_nodes_own():
     tree = SimpleNamespace(
         tree_id=lambda: TREE, issuer=lambda: SimpleNamespace(records={}, tree=TREE)
     )
-    enrolling = Enrolment(tree, None, None, SystemClock(), SystemDice())
+    enrolling = Enrolment(tree, None, None, SystemClock())
     assert enrolling.holders() == {entrance_pair(TREE)[1]: NodePath()}

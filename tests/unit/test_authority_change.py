@@ -33,8 +33,6 @@ class Nodes:
     believed: dict[str, str]
     away: set[str] = field(default_factory=set)
     void: set[str] = field(default_factory=set)
-    until_ms: dict[str, int] = field(default_factory=dict)
-    heard_ms: dict[str, int] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def tree_id(self):
@@ -47,15 +45,13 @@ class Nodes:
                 source = Source("leafcast.io/Node", TREE, "", path)
                 where = NodePath.parse(path)
                 nkey = "" if path in self.void else f"U{len(path)}"
-                until_ms = self.until_ms.get(path, 0)
-                records[source.key] = NodeRecord(source, 1, "", "", where, nkey, until_ms)
+                records[source.key] = NodeRecord(source, 1, "", "", where, nkey)
         return SimpleNamespace(records=records, tree=TREE)
 
     async def ask_signed(self, path, verb, arguments):
         where = str(path)
         if where in self.away:
-            heard_ms = self.heard_ms.get(where, 0)
-            raise AskFailed(AskFault("Unreachable", f"{where} is away", where, heard_ms))
+            raise AskFailed(AskFault("Unreachable", f"{where} is away", where))
         self.asked.append((where, verb))
         if overlap(self.believed[where], arguments["authority"]):
             self.believed[where] = arguments["authority"]
@@ -118,19 +114,6 @@ async def test_it_waits_for_who_is_away_and_goes_on_where_it_was(tmp_path, nodes
     nodes.away = set()
     assert (await later.rotate())["doing"] == "done"
     assert load_authorities(tmp_path).signing.certificate == coming == nodes.believed["/a/b"]
-
-
-async def test_it_waits_for_no_bundle_that_expired_without_anyone_coming(tmp_path, nodes):
-    nodes.away = {"/a/b"}
-    nodes.until_ms = {"/a/b": NOW_MS - 1}
-    # Its parent heard of it, so it came in time.
-    nodes.heard_ms = {"/a/b": NOW_MS - 2}
-    assert (await change_of(tmp_path, nodes).rotate())["lacking"] == {"/a/b": "/a/b is away"}
-    nodes.heard_ms = {}
-    nodes.until_ms = {"/a/b": NOW_MS + 1}
-    assert (await change_of(tmp_path, nodes).rotate())["lacking"] == {"/a/b": "/a/b is away"}
-    nodes.until_ms = {"/a/b": NOW_MS - 1}
-    assert (await change_of(tmp_path, nodes).rotate())["doing"] == "done"
 
 
 async def test_by_force_it_waits_for_nobody(tmp_path, nodes):

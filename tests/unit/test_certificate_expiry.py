@@ -70,10 +70,10 @@ def test_a_certificate_of_the_users_own_elsewhere_is_told_of_by_what_its_node_sa
     answer = {"children": {}, **validity(TlsFiles(file, tmp_path / "far.key"))}
     said = checked_answer(path, answer)
     tree = SimpleNamespace(nodes={here: None})
-    asked = Diagnosis(tree, None, None, lambda _: (), list)
+    asked = Diagnosis(tree, None, None, list, list)
 
     def state(now_ms):
-        expiries = list(asked._all_expiries([], {path: said, here: said}))
+        expiries = list(asked._all_expiries({path: said, here: said}))
         assert [it.about for it in expiries] == ["/far"]
         facts = DoctorFacts(now_ms, str(tmp_path), 10**12, expiries=expiries)
         return [it.state for it in checks(facts) if it.group == "Expiry"]

@@ -3,9 +3,9 @@
 import click
 import pytest
 
-from leafcast.cli import node_credentials
-from leafcast.cli.commands.node_list import Row, _read, add_listed, bundle_name
-from leafcast.cli.node_credentials import CredentialOptions
+from leafcast.cli import node_tokens
+from leafcast.cli.commands.node_list import Row, _read, add_listed, file_name
+from leafcast.cli.node_tokens import TokenOptions
 
 
 def read(tmp_path, text, labels=None):
@@ -64,23 +64,23 @@ def test_a_file_with_a_fault_makes_no_folder(tmp_path):
     file, folder = tmp_path / "sites.csv", tmp_path / "out"
     file.write_text("path\nx\n", encoding="utf-8")
     with pytest.raises(click.ClickException):
-        add_listed(tmp_path / "none", file, folder, {}, CredentialOptions(60))
+        add_listed(tmp_path / "none", file, folder, {}, TokenOptions(60))
     assert not folder.exists()
 
 
-def test_no_two_nodes_share_the_name_of_a_bundle():
-    assert bundle_name("/a-b/c", bundle=True) == "a-b.c.join.json"
-    assert bundle_name("/a/b-c", bundle=False) == "a.b-c.join"
+def test_no_two_nodes_share_the_name_of_a_file():
+    assert file_name("/a-b/c") == "a-b.c.join"
+    assert file_name("/a/b-c") == "a.b-c.join"
 
 
 def test_what_is_to_be_run_for_a_pattern_can_be_run_once_a_path_is_named(
     tmp_path, capsys, monkeypatch
 ):
     one = {"path": "/r/s-*", "token": "lc1", "url": "tls://r:7422", "untilMs": 0, "void": 0}
-    monkeypatch.setattr(node_credentials, "call", lambda *_, **__: {"faults": [], "added": [one]})
-    handed = CredentialOptions(60)
+    monkeypatch.setattr(node_tokens, "call", lambda *_, **__: {"faults": [], "added": [one]})
+    handed = TokenOptions(60)
     for file in (None, tmp_path / "s.join"):
-        node_credentials.add_token(None, "/r/s-*", file, {}, handed, relay=False, uses=2)
+        node_tokens.add_token(None, "/r/s-*", file, {}, handed, relay=False, uses=2)
         _, there, here = capsys.readouterr().out.splitlines()
         begins, _, ends = there.removeprefix("Run there: ").partition("leafcast join ")
         assert begins == ("" if file else "LEAFCAST_TOKEN=lc1 ")

@@ -9,15 +9,22 @@ from controllers.core.ledger.node_moves import left_nodes, move_fault, still_lef
 from leafcast.cli.commands.node import move
 from leafcast.daemon.nodes.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable
-from leafcast.join.bundle import read_bundle, write_bundle
-from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
-from relay.adapters.clock import SystemClock, SystemDice
+from leafcast.join.default_folder import (
+    default_folder,
+    folder_of_grant,
+    folder_of_token,
+    take_along,
+)
+from leafcast.join.folder import JoinedFolder, joined_folder
+from leafcast.join.kept_grant import read_grant, write_grant
+from relay.adapters.clock import SystemDice
+from schemas.enrolment.tokens import Token
 from schemas.records.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
 from schemas.records.records import API_NODE, API_SYNC_TARGET, NodeRecord, Profile, Source
 from schemas.records.snapshots import path_entry_key
 from schemas.values import subjects, wire
 from schemas.values.identity import NodePath
-from tests.unit.test_bundle import BUNDLE
+from tests.unit.test_kept_grant import GRANT
 
 OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
 TREE = "t" * 26
@@ -156,21 +163,19 @@ def test_what_is_typed_wrong_is_said_before_anything_is_asked(arguments, said):
 
 # The folder it takes along.
 
-MOVED = replace(BUNDLE, path=NodePath.parse("/apac/store-9"))
-HERE = BUNDLE.path
-GIVEN = replace(MOVED, former=(HERE,), issued_ms=BUNDLE.issued_ms + 1)
+MOVED = replace(GRANT, path=NodePath.parse("/apac/store-9"))
+HERE = GRANT.path
+GIVEN = replace(MOVED, former=(HERE,))
 
 
-def use(folder, bundle):
-    file = folder.parent / "join.json"
-    write_bundle(file, bundle)
-    return joined_folder(folder, file, bundle, SystemClock(), SystemDice())
+def use(folder, grant):
+    return joined_folder(folder, grant, SystemDice())
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder in which a node ran at its first place."""
-    with use(tmp_path / "node", BUNDLE) as place:
+    with use(tmp_path / "node", GRANT) as place:
         replace(place, admitted=True).keep()
         place.node_folder.mkdir()
         (place.node_folder / "ports.json").write_text("{}")
@@ -182,11 +187,11 @@ def test_a_folder_follows_its_node_and_is_not_given_back_to_its_old_place(folder
         assert (place.path, place.former, place.arriving) == (GIVEN.path, (HERE,), (HERE,))
         assert not place.admitted
         assert (place.node_folder / "ports.json").exists()
-        assert read_bundle(folder / "bundle.json") == GIVEN
+        assert read_grant(folder / "bundle.json") == GIVEN
     assert not (folder / HERE.domain).exists()
     with (
         pytest.raises(DataDirUnusable, match=f"moved from {HERE} to {GIVEN.path}"),
-        use(folder, BUNDLE),
+        use(folder, GRANT),
     ):
         pass
 
@@ -215,30 +220,49 @@ def test_only_the_folder_of_the_node_that_moved_is_taken_along(folder):
         use(folder, stranger),
     ):
         pass
-    stale = replace(GIVEN, issued_ms=BUNDLE.issued_ms - 1)
-    with pytest.raises(DataDirUnusable, match="later than the move"), use(folder, stale):
-        pass
 
 
 def test_without_a_name_the_folder_is_found_that_the_node_has(tmp_path, monkeypatch):
     monkeypatch.setenv("LEAFCAST_DATA_DIR", str(tmp_path))
-    first = default_folder(BUNDLE)
-    assert default_folder(GIVEN) != first, "nothing to take along"
+    token = Token(b"s" * 16, GIVEN.tree, b"p" * 16, GIVEN.path)
+    granted = replace(GIVEN, token=token.token_id)
+    first, asked_in = default_folder(GRANT.tree, HERE), default_folder(GIVEN.tree, GIVEN.path)
+    assert folder_of_token(token, GIVEN.path) == folder_of_grant(GIVEN) == asked_in
     first.parent.mkdir()
-    with use(first, BUNDLE):
+    with use(first, GRANT):
         pass
-    assert default_folder(GIVEN) == first
-    with use(first, GIVEN):
+    assert folder_of_grant(GIVEN) == first
+    # It asks in a folder of its new place, and goes on in the one that it has.
+    assert folder_of_token(token, GIVEN.path) == asked_in
+    asked_in.mkdir()
+    write_grant(asked_in / "bundle.json", granted)
+    assert folder_of_token(token, GIVEN.path) == asked_in
+    with use(first, GRANT), pytest.raises(DataDirUnusable, match="another process uses it"):
+        take_along(asked_in, granted)
+    assert take_along(asked_in, granted) == first
+    assert not asked_in.exists()
+    assert read_grant(first / "bundle.json") == granted
+    for _ in range(2):
+        assert folder_of_token(token, GIVEN.path) == folder_of_grant(granted) == first
+        with use(first, granted):
+            pass
+    assert folder_of_grant(replace(granted, former=())) == asked_in
+
+
+def test_who_was_not_moved_begins_where_it_asked(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEAFCAST_DATA_DIR", str(tmp_path))
+    asked_in = default_folder(GIVEN.tree, GIVEN.path)
+    assert take_along(asked_in, GIVEN) == asked_in
+    with use(asked_in.parent.parent / "other", GRANT):
         pass
-    assert default_folder(GIVEN) == first
-    assert default_folder(replace(GIVEN, former=())) != first
+    assert take_along(asked_in, GIVEN) == asked_in
 
 
 def test_a_folder_of_an_earlier_program_is_read(tmp_path):
     form = '{"format": 1, "tree": "%s", "path": "%s", "home": "h", "admitted": true}'
     (tmp_path / "node").mkdir()
-    (tmp_path / "node" / "joined.json").write_text(form % (BUNDLE.tree, HERE))
-    with use(tmp_path / "node", BUNDLE) as place:
+    (tmp_path / "node" / "joined.json").write_text(form % (GRANT.tree, HERE))
+    with use(tmp_path / "node", GRANT) as place:
         assert isinstance(place, JoinedFolder)
         assert (place.home, place.admitted, place.former) == ("h", True, ())
 

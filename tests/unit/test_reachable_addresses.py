@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.cli.reachable_addresses import only_here, parents_of, tell_if_only_here
+from leafcast.cli.reachable_addresses import only_here, tell_if_only_here
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,10 @@ def test_an_address_that_leads_to_this_machine_alone_is_found(text, found):
     assert only_here(text) == found
 
 
-def test_it_is_said_of_a_bundle_with_what_to_do(capsys):
-    tell_if_only_here(parents_of('{"parents": ["nats://127.0.0.1:1"]}'))
+def test_it_is_said_of_a_token_with_what_to_do(capsys):
+    tell_if_only_here("nats://127.0.0.1:1")
     said = capsys.readouterr().err
     assert "only this machine reaches nats://127.0.0.1:1;" in said
     assert "leafcast up --listen NAME" in said
-    tell_if_only_here(parents_of('{"parents": ["tls://centre.example:7422"]}'))
+    tell_if_only_here("tls://centre.example:7422")
     assert capsys.readouterr().err == ""

@@ -137,7 +137,7 @@ def test_what_a_move_of_a_node_takes_is_no_slip():
 
 
 def test_an_edge_without_a_destination_says_so_with_the_command_that_gives_it_one():
-    node = {"path": "/r/t0", "syncTarget": "", "state": "up", "sinceMs": 0, "expired": False}
+    node = {"path": "/r/t0", "syncTarget": "", "state": "up", "sinceMs": 0}
     view = nodes_view([{**node, "reached": True, "unplaced": True}])
     assert isinstance(view, Table)
     assert "no destination: leafcast node register /r/t0" in "\n".join(view.lines(200))

@@ -51,7 +51,6 @@ def node(path, since=None, **more):
         "here": True,
         "state": "up" if since is None else "unreachable",
         "silent_since_ms": since,
-        "expired": False,
         "lag": 0,
         "objects_applied": 3,
         "edges": 2,
@@ -80,11 +79,6 @@ def test_who_never_joined_is_shown_apart_and_with_no_figures():
     assert "never joined" in next(line for line in text.splitlines() if "s2" in line)
     assert "1 never joined: /s2" in text
     assert "unreachable" not in text
-    assert "expired" not in text
-    text = shown(tree_view({"nodes": [node("/"), {**late, "expired": True}]}, NOW), 100)
-    assert "never joined, bundle expired" in next(it for it in text.splitlines() if "s2" in it)
-    assert "bundle expired: /s2" in text
-    assert "leafcast node add PATH --replace --bundle" in text
     one = placement("shop", synced=2, healthy=2, absent=1)
     assert "delivered to 2 of 2, working at 2 of 2; 1 never joined" in shown(
         placement_view(one, NOW), 100
@@ -152,10 +146,7 @@ def test_what_is_wrong_is_named_with_a_place():
 @pytest.mark.parametrize("width", [80, 60])
 def test_long_names_are_cut_and_the_width_is_kept(width):
     long = "n" * 253
-    child = node(f"/{long}")
-    # A placement says nothing of bundles.
-    del child["expired"]
-    form = placement(long, synced=1, failing=1, wrong=[(long, long)], children=[child])
+    form = placement(long, synced=1, failing=1, wrong=[(long, long)], children=[node(f"/{long}")])
     views = [
         placements_view([form], NOW),
         placement_view(form, NOW),

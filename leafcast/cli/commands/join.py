@@ -1,4 +1,4 @@
-"""`leafcast join`: a new node of a running tree, in the foreground, with a token or a bundle."""
+"""`leafcast join`: a new node of a running tree, in the foreground, with a token."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from leafcast.cli.options.listen import listen_options
 from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
-from leafcast.join.bundle import Bundle, read_bundle
+from leafcast.join.default_folder import folder_of_token, take_along
 from leafcast.join.folder import (
-    BUNDLE_FILE,
     cluster_of,
-    default_folder,
-    default_folder_of,
     joined_folder,
     kept_if_refused,
 )
+from leafcast.join.former_bundle import joined_by
 from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode, JoinOptions
+from leafcast.join.kept_grant import KeptGrant
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.listen_settings import ListenSettings
@@ -115,7 +114,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     it runs until Ctrl-C: it starts a nats-server and, unless it is a relay, works on a cluster: the
     one of --kubeconfig or --context, in a Pod the one that it runs in, else a simulated one.
     Started again with the same line it goes on where it was, with the cluster that it had. A node
-    that was moved goes on with the bundle of its new place, and the folder that it has. A cluster
+    that was moved goes on with the token of its new place, and the folder that it has. A cluster
     is one edge's, by a Lease in namespace leafcast-system: a second edge is refused there.
 
     A relay whose children are elsewhere says with --listen where they dial in. It gets its
@@ -130,35 +129,33 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     again = _again(source, path, data_dir)
     invited = invitation_of(source, token, path)
     if invited is None:
-        file = Path(source)
-        found = read_bundle(file)
-        folder = (data_dir or default_folder(found)).absolute()
+        folder, grant = joined_by(Path(source), data_dir)
     else:
-        folder = (data_dir or default_folder_of(invited.token.tree, invited.path)).absolute()
-        file = folder / BUNDLE_FILE
+        folder = (data_dir or folder_of_token(invited.token, invited.path)).absolute()
         requester = JoinRequester(
             invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
         )
-        found = requester.granted_before() or _until_ended(requester.run(), again)
-    with joined_folder(folder, file, found, clock, dice) as place, kept_if_refused(place):
-        role = "relay" if found.relay else "edge"
-        cluster = None if found.relay else cluster_of(place, named)
+        grant = requester.granted_before() or _until_ended(requester.run(), again)
+        folder = folder if data_dir else take_along(folder, grant)
+    with joined_folder(folder, grant, dice) as place, kept_if_refused(place):
+        role = "relay" if grant.relay else "edge"
+        cluster = None if grant.relay else cluster_of(place, named)
         on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
-        say(f"Joining as {role} {found.path}{on}; its state is in {folder}. Ctrl-C ends it.")
-        if found.former and not (place.former or place.admitted):
-            say(_anew(found))
-        if listens is not None and not found.relay:
+        say(f"Joining as {role} {grant.path}{on}; its state is in {folder}. Ctrl-C ends it.")
+        if grant.former and not (place.former or place.admitted):
+            say(_anew(grant))
+        if listens is not None and not grant.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
         works_on = EdgeCluster(attachment(cluster), take_over) if cluster is not None else None
         key = store_key.key if store_key is not None else None
         options = JoinOptions(works_on, health, proxy, listens, key)
-        _until_ended(JoinedNode(found, place, options, clock, dice, say).run(), again)
+        _until_ended(JoinedNode(grant, place, options, clock, dice, say).run(), again)
 
 
-def _anew(bundle: Bundle) -> str:
+def _anew(grant: KeptGrant) -> str:
     """That a node that was moved does not find what it had."""
     return (
-        f"It begins anew: what it kept as {bundle.former[-1]} is in another folder. To take that "
+        f"It begins anew: what it kept as {grant.former[-1]} is in another folder. To take that "
         "along, end this, and name that folder with --data-dir."
     )
 

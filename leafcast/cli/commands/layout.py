@@ -27,7 +27,7 @@ _MARK = "{node}"
     type=click.IntRange(0, 50),
     default=2,
     show_default=True,
-    help="Relays below the centre; 0 for the centre alone, whose nodes join with bundles.",
+    help="Relays below the centre; 0 for the centre alone, whose nodes join with tokens.",
 )
 @click.option("--sites", type=click.IntRange(1, 50), default=3, show_default=True)
 @click.option(

@@ -13,16 +13,16 @@ from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
 from leafcast.cli.commands.node_table import list_
-from leafcast.cli.node_credentials import (
-    CredentialOptions,
-    add_bundle,
+from leafcast.cli.node_tokens import (
+    TokenOptions,
     add_token,
+    check_writable,
     labels_text,
-    writable,
+    tell_how_to_join,
 )
 from leafcast.cli.options.common import NodeAt, NodesAt, Span, data_dir_option
+from leafcast.cli.reachable_addresses import tell_if_only_here
 from leafcast.cli.session_calls import call
-from relay.atomic_file import atomic_write
 
 REMOVE_SECONDS = 90.0
 _call = partial(call, seconds=REMOVE_SECONDS)
@@ -38,8 +38,17 @@ _valid_option = click.option(
     type=Span(),
     default="24h",
     show_default=True,
-    help="How long what is handed over may wait until it is used.",
+    help="How long the token may wait until it is used.",
 )
+
+
+def _refuse_bundle(_ctx: click.Context, _param: click.Parameter, given: bool) -> None:  # noqa: FBT001 - click
+    """Say what takes the place of a flag that a former release had."""
+    if given:
+        raise click.UsageError(
+            "--bundle: there are no join bundles any more; leave it out for a token, and say "
+            "--approved to let its holder in without asking anybody"
+        )
 
 
 @node.command()
@@ -49,7 +58,7 @@ _valid_option = click.option(
     "--output",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what is handed over into this file, for `leafcast join FILE`.",
+    help="Write the token into this file, for `leafcast join FILE`.",
 )
 @click.option(
     "-f",
@@ -62,7 +71,7 @@ _valid_option = click.option(
     "--out",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="With -f: the folder for what is handed over, a file a node.",
+    help="With -f: the folder for the tokens, a file a node.",
 )
 @click.option("--approved", is_flag=True, help="Approve in advance: who uses the token is in.")
 @click.option(
@@ -74,7 +83,10 @@ _valid_option = click.option(
 @click.option(
     "--bundle",
     is_flag=True,
-    help="Hand over no token but a join bundle, which holds the node's key. It asks nobody.",
+    hidden=True,
+    expose_value=False,
+    callback=_refuse_bundle,
+    help="What a former release had.",
 )
 @click.option("--replace", is_flag=True, help="Also if it exists: its key is void then.")
 @click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
@@ -97,7 +109,6 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
     data_dir: Path | None,
     *,
     approved: bool,
-    bundle: bool,
     replace: bool,
     relay: bool,
 ) -> None:
@@ -117,9 +128,7 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
     if (path is None) == (sites is None):
         raise click.UsageError("name a PATH, or a file with -f")
-    if bundle and (approved or uses > 1):
-        raise click.UsageError("a bundle asks nobody; leave out --bundle, or --approved and --uses")
-    options = CredentialOptions(valid, bundle=bundle, approved=approved, replace=replace)
+    options = TokenOptions(valid, approved=approved, replace=replace)
     if sites is not None:
         if relay or file or folder is None or uses > 1:
             raise click.UsageError("with -f say --out FOLDER, and neither --relay, --uses nor -o")
@@ -127,8 +136,6 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
     assert path is not None
     if folder is not None:
         raise click.UsageError("--out goes with -f; name the file of one node with -o FILE")
-    if bundle:
-        return add_bundle(data_dir, path, file, given, options, relay=relay)
     return add_token(data_dir, path, file, given, options, relay=relay, uses=uses)
 
 
@@ -158,7 +165,7 @@ def register(path: str, labels: str, data_dir: Path | None) -> None:
     "--output",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the join bundle.  [default: NAME.join.json]",
+    help="Write the token into this file, for `leafcast join FILE`.",
 )
 @click.option(
     "--labels",
@@ -171,23 +178,25 @@ def register(path: str, labels: str, data_dir: Path | None) -> None:
 def move(
     path: str, new_path: str, file: Path | None, labels: str, valid: int, data_dir: Path | None
 ) -> None:
-    """Move the edge at PATH to NEW_PATH, and write the bundle with which it goes on there.
+    """Move the edge at PATH to NEW_PATH, and print the line with which it goes on there.
 
-    It keeps what it has: join with the bundle where it runs, in the folder that it has. Until then
-    it keeps its cluster as it is. It stays the same destination, and counts at NEW_PATH alone from
-    now on; the bundle that it has is void. Nodes with others below them, relays, and those that
-    `leafcast up` starts do not move.
+    It keeps what it has: end it where it runs, and run the line there, with the --data-dir that it
+    has. The line has a token, good once and approved. Until then the edge keeps its cluster as it
+    is. It stays the same destination, and counts at NEW_PATH alone from now on; the key that it has
+    is void. Nodes with others below them, relays, and those that `leafcast up` starts do not move.
     """
-    given, target = read_labels(labels), writable(file, new_path)
+    given = read_labels(labels)
+    check_writable(file)
     answer = _call(
         data_dir, "node-move", path=path, new_path=new_path, labels=given, valid_seconds=valid
     )
-    atomic_write(target, answer["bundle"])
-    click.echo(f"Moved {path} to {new_path}: {target}")
+    click.echo(f"Moved {path} to {new_path}.")
     said = labels_text(answer["labels"])
     click.echo(f"Its SyncTarget and Location are {answer['name']} still, with the labels {said}.")
-    click.echo("The bundle it has is void: where it runs, end it. It keeps its cluster meanwhile.")
-    click.echo(f"Next: leafcast join {target}, with the --data-dir that it has")
+    click.echo("The key it has is void: where it runs, end it. It keeps its cluster meanwhile.")
+    tell_how_to_join(answer, file, "")
+    click.echo("If it has a --data-dir, say that, too.")
+    tell_if_only_here(answer["url"])
 
 
 @node.command()

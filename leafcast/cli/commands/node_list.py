@@ -1,4 +1,4 @@
-"""`leafcast node add -f`: all edges that a CSV file lists, or none; a token or a bundle each.
+"""`leafcast node add -f`: all edges that a CSV file lists, or none; a token each.
 
 Every line is judged before anything is changed, here and by the centre, and all faults are told.
 """
@@ -14,9 +14,9 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.node_credentials import CredentialOptions, invitation
+from leafcast.cli.node_tokens import ADD, TokenOptions, invitation
 from leafcast.cli.options.objects import refuse
-from leafcast.cli.reachable_addresses import parents_of, tell_if_only_here
+from leafcast.cli.reachable_addresses import tell_if_only_here
 from leafcast.cli.session_calls import in_session
 from relay.atomic_file import atomic_write
 from schemas.values import names
@@ -48,7 +48,7 @@ def add_listed(
     file: Path,
     folder: Path,
     labels: Mapping[str, str],
-    options: CredentialOptions,
+    options: TokenOptions,
 ) -> None:
     """Add what the file lists, and write what is handed over into the folder."""
     rows = _read(file, labels)
@@ -70,19 +70,15 @@ def add_listed(
         again = 0
         for part in _parts(rows, ADDED_AT_ONCE):
             nodes = [row.form for row in part]
-            said = await session.call(
-                options.verb, seconds=ADD_SECONDS, nodes=nodes, **options.arguments
-            )
+            said = await session.call(ADD, seconds=ADD_SECONDS, nodes=nodes, **options.arguments)
             if said["faults"]:  # Someone else changed the tree meanwhile.
                 lines = [part[fault["at"]].line for fault in said["faults"]]
                 whys = [f"{fault['message']}; {fault['remedy']}" for fault in said["faults"]]
                 return [f"{file}:{n}: {why}" for n, why in zip(lines, whys, strict=True)], 0
             for one in said["added"]:
-                text = one["bundle"] if options.bundle else invitation(one)
-                name = bundle_name(one["path"], bundle=options.bundle)
-                atomic_write(folder / name, text, durable=False)
-                again += bool(one["again"] if options.bundle else one["void"])
-                reached = parents_of(text) if options.bundle else one["url"]
+                atomic_write(folder / file_name(one["path"]), invitation(one), durable=False)
+                again += bool(one["void"])
+                reached = one["url"]
         return [], again
 
     faults, again = in_session(data_dir, work)
@@ -91,33 +87,28 @@ def add_listed(
     tell_if_only_here(reached)
 
 
-def _tell(folder: Path, rows: int, again: int, options: CredentialOptions) -> None:
+def _tell(folder: Path, rows: int, again: int, options: TokenOptions) -> None:
     """Say what was handed over, and what is to be done with it."""
-    if options.bundle:
-        click.echo(f"Added {many(rows - again, 'node')}: bundles are in {folder}")
-        if again:
-            click.echo(f"{many(again, 'node')} existed: their earlier bundles are void.")
-    else:
-        click.echo(f"{many(rows, 'node')} may {options.permission}: tokens are in {folder}")
-        if again:
-            click.echo(f"{many(again, 'token')} made earlier for the same paths: void.")
-    click.echo(f"Next, at each: leafcast join {bundle_name('PATH', bundle=options.bundle)}")
-    if not (options.bundle or options.approved):
+    click.echo(f"{many(rows, 'node')} may {options.permission}: tokens are in {folder}")
+    if again:
+        click.echo(f"{many(again, 'token')} made earlier for the same paths: void.")
+    click.echo(f"Next, at each: leafcast join {file_name('PATH')}")
+    if not options.approved:
         click.echo("Then here: leafcast node approve --all")
 
 
-async def _faults(session: Session, rows: Sequence[Row], options: CredentialOptions) -> Any:
+async def _faults(session: Session, rows: Sequence[Row], options: TokenOptions) -> Any:
     """What the centre has against rows, before it changes anything."""
     for part in _parts(rows, CHECKED_AT_ONCE):
         nodes, more = [row.form for row in part], {**options.arguments, "dry_run": True}
-        said = await session.call(options.verb, seconds=ADD_SECONDS, nodes=nodes, **more)
+        said = await session.call(ADD, seconds=ADD_SECONDS, nodes=nodes, **more)
         for fault in said["faults"]:
             yield part[fault["at"]], fault
 
 
-def bundle_name(path: str, *, bundle: bool) -> str:
-    """`region-1.store-7.join.json` of `/region-1/store-7`; no name has a dot in it."""
-    return f"{path.strip('/').replace('/', '.')}.join{'.json' if bundle else ''}"
+def file_name(path: str) -> str:
+    """`region-1.store-7.join` of `/region-1/store-7`; no name has a dot in it."""
+    return f"{path.strip('/').replace('/', '.')}.join"
 
 
 def _read(file: Path, labels: Mapping[str, str]) -> list[Row]:

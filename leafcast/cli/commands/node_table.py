@@ -85,6 +85,4 @@ def _state(node: Form) -> str:
     said = Maintenance(node["maintenanceUntilMs"], node["maintenanceReason"])
     if said.is_on(SystemClock().now().wall_ms):
         state = f"{state}; {IN_MAINTENANCE} {said}"
-    if not node["expired"]:
-        return state
-    return f"{state}; its bundle expired: leafcast node add {node['path']} --replace --bundle"
+    return state

@@ -239,6 +239,14 @@ class Admission:
             made = [self._token(plan, wish, valid_seconds) for wish in wishes]
             return {"faults": [], "added": self._handed_out(plan, wishes, made)}
 
+    async def invite(self, wish: TokenWish, valid_seconds: int) -> Json:
+        """Hand out one token for who holds `changing`, as `add` has it; raises ApiError."""
+        plan = await self._enrolling.plan([wish.node])
+        for fault in plan.faults:
+            raise fault.error
+        (invited,) = self._handed_out(plan, [wish], [self._token(plan, wish, valid_seconds)])
+        return invited
+
     def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, IssuedToken]:
         tree, roots, now = self._tree.tree_id(), self._tree.roots(), self._clock.now().wall_ms
         authority = str(plan.parents[wish.node.path.parent]["authorities"]).encode()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from controllers.nodes import node_record, nodes
+from controllers.nodes import nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import ask_all_signed
@@ -37,7 +37,7 @@ from leafcast.node.credentials.authorities import (
 from leafcast.node.credentials.certificates import IssuedCertificates
 from relay.adapters.server.process import ServerFailed
 from relay.ports import BusBroken, Clock
-from schemas.records.asks import CERTIFY, AskFault
+from schemas.records.asks import CERTIFY
 from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 60.0
@@ -143,19 +143,12 @@ class AuthorityChange:
         return {str(path): "its server shows a certificate of the former one" for path in left}
 
     async def _tell(self, authorities: str) -> Lacking:
-        """Have all nodes believe these; why not, of those that may still come back without it."""
+        """Have all nodes believe these; why those do not that could not be told."""
         untold = [path for path in self._concerned() if self._told.get(path) != authorities]
         said = {"certificate": "", "authority": authorities}
         failed = await ask_all_signed(self._asks, untold, CERTIFY, said)
         self._told |= {path: authorities for path in untold if path not in failed}
-        awaited = ((path, fault) for path, fault in failed.items() if self._may_come(path, fault))
-        return dict(sorted((str(path), fault.message) for path, fault in awaited))
-
-    def _may_come(self, path: NodePath, fault: AskFault) -> bool:
-        """Whether it may come back as it is: not if its bundle expired and nobody came with it."""
-        record = node_record(self._tree.issuer(), path)
-        expired = record is not None and record.is_expired(self._clock.now().wall_ms)
-        return not (expired and fault.reason == "Unreachable" and not fault.since_ms)
+        return dict(sorted((str(path), fault.message) for path, fault in failed.items()))
 
     def _concerned(self) -> list[NodePath]:
         """The centre, and all nodes that may come: whose key is void joins with a new token."""

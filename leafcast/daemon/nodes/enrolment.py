@@ -14,21 +14,20 @@ from typing import Any, Protocol
 
 from controllers.core.ledger.node_moves import nodes_below
 from controllers.issuer import Issuer
-from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record, nodes
+from controllers.nodes import NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.inventory import edge_objects
 from leafcast.daemon.nodes.relocation import name_for
-from leafcast.join.bundle import Bundle
-from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
-from relay.ports import Clock, Dice, Space
+from relay.adapters.server.nkey_pairs import entrance_pair
+from relay.ports import Clock, Space
 from relay.shell.asker import AskFailed
 from relay.turns import in_turns
 from schemas.objects.objects import validate_object
 from schemas.records.asks import NODE, AskFault
-from schemas.records.moves import MOVED_ANNOTATION, former_paths
+from schemas.records.moves import MOVED_ANNOTATION
 from schemas.records.records import NodeRecord, Profile
 from schemas.records.roots import Roots
 from schemas.reports.reports import NEVER_JOINED
@@ -40,6 +39,8 @@ from schemas.values.wording import many
 ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
 WRITES_AT_ONCE = 64
+NAMED_SECONDS = 60
+"""So long what a person did to a node by name is not taken for what follows from an edit."""
 
 Json = dict[str, Any]
 
@@ -129,7 +130,7 @@ def _not_joined(parent: NodePath) -> str:
 
 
 class Enrolment:
-    """Judges and lets in; see `leafcast.daemon.nodes.membership` for who asks for it."""
+    """Judges and lets in; `leafcast.daemon.nodes.admission` asks for it."""
 
     def __init__(
         self,
@@ -137,7 +138,6 @@ class Enrolment:
         asks: CentreAsks,
         states: States,
         clock: Clock,
-        dice: Dice,
         *,
         certify: Certify = sign_nothing,
     ) -> None:
@@ -146,7 +146,6 @@ class Enrolment:
         self._asks = asks
         self._states = states
         self._clock = clock
-        self._dice = dice
         self._registered: dict[NodePath, Json] = {}
         # Of who is no node yet, but was handed a token: what is still to be done. Else empty.
         self.invited: Callable[[NodePath], str] = lambda _: ""
@@ -171,57 +170,16 @@ class Enrolment:
                 plan.faults.append(Fault(at, error))
         return plan
 
-    async def add(self, plan: Plan, valid_seconds: int) -> list[Json]:
-        """Let in what was planned without fault: of each its path, bundle and labels."""
-        keys = {it.path: new_user_nkey(self._dice.entropy(32)) for it in plan.wanted}
-        until_ms = self.until(valid_seconds)
-        await self.let_in(plan, {path: nkey for path, (_, nkey) in keys.items()}, until_ms)
-        return [self._added(plan, it, *keys[it.path], until_ms) for it in plan.wanted]
-
-    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str], until_ms: int = 0) -> None:
+    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str]) -> None:
         """Let in what was planned without fault by these public keys, and await their parents.
 
-        Who does not come by `until_ms` never can; 0 is no limit. Again is harmless.
+        Again is harmless.
         """
         new = {path: nkey for path, nkey in nkeys.items() if not self.has_key(path, nkey)}
         if new:
-            await enrol_nodes(self._tree.issuer(), new, until_ms)
+            await enrol_nodes(self._tree.issuer(), new)
         await self._register(plan)
         await self.admitted(nkeys)
-
-    def _added(self, plan: Plan, one: NodeSpec, seed: str, nkey: str, until_ms: int) -> Json:
-        credentials = NodeCredentials(one.path, seed, nkey)
-        parent, objects = plan.parents[one.path.parent], plan.objects.get(one.path, [])
-        bundle = self.bundle(parent, credentials, objects, until_ms)
-        return {
-            "path": str(one.path),
-            "bundle": bundle.to_text(),
-            "again": one.path in plan.existing,
-            "labels": dict(bundle.labels),
-        }
-
-    def until(self, valid_seconds: int) -> int:
-        """When a bundle of now expires, if it is valid for so long."""
-        return self._clock.now().wall_ms + valid_seconds * 1000
-
-    def bundle(
-        self, parent: Json, credentials: NodeCredentials, objects: list[Json], until_ms: int
-    ) -> Bundle:
-        """What a node joins with until then; without inventory it is a relay."""
-        metadata = objects[0]["metadata"] if objects else {}
-        return Bundle(
-            tree=self._tree.tree_id(),
-            path=credentials.path,
-            relay=not objects,
-            parents=tuple(parent["leafUrls"]),
-            authorities=parent["authorities"],
-            seed=credentials.seed,
-            roots=self._tree.roots(),
-            issued_ms=self._clock.now().wall_ms,
-            expires_ms=until_ms,
-            labels=metadata.get("labels") or {},
-            former=former_paths(metadata.get("annotations") or {}),
-        )
 
     async def _register(self, plan: Plan) -> None:
         """Write the inventory, and take it as it came to be in the space."""
@@ -306,7 +264,7 @@ class Enrolment:
         plan.parents[parent] = answer
 
     def _check_place(self, one: NodeSpec, edges: Mapping[str, str]) -> None:
-        """Raises NodeRefused if a new bundle would make a relay of an edge, or an edge of a relay.
+        """Raises NodeRefused if a new key would make a relay of an edge, or an edge of a relay.
 
         A relay without nodes below it may become one: it was added so by mistake.
         """
@@ -320,14 +278,14 @@ class Enrolment:
             return
         if below := nodes_below(self._tree.issuer().records, path):
             reason = f"it is a relay, with nodes below it ({len(below)})"
-            remedy = "say --relay --replace for a new bundle, which voids the old one"
+            remedy = "say --relay --replace: its key is void once the new one is let in"
             raise NodeRefused(path, reason, remedy)
 
     def _check_new(self, path: NodePath, states: Mapping[NodePath, str]) -> None:
         """Raises ApiError for one whose state is known: it is there, and not to be replaced."""
         if path in states:
             message = f'node "{path}" already exists'
-            remedy = f"--replace makes a new bundle for it: {self._cut_off(path, states[path])}"
+            remedy = f"--replace lets another key in: {self._cut_off(path, states[path])}"
             raise ApiError("AlreadyExists", message, remedy)
 
     async def _states_of(self, paths: Iterable[NodePath]) -> dict[NodePath, str]:
@@ -335,18 +293,15 @@ class Enrolment:
         return {path: forms.get(str(path), "unknown") for path in paths}
 
     def _cut_off(self, path: NodePath, state: str) -> str:
-        """What a new bundle would do to a node in this state."""
+        """What another key would do to a node in this state."""
         if state == NEVER_JOINED:
-            record = self.record(path)
-            if record is not None and record.is_expired(self._clock.now().wall_ms):
-                return "nobody has joined with the one made earlier, which expired"
-            return "it has never joined: only the bundle made earlier would be void"
+            return "it has never joined"
         below = nodes_below(self._tree.issuer().records, path)
         also = f", and {many(len(below), 'node')} below it," if below else ""
         if state in IN_SESSION:
-            said = f"it is up{also} and would be cut off at once, until it joins with that"
+            said = f"it is up{also} and would be cut off then"
         else:
-            said = f"it is {state}{also} and could come back with that bundle alone"
+            said = f"it is {state}{also} and could not come back with the key that it has"
         return said + ("; `leafcast up` would not start it" if self._tree.runs_here(path) else "")
 
     async def answer(self, path: NodePath, remedy: str) -> Json:
@@ -386,6 +341,11 @@ class Enrolment:
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         hanging = {path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
         return {path: name for path, name in hanging.items() if path}
+
+
+def give_up(tree: Tree, name: str, clock: Clock) -> None:
+    """Let placements lose the destination of this name, however much that is: it was named."""
+    tree.issuer().brakes.give_up(name, clock.now().wall_ms + NAMED_SECONDS * 1000)
 
 
 def key_taken(path: NodePath, holder: NodePath) -> NodeRefused:

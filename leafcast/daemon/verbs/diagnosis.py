@@ -40,7 +40,7 @@ class Diagnosis:
         centre: Centre,
         asks: CentreAsks,
         clock: Clock,
-        expiries: Callable[[Mapping[str, str]], Iterable[Expiry]],
+        expiries: Callable[[], Iterable[Expiry]],
         troubles: Callable[[], Iterable[Trouble]],
     ) -> None:
         self._centre = centre
@@ -52,11 +52,11 @@ class Diagnosis:
     async def facts(self) -> dict[str, Any]:
         """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
         centre, controllers = self._centre, self._centre.controllers
-        paths = [NodePath.parse(form["path"]) for form in tree_form(centre, {}, 0)["nodes"]]
+        paths = [NodePath.parse(form["path"]) for form in tree_form(centre, {})["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
         answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
         now_ms = self._clock.now().wall_ms
-        forms = tree_form(centre, answers, now_ms)["nodes"]
+        forms = tree_form(centre, answers)["nodes"]
         records = controllers.issuer.records.values() if controllers else ()
         newest = max((record.generation for record in records), default=0)
         return {
@@ -68,17 +68,15 @@ class Diagnosis:
                 for name in placement_names(centre)
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
-            "expiries": [asdict(it) for it in self._all_expiries(forms, answers)],
+            "expiries": [asdict(it) for it in self._all_expiries(answers)],
             "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
             "hubs": self._centre.hub_troubles(),
         }
 
-    def _all_expiries(
-        self, forms: Iterable[Form], answers: Mapping[NodePath, Form]
-    ) -> Iterator[Expiry]:
-        """What is known here, by the state of each node, and what nodes elsewhere say."""
-        yield from self._expiries({form["path"]: form["state"] for form in forms})
+    def _all_expiries(self, answers: Mapping[NodePath, Form]) -> Iterator[Expiry]:
+        """What is known here, and what nodes elsewhere say."""
+        yield from self._expiries()
         for path, answer in answers.items():
             if "certificateUntilMs" in answer and path not in self._centre.nodes:
                 yield Expiry(
@@ -115,7 +113,7 @@ def register_diagnosis(
     centre: Centre,
     asks: CentreAsks,
     clock: Clock,
-    expiries: Callable[[Mapping[str, str]], Iterable[Expiry]] = lambda _: (),
+    expiries: Callable[[], Iterable[Expiry]] = list,
     troubles: Callable[[], Iterable[Trouble]] = list,
 ) -> None:
     """Answer the verb `doctor`; of what expires, and of certificates, others tell."""

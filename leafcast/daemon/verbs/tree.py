@@ -55,7 +55,7 @@ class TreeVerbs:
         edges = edges_not_here(self._centre)
         also = edges if len(edges) <= EDGES_ASKED_MAX else ()
         elsewhere = await self._elsewhere(also)
-        return tree_form(self._centre, elsewhere, self._clock.now().wall_ms)
+        return tree_form(self._centre, elsewhere)
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError if there is none."""

@@ -54,7 +54,7 @@ class PortsDamaged(ValueError):
     def __init__(self, file: Path) -> None:
         super().__init__(
             f"{file} is damaged: it should hold a client and a leaf port; restore it, or remove it "
-            "for new ports (children that joined need new bundles then)"
+            "for new ports (children that joined need new tokens then)"
         )
         self.file = file
 

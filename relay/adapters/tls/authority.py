@@ -75,7 +75,7 @@ def requested_names(request: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs for one tree: its certificate is what bundles pin, its key never leaves the centre."""
+    """Signs for one tree: its certificate is what tokens pin, its key never leaves the centre."""
 
     certificate: str
     key: str = field(repr=False)

@@ -88,7 +88,7 @@ def walk(tree: TreeId, roots: Roots, envelope: Envelope) -> Roots:
     """The roots of a message, by way of its forerunners; raises RootsRefused."""
     record = _read(envelope)
     if record.generation < roots.since:
-        detail = f"generation {record.generation} is older than the join bundle ({roots.since})"
+        detail = f"generation {record.generation} is older than the pinned roots ({roots.since})"
         raise RootsRefused("KeysTooOld", detail)
     on_the_way = RootWalk(tree, roots)
     if record.version > roots.version:
@@ -128,5 +128,5 @@ def _read(envelope: Envelope) -> KeysRecord:
 def _gap(known: int, offered: int) -> str:
     return (
         f"it leads from version {offered} of the roots on, and this node knows version {known}; "
-        "join with a new bundle, or have the parent pass on the forerunners"
+        "join with a new token, or have the parent pass on the forerunners"
     )

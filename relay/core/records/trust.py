@@ -1,6 +1,6 @@
 """Whom a node believes: a record counts only if a key in force signed it for this tree.
 
-Roots are pinned by the join bundle and sign only the `keys` record; the keys it grants sign the
+Roots are pinned by the node's token and sign only the `keys` record; the keys it grants sign the
 rest, each within its scope (protocol.md, "Keys").
 """
 

@@ -1,8 +1,8 @@
-"""Join bundles: one file with all that a new node needs, whose damage, age and origin are noticed.
+"""What a joined node keeps of its grant: path, key, its parent's addresses, whom to believe.
 
-It holds the node's secret key, so it is written for its owner only and travels as a secret does.
-Its hash finds damage, not malice: whoever can alter the file has the key in it anyway. What comes
-over the wire later is believed by the root keys that the bundle pins.
+The file holds the node's secret key, so it is written for its owner only. Its hash finds damage,
+not malice: whoever can alter the file has the key in it anyway. A join bundle of a former release
+has the same form.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from leafcast.pinned_roots import roots_form, roots_from
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write
+from schemas.enrolment.enrolment import Grant
 from schemas.records.roots import Roots
 from schemas.values import codec
 from schemas.values.identity import NodePath, TreeId, check_id
@@ -24,11 +25,15 @@ from schemas.values.refusals import CodecError
 
 FORMAT = 1
 KIND = "leafcast join bundle"
+"""As former releases call it, whose folders go on."""
 SIZE_MAX_BYTES = 64 * 1024
+_DAMAGED = (
+    "copy it again as it was, or make a token with `leafcast node add PATH --replace` at the centre"
+)
 
 
-class BundleRefused(Exception):
-    """A file that cannot be joined with; says which, why, and what to do."""
+class GrantUnreadable(Exception):
+    """A file that is no kept grant; says which, why, and what to do."""
 
     def __init__(self, file: Path | str, reason: str, remedy: str) -> None:
         super().__init__(f"{file}: {reason}; {remedy}")
@@ -38,8 +43,8 @@ class BundleRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """What a node joins with; times are milliseconds since 1970."""
+class KeptGrant:
+    """What a node runs with."""
 
     tree: TreeId
     path: NodePath
@@ -49,13 +54,13 @@ class Bundle:
     seed: str = field(repr=False)
     # Those in force then.
     roots: Roots = field(hash=False)
-    issued_ms: int
-    expires_ms: int
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     # The paths at which this very node hung before, the latest last.
     former: tuple[NodePath, ...] = ()
     # The certificates (PEM) of those who may have signed its parent's; "" for the system's own.
     authorities: str = field(default="", repr=False)
+    # The id of the token by which it was granted; "" of a bundle.
+    token: str = ""
 
     def to_text(self) -> str:
         """The file's content, with its hash."""
@@ -72,78 +77,75 @@ class Bundle:
         return json.dumps({**form, "sha256": _digest(form)}, indent=2) + "\n"
 
 
-def write_bundle(file: Path, bundle: Bundle) -> None:
+def kept_grant(grant: Grant, seed: str, token: str) -> KeptGrant:
+    """What a node keeps that was granted its place by a token (its id), with its own seed."""
+    return KeptGrant(
+        tree=grant.tree,
+        path=grant.path,
+        relay=grant.relay,
+        parents=grant.parents,
+        seed=seed,
+        roots=grant.roots,
+        labels=grant.labels,
+        former=grant.former,
+        authorities=grant.authority.decode(errors="replace"),
+        token=token,
+    )
+
+
+def write_grant(file: Path, grant: KeptGrant) -> None:
     """Write it whole or not at all, readable by the owner only."""
-    atomic_write(file, bundle.to_text())
+    atomic_write(file, grant.to_text())
 
 
-def read_bundle(file: Path) -> Bundle:
-    """Read and check a file; raises BundleRefused, whatever it holds."""
-    again = "make a new one with `leafcast node add --replace`"
+def read_grant(file: Path) -> KeptGrant:
+    """Read and check a file; raises GrantUnreadable, whatever it holds."""
     try:
         data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
     except FileNotFoundError as error:
         made = f"`leafcast node add PATH -o {file.name}` writes at the centre"
-        remedy = f"bring here what {made}: a token, or with --bundle a bundle"
-        raise BundleRefused(file, "there is no such file", remedy) from error
+        remedy = f"bring here the token that {made}"
+        raise GrantUnreadable(file, "there is no such file", remedy) from error
     except OSError as error:
-        raise BundleRefused(file, error.strerror or str(error), "name a join bundle") from error
+        remedy = "name the file of a token"
+        raise GrantUnreadable(file, error.strerror or str(error), remedy) from error
     try:
         form = codec.from_json(data)
     except CodecError as error:
-        remedy = f"copy it again as it was, or {again}"
-        raise BundleRefused(file, "it is damaged, or no join bundle", remedy) from error
+        raise GrantUnreadable(file, "it is damaged, or holds no token", _DAMAGED) from error
     if not isinstance(form, dict) or form.get("kind") != KIND:
-        raise BundleRefused(file, "it is no join bundle", again)
+        raise GrantUnreadable(file, "it holds no token", _DAMAGED)
     if form.get("format") != FORMAT:
         reason = f"it has format {form.get('format')!r}, and this program reads {FORMAT}"
-        raise BundleRefused(file, reason, "join with the version of leafcast that made it")
+        raise GrantUnreadable(file, reason, "join with the version of leafcast that made it")
     said = form.pop("sha256", None)
-    remedy = f"copy it again as it was, or {again}"
     try:
-        digest, bundle = _digest(form), _bundle(form)
+        digest, grant = _digest(form), _grant(form)
     except (ValueError, KeyError, TypeError, AttributeError, BadNkey) as error:
-        raise BundleRefused(file, f"it is damaged: {error}", remedy) from error
+        raise GrantUnreadable(file, f"it is damaged: {error}", _DAMAGED) from error
     if said != digest:
-        raise BundleRefused(file, "it is damaged: its hash does not fit", remedy)
-    return bundle
+        raise GrantUnreadable(file, "it is damaged: its hash does not fit", _DAMAGED)
+    return grant
 
 
-def check_expiry(file: Path, bundle: Bundle, now_ms: int) -> None:
-    """Refuse a bundle that nobody joined with in time; raises BundleRefused."""
-    late = now_ms - bundle.expires_ms
-    if late > 0:
-        reason = f"it expired {_span(late // 1000)} ago"
-        remedy = f"make a new one with `leafcast node add {bundle.path} --replace`"
-        raise BundleRefused(file, reason, remedy)
-
-
-def _bundle(form: Mapping[str, Any]) -> Bundle:
+def _grant(form: Mapping[str, Any]) -> KeptGrant:
     seed = form["seed"]
     public_nkey(seed)
     if not form["parents"]:
         raise ValueError("it names no parent")
-    return Bundle(
+    return KeptGrant(
         tree=TreeId(check_id(form["tree"], "tree id")),
         path=NodePath.parse(form["path"]),
         relay=bool(form["relay"]),
         parents=tuple(map(str, form["parents"])),
         seed=seed,
         roots=roots_from(form),
-        issued_ms=int(form["issued_ms"]),
-        expires_ms=int(form["expires_ms"]),
         labels={str(key): str(value) for key, value in form["labels"].items()},
         former=tuple(map(NodePath.parse, form.get("former", ()))),
         authorities=str(form.get("authorities", "")),
+        token=str(form.get("token", "")),
     )
 
 
 def _digest(form: Mapping[str, Any]) -> str:
     return hashlib.sha256(codec.canonical(dict(form))).hexdigest()
-
-
-def _span(seconds: int) -> str:
-    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {name}"
-    return f"{seconds} s"

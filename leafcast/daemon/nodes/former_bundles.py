@@ -1,0 +1,62 @@
+"""Bundles that a former release handed out: who came by one goes on, and no other can come.
+
+A relay of this release lets in by a bundle only who came by it before. So what its parent lets a
+node in with says whether the node came.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from controllers.nodes import bundled_nodes, end_bundles, void_bundle
+from leafcast.ask.api import ApiError
+from leafcast.daemon.nodes.enrolment import Enrolment, Tree
+from relay.ports import BusBroken, Clock
+from schemas.values.identity import NodePath
+
+LOOK_SECONDS = 30.0
+
+log = logging.getLogger("leafcast")
+
+
+class FormerBundles:
+    """Asks the parents of those who have a bundle, until all are decided about."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        enrolling: Enrolment,
+        clock: Clock,
+        note: Callable[[str, str, str], None] = lambda *_: None,
+    ) -> None:
+        self._tree = tree
+        self._enrolling = enrolling
+        self._clock = clock
+        self._note = note
+
+    async def run(self) -> None:
+        """Look now and then, until nobody has a bundle any more."""
+        are_left = True
+        while are_left:
+            await self._clock.sleep(LOOK_SECONDS)
+            try:
+                are_left = await self.settle()
+            except BusBroken as error:
+                log.warning("bundles of the former release are looked at later: %s", error)
+
+    async def settle(self) -> bool:
+        """Decide about those whose parents answer; whether others are left. Raises BusBroken."""
+        accepted: dict[NodePath, str] = {}
+        for parent in sorted({it.path.parent for it in bundled_nodes(self._tree.issuer())}):
+            try:
+                answer = await self._enrolling.answer(parent, "it is asked again")
+            except ApiError as error:
+                log.debug("who came by a bundle is asked later: %s", error)
+                continue
+            for name, child in answer["children"].items():
+                accepted[parent.child(name)] = child["nkey"] if child["joined"] else ""
+        now_ms = self._clock.now().wall_ms
+        for path in await end_bundles(self._tree.issuer(), accepted, now_ms):
+            self._note("BundleVoid", str(path), void_bundle(path))
+        return bool(bundled_nodes(self._tree.issuer()))
