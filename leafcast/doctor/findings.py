@@ -49,9 +49,9 @@ class NodeFacts:
     heard_ms: int = 0
     # How often its server was started in this run of ours; None where someone else runs it.
     starts: int | None = None
-    # Of its nats-server, such as 2.15.1; "" where it does not say.
+    # The version of its nats-server, such as 2.15.1; "" where it does not say.
     server_version: str = ""
-    # For how long its server has run.
+    # How long its server has run.
     server_up_ms: int = 0
     free_bytes: int | None = None
     store_bytes: int | None = None
@@ -120,7 +120,7 @@ class PlacementFinding:
 class LedgerFacts:
     """What waits at the centre."""
 
-    # By its id, what a space said that is gone.
+    # What a space that is gone said, by its id.
     lost_spaces: Mapping[str, str] = field(default_factory=dict)
     # What the ledger lost.
     lost: str = ""

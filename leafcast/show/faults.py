@@ -88,9 +88,9 @@ _NOT_RUNNING = (
         "run a metrics server there, or leave the autoscaler out of the placement",
     ),
 )
-"""Of what was delivered and does not work."""
+"""Faults of what was delivered and does not work."""
 _TABLE = (
-    # Of those above an edge.
+    # Faults above an edge.
     FaultKind(
         "OldView",
         r"^(?:StaleView|Withheld)",
@@ -133,7 +133,7 @@ _TABLE = (
         "the edge cannot open its content yet; what was there before stays",
         "it heals once the edge's key is known at the centre: leafcast keys list",
     ),
-    # Of what stands in the way of the cluster's answer.
+    # What stands in the way of the cluster's answer.
     FaultKind(
         "WebhookUnreachable",
         r'failed calling webhook "([^"]*)',
@@ -165,7 +165,7 @@ _TABLE = (
         "itself",
         of_place=True,
     ),
-    # Of what the cluster refuses.
+    # What the cluster refuses.
     FaultKind(
         "WebhookDenied",
         r'admission webhook "([^"]*)" denied',
@@ -326,7 +326,7 @@ class FaultGroup:
 
     @property
     def count(self) -> int:
-        """At how many places it is, at least."""
+        """How many places have it, at least."""
         paths = {sample.path for sample in self.samples}
         return max(len(paths), *(sample.count for sample in self.samples))
 

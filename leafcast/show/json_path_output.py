@@ -331,7 +331,7 @@ def _named_below(name: str) -> Step:
 
 
 def _filter(said: str) -> Step:
-    """Of a list, the values of which it is true; without a comparison those that have it."""
+    """The values of a list of which it is true; without a comparison those that have it."""
     found = _FILTER.match(said)
     left = _path(found[1] if found else said)
     test = _TESTS[found[2]] if found else None

@@ -183,7 +183,7 @@ def is_ready(obj: Fields) -> str:
 
 
 def standing(obj: Fields) -> str:
-    """In a word why an object of ours is ready, or is not."""
+    """Why an object of ours is ready, or is not, in one word."""
     return _condition_of(obj, "Ready", "reason") or NONE
 
 

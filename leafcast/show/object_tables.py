@@ -29,7 +29,7 @@ def columns_of(
 ) -> list[Column]:
     """The columns of a kind, NAME first; `wide` adds the ones that kubectl adds.
 
-    Of a kind that is not known here they are those that its definition names, in `printer`.
+    The columns of a kind that is not known here are those that its definition names, in `printer`.
     """
     own = _TABLES.get((group, resource))
     if own is None:

@@ -18,7 +18,7 @@ Form = Mapping[str, Any]
 
 
 def rendering_lines(form: Form) -> Iterator[str]:
-    """Of each field what it says and what it was, below that its properties; what is not sent."""
+    """What each field says and what it was, below that its properties; what is not sent."""
     if not form["changes"]:
         yield "nothing is put into it here"
     for change in form["changes"]:

@@ -104,7 +104,7 @@ class FieldChange:
     source: str = ""
     """Which Customizer said so; empty for the object itself."""
     places: int = 1
-    """In how many places of the object; 0 if there is none that its path leads to."""
+    """How many places of the object it is in; 0 if there is none that its path leads to."""
 
 
 @dataclass(slots=True)

@@ -143,7 +143,7 @@ def _last_applied(obj: Mapping[str, Any]) -> Any:
 
 
 def _within(fields: Fields, said: Any) -> Fields:
-    """Of a set of fields those that a value has, too; a part of which it has none is there."""
+    """The fields of a set that a value has, too; a part of which it has none is there."""
     if not fields or not isinstance(fields, Mapping):
         return _all_of(said)
     found: dict[str, Any] = {_ITSELF: {}}

@@ -96,7 +96,7 @@ def _count(fields: _Fields, name: str, default: int = 0) -> int:
 def _stopped(
     stop: tuple[str, str], kind: tuple[str, str], said: tuple[_Fields, _Fields], *, is_wished: bool
 ) -> Assessment:
-    """Of what is stopped: well as it is if its author stopped it, and nothing fails."""
+    """How well a stopped object is: well as it is if its author stopped it, and nothing fails."""
     health, reason = _RULES[kind](*said)
     if health == "degraded" or (kind == ("batch", "Job") and health == "healthy"):
         return health, reason
@@ -295,7 +295,7 @@ def _disruption_budget(_spec: _Fields, status: _Fields) -> Assessment:
     if "observedGeneration" not in status:
         return "progressing", "not observed by its controller yet"
     healthy, wanted = _count(status, "currentHealthy"), _count(status, "desiredHealthy")
-    # Of what selects fewer Pods than it wants, or none, no more can come.
+    # A budget that selects fewer Pods than it wants, or none, gets no more.
     wanted = min(wanted, _count(status, "expectedPods", wanted))
     if healthy < wanted:
         return "progressing", f"{healthy} of {wanted} pods healthy"

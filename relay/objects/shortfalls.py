@@ -31,7 +31,7 @@ _LOWERED: Mapping[tuple[str, str], _Pairs] = {
 
 
 def shortfalls(key: ObjectKey, status: Any) -> dict[str, Node]:
-    """By how much each number of one copy is below the one that it reaches; of some kinds."""
+    """How far each number of one copy is below the one that it reaches; for some kinds."""
     pairs = _RAISED.get(key.group_resource, ()) + _LOWERED.get(key.group_resource, ())
     if not pairs or not isinstance(status, Mapping):
         return {}

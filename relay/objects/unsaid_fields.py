@@ -45,7 +45,7 @@ def without_unknown(wish: Object, unsaid: Collection[Steps], message: str) -> Ob
     if not gone:
         return None
     lesser: Object = copied(wish)
-    # Of a list the last items first, so that the others stay where they are.
+    # The last items of a list first, so that the others stay where they are.
     for steps in sorted(gone, key=_order, reverse=True):
         holder: Any = lesser
         for step in steps[:-1]:

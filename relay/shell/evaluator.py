@@ -138,7 +138,7 @@ class BoundProgram:
     def blank_values(self, *, reachable: bool) -> Iterator[BlankValue]:
         """What the expressions that look at the object give for any blank row.
 
-        Of one that the filter leaves out it is the filter's alone.
+        If the filter rejects the row, only the filter's value is given.
         """
         self.spent = EVALUATION_STEPS
         try:

@@ -179,7 +179,7 @@ class Applier:
     async def prepare(self, wanted: DesiredObject, *, unseen: bool = False) -> ApplyRequest:
         """All that needs no word of the space: the content opened, the intent kept.
 
-        Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
+        An `unseen` one bears no marks of any tree that were told, so it is new, or nobody's.
         Raises ContentMissing, CustomizationFailed, PolicyUnknown and CodecError.
         """
         content = await self.content(wanted)
@@ -224,7 +224,7 @@ class Applier:
         return await self._look_and_apply(request)
 
     async def _leave_alone(self, request: ApplyRequest, done: Done) -> ObservedState | None:
-        """From now on it is its cluster's; only the annotation that says so is kept in step."""
+        """Leave it to its cluster; only the annotation that says so is kept in step."""
         sight = await self._say_policy(request, done)
         address = done.address if request.wanted.create_only else request.wanted.address
         self._record.put(request.claimed(replace(done, address=address)))

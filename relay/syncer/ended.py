@@ -13,7 +13,7 @@ from schemas.reports.reports import Done, Ended
 from schemas.values.wire import replace
 
 STATUS_MAX_BYTES = 4096
-"""Of what ended no larger status is kept."""
+"""No larger status is kept of what ended."""
 JOBS = ("batch", "jobs")
 EVENTS = ("", "events")
 _COMPLETED = "Completed"

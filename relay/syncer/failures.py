@@ -28,11 +28,11 @@ FAILURES = (
     CodecError,
     TimeoutError,
 )
-"""Of these an action is tried again."""
+"""After these an action is tried again."""
 
 
 class ObjectErrors(dict[ObjectKey, str]):
-    """By object, why the last action on it failed."""
+    """Why the last action on each object failed."""
 
     def told(
         self,

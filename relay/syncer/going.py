@@ -25,7 +25,7 @@ async def check_gone(space: Space, key: ObjectKey, uid: str) -> None:
 
 
 class GoingObjects:
-    """By object, the uid of what was deleted for us and goes later."""
+    """The uid of each object that was deleted for us and goes later."""
 
     def __init__(self) -> None:
         self._uids: dict[ObjectKey, str] = {}

@@ -33,7 +33,7 @@ def lost_again(former: Lost | None, now_ms: int, by: str) -> Lost:
 
 
 def pause_left(lost: Lost | None, now_ms: int) -> float:
-    """For how many seconds an object that is gone is not made again."""
+    """The seconds for which an object that is gone is not made again."""
     if lost is None or lost.count < FREE or now_ms < lost.at_ms:
         return 0.0
     pause = PAUSE_SECONDS_MIN * 2.0 ** min(lost.count - FREE, _DOUBLINGS_MAX)

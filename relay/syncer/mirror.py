@@ -66,7 +66,7 @@ class _Unfit:
 
 
 class Mirror:
-    """The copies of one run of an edge. Of each object one action is under way at a time."""
+    """The copies of one run of an edge. Each object has one action under way at a time."""
 
     def __init__(self) -> None:
         self._seen: dict[ObjectKey, str] = {}
@@ -80,13 +80,13 @@ class Mirror:
         # What is there and was not said in this place.
         self._unsaid: set[ObjectKey] = set()
         self._bytes = 0
-        # Of what is under way: by how much it makes them more.
+        # By how much each action under way makes them more.
         self._reserved: dict[ObjectKey, int] = {}
         self._refused: dict[ObjectKey, str] = {}
         self.epoch = 0
         """Another each time that all is said again: what began before says nothing of what is."""
         self._place: CopiesPlace | None = None
-        # Of these nobody knows what the parent has, and how often that came to be so.
+        # Nobody knows what the parent has of these; and how often that came to be so.
         self._doubtful: set[ObjectKey] = set()
         self._unanswered = 0
         self._sweep_before = 0

@@ -203,7 +203,7 @@ class Observations:
 
 
 def shortened(text: str) -> str:
-    """At most so much of what is said as a node reports, in whole words: its begin and its end.
+    """As much of what is said as a node reports, in whole words: its begin and its end.
 
     A server begins with what it refuses; the remedy stands at the end.
     """

@@ -86,8 +86,8 @@ async def scaled_with(space: Space, key: ObjectKey, ours: Iterable[ObjectKey]) -
 async def find_ours(space: Space, tree: str, namespaces: Sequence[str] = ()) -> list[Done]:
     """A record of all that bears the marks of this tree, for a syncer that lost its own.
 
-    What was there before it was applied says so itself. Of a kind that may not be listed as a whole
-    it is looked for in these namespaces; where that may not be, nothing can be ours to look after.
+    What was there before it was applied says so itself. A kind that may not be listed as a whole is
+    looked for in these namespaces; where that may not be, nothing can be ours to look after.
     Raises SpaceError.
     """
     found: dict[ObjectKey, Object] = {}

@@ -29,7 +29,7 @@ _MARK = struct.Struct(">I")
 class ManagedFields:
     """What a manager holds in an object; all is empty if that is nothing."""
 
-    # Of its fields and their values.
+    # A hash of its fields and their values.
     digest: str
     # Four bytes for each field: enough to know one again.
     fields: bytes
@@ -214,9 +214,9 @@ def _step(name: str) -> str:
 
 
 def _held(fields: Mapping[str, Any], held: Any, above: str, paths: list[str]) -> dict[str, Any]:
-    """The values of these fields, and as `_paths` their names; of what is not there no value.
+    """The values of these fields, and as `_paths` their names; what is not there has no value.
 
-    Of a list with keys it is named, too, how many items are held.
+    A list with keys also says how many of its items are held.
     """
     found = {}
     if count := sum(name.startswith("k:") for name in fields):

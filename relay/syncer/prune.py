@@ -141,7 +141,7 @@ def holders(key: ObjectKey) -> tuple[ObjectKey, ...]:
 
 
 async def _found_out(space: Space, done: Done, tree: str) -> Done:
-    """Of what was only intended: ours is what bears our marks."""
+    """What became of an intended object: ours is what bears our marks."""
     live = await space.get(done.key)
     if live is None or not is_ours(live, done.key, tree):
         return replace(done, made=live is None)

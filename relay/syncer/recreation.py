@@ -53,7 +53,7 @@ async def check_replacement(
 
 
 def source_after(done: Done, source: SourceObject | None) -> SourceObject | None:
-    """From which object of the source one was made that this content was applied to now."""
+    """The object of the source that one was made from which this content was applied to now."""
     known = done.made_from
     if known is None or (source is not None and source.space != known.space):
         return source

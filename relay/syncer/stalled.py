@@ -22,7 +22,7 @@ STALLED_SECONDS = 5.0
 LOOK_SECONDS_MAX = 60.0
 """Between two looks at the Pods of one object: 5 s at first, each time twice as long."""
 LOOKED_AT_MAX = 20
-"""Of the objects at work, as many as are named in a report."""
+"""How many objects at work are looked at: as many as a report names."""
 PODS_MAX = 100
 """Of larger ones only their own status is told."""
 _WITH_PODS = frozenset(

@@ -201,7 +201,7 @@ def _needs_facts(awaits: Awaited) -> bool:
 
 
 def _about(key: ObjectKey, awaits: Awaited) -> tuple[str, str, str]:
-    """By what the cluster's answer is known again."""
+    """What the cluster's answer is known again by."""
     return awaits.what, awaits.of, key.namespace
 
 

@@ -134,8 +134,8 @@ class Syncer:
         # What is being done now may yet come to be, and is to be taken back then.
         self._watched.want(self._wanted.keys() | self._done.keys() | self._busy)
         keys = former.keys() | self._wanted.keys() | self._done.keys()
-        # Of what is wanted as before nothing is to be decided, unless it waited for another. Most
-        # is, and is seen by its being the very same.
+        # What is wanted as before needs no decision, unless it waited for another. Most is, and is
+        # seen by its being the very same.
         concerned = dict.fromkeys(
             key
             for key in keys
@@ -359,7 +359,7 @@ class Syncer:
             await self._emit(self._observed.forget_object(key, f"{LEFT_IN_PLACE}{why}"))
 
     def _keep(self, done: Done, said: str) -> None:
-        """From now on it is only seen whether it is still there."""
+        """Only see from now on whether it is still there."""
         self._record.put(replace(done, on_removal=said or done.on_removal, repaired=None))
         self._drift.forget(done.key)
         self._stalled.see(done.key, None)
@@ -531,7 +531,7 @@ class Syncer:
             later = await self._drift.judge(obj, sight, done, wanted)
             if later:
                 self._errors[key] = later
-            # Of one that is as it was applied, and was so before, nothing else is to be decided.
+            # One that is as it was applied, and was so before, needs no other decision.
             others_alone = not (doubted or self._drift.doubts(key))
         if others_alone:
             self._reconsider_others(key)

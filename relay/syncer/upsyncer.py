@@ -385,7 +385,7 @@ class Upsyncer:
                 yield UnservedKind(*kind, told[kind])
 
     async def _woken(self) -> None:
-        """Until something happens, or it is time for what was put off."""
+        """Wait until something happens, or it is time for what was put off."""
         due = [self._mirror.deadline()] if self._opened else []
         if self._session and not self._opened:
             due.append(self._paused_until)

@@ -8,7 +8,7 @@ from relay.ports import Clock
 
 
 async def until_due(wake: asyncio.Event, clock: Clock, due: float | None) -> None:
-    """Until something happens or the monotonic second is there; without one, only the first."""
+    """Wait until something happens or the monotonic second is there; without one, for the first."""
     if due is None:
         await wake.wait()
         return

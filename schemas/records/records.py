@@ -114,7 +114,8 @@ class Gate(WireRecord, frozen=True):
 
     def __post_init__(self) -> None:
         if len(self.name.encode()) > GATE_NAME_MAX_BYTES or "/" in self.name:
-            raise ValueError(f"a gate's name has no /, and at most {GATE_NAME_MAX_BYTES} bytes")
+            said = f'gate name "{self.name[:GATE_NAME_MAX_BYTES]}" has a /, or is too long'
+            raise ValueError(f"{said}; write at most {GATE_NAME_MAX_BYTES} bytes without /")
         if len(self.windows) > WINDOWS_MAX:
             raise ValueError(f"{len(self.windows)} windows of one gate, at most {WINDOWS_MAX}")
 

@@ -188,5 +188,5 @@ def destination_id(space: str, uid: str) -> DestinationId:
 
 
 def next_generation(last: Generation, now_ms: int) -> Generation:
-    """The generation after `last`, no lower than the clock (design.md, "Generation")."""
+    """The generation after `last`, no lower than the clock (docs/protocol.md, "Names")."""
     return Generation(max(last + 1, now_ms))

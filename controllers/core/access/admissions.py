@@ -109,7 +109,7 @@ class IssuedToken:
         )
 
     def state(self, now_ms: int) -> str:
-        """In one word for people."""
+        """Its state, in one word for people."""
         if self.void_ms:
             return "void"
         if self.waiting:

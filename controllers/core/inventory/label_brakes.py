@@ -64,7 +64,7 @@ class LabelBrakes:
         self._index = HoldIndex(records, BRAKED)
         # Placements that are to be meant for those who hold them, so that these can be.
         self._asked: set[MailKey] = set()
-        # Of whom a person spoke by name, and until when, in ms since 1970.
+        # Whom a person named, and until when, in ms since 1970.
         self._given_up: dict[MailKey, int] = {}
         self._listeners: list[Callable[[], None]] = []
 

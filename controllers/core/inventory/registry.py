@@ -97,7 +97,7 @@ class Registry:
         self._taken: set[ObjectKey] = set()
         # Those that were weighed last, and are not to go: a list alone may have told of some.
         self._weighed: Keys = frozenset()
-        # Of which it is not known yet what they take.
+        # Those whose losses are not known yet.
         self._undecided: Keys = frozenset()
         self._properties = DestinationProperties(self.errors)
 
@@ -210,7 +210,7 @@ class Registry:
         return RegistryWork(tuple(drafts), gone, conditions, deferred | self._undecided)
 
     def maintenance_ends(self, keys: Iterable[ObjectKey], now_ms: int) -> dict[ObjectKey, float]:
-        """In how many seconds the maintenance of these SyncTargets ends, where there is one."""
+        """The seconds until the maintenance of these SyncTargets ends, where there is one."""
         named = ((key, self._targets.get(key.name)) for key in keys if key.resource == _TARGETS)
         said = {key: maintenance_of(it.metadata.annotations) for key, it in named if it is not None}
         left = ((key, it.until_ms - now_ms) for key, it in said.items())

@@ -235,8 +235,8 @@ def known_terms(
     """The terms that a ledger knows at a start, each with the highest generation it held of it.
 
     `listed` are those of the last snapshot. Its own term was whole in it; it is now known up to
-    that snapshot, and to what the ledger holds of it. What was withdrawn stays whole. Of more than
-    a list may have, the oldest are forgotten: what they issued is orphaned, not dropped.
+    that snapshot, and to what the ledger holds of it. What was withdrawn stays whole. If there are
+    more than a list may have, the oldest are forgotten: what they issued is orphaned, not dropped.
     """
     highest: dict[Term, int | None] = {entry.term: entry.highest for entry in listed}
     if last is not None and last.term in highest:

@@ -63,7 +63,7 @@ class StoredLedger:
             standing = judge_own_ledger(held, last, self.listed)
             kept = list(standing.kept)
             unlisted |= {held[it] for it in standing.gone}
-            # Of what is older than listed the spaces say what it should be, as of what is lost.
+            # The spaces say what an older one should be, as they do of what is lost.
             lacking = [*standing.lacking, *(it.key for it in standing.outdated)]
         for key in [held[it] for it in kept] + [KEYS_KEY]:
             if (found := self.records.get(key)) is not None:

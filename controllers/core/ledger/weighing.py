@@ -80,8 +80,8 @@ def weigh(
 ) -> Loss:
     """What a placement loses from one moment to the next, in the inventory of each.
 
-    What `others` give a destination afterwards it does not lose. Of one that `moves` nobody loses
-    it as long as anybody has it.
+    A destination does not lose what `others` give it afterwards. Nobody loses a placement that
+    `moves`, as long as anybody has it.
     """
     were = inventory[0].destinations(before.alternatives)
     are = inventory[1].destinations(after.alternatives)

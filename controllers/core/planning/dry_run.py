@@ -277,7 +277,7 @@ class _Change:
             yield f"{title(self.name)}: RemovalHeld: {why}"
 
     def waves(self, ledger: Mapping[MailKey, Record]) -> tuple[tuple[str, int], ...]:
-        """By which waves it goes out, with how many destinations; none if it goes at once.
+        """The waves by which it goes out, with how many destinations; none if it goes at once.
 
         Shares of a Rollout that is new are drawn otherwise later, so these are about as many.
         """

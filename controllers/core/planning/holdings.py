@@ -40,7 +40,7 @@ def steered_of(placements: Placements, name: str) -> Steered | None:
     rollouts, rejections = placements.workloads.rollouts, placements.rejections
     gates, rollout = placements.gates(name), rollouts.of(name)
     if gates is None and rollout is not None:
-        # Of what the ledger does not have nobody gets anything.
+        # Nobody gets anything that the ledger does not have.
         gates = (Gate(None),)
     rejected, stranded = rejections.told(name), placements.gone.get(name)
     if gates is None or (rollout is None and stranded is None and rejected is None):

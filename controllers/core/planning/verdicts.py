@@ -133,7 +133,7 @@ class Judge:
         self._before, self._after = before.placements, after.placements
         self._copies = copies
         self._named = named
-        # Of which placements something was told.
+        # The placements of which something was told.
         self.concerned: set[MailKey] = set()
         everything = self._before.keys() | self._after.keys()
         self._changed = {
@@ -272,7 +272,7 @@ class Judge:
         if self._copies.is_left_alone(key, after.reference):
             # One that was kept in step is told that it is not any more.
             return not self._in_step(key, before)
-        # Of a copy that was not kept in step nobody knows how it is.
+        # Nobody knows how a copy is that was not kept in step.
         same = (before.address, before.on_removal) == (after.address, after.on_removal)
         return self._in_step(key, before) and same
 
@@ -304,7 +304,7 @@ def _around_kept(judged: Sequence[ObjectOutcome]) -> Iterator[ObjectOutcome]:
 
 
 def _still_frozen(verdict: ObjectOutcome, side: _Side) -> ObjectOutcome:
-    """With what keeps a placement frozen that was so before, if nothing becomes of its object."""
+    """The outcome with what still keeps a placement frozen, if nothing becomes of its object."""
     if verdict.action != NONE or verdict.after is None:
         return verdict
     for name in map(MailKey, verdict.after.placements):

@@ -48,7 +48,7 @@ class Run:
     """
 
     seen_at: float
-    # Of which revision and wave it speaks.
+    # The revision and the wave that it speaks of.
     wave: tuple[int, int] = (0, 0)
     soaked: float = 0.0
     lasted: float = 0.0
@@ -167,7 +167,7 @@ class _Turn:
         if count is None or not state.waves or self._facts.gates != layers.gates_of(state):
             return changed(state, complete=False) if state.complete else state
         listed = state.waves
-        # Of what was given up its last counts tell why.
+        # The last counts of what was given up tell why.
         if state.layers[0].revision == state.revision:
             listed = tuple(
                 wave_health.shown(wave, self._tally(state, at)) if wave.step else wave

@@ -36,7 +36,7 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class RolloutFacts:
-    """Of the placement: what is wanted of it, what its ledger says, and what is counted."""
+    """What is wanted of the placement, what its ledger says, and what is counted."""
 
     # What is to go out of what its space wants, once the centre keeps it.
     wanted: Wanted | None = None
@@ -45,7 +45,7 @@ class RolloutFacts:
     change: ChangeCause = field(default_factory=ChangeCause)
     # Those of its delta; None if there is none.
     gates: tuple[Gate, ...] | None = None
-    # Of that very delta.
+    # What was counted of that very delta.
     count: Count | None = None
     # Whether there may have been a delta which nobody remembers.
     is_lost: bool = False

@@ -191,13 +191,13 @@ def read_freezes(gates: Sequence[Gate]) -> tuple[Freeze, ...]:
 
 
 def revision_of(gate: Gate) -> int:
-    """Of which revision a gate is; -1 if it has no name."""
+    """The number of the revision that a gate is of; -1 if it has no name."""
     number, _, _ = gate.name.partition(".")
     return int(number) if number.isdecimal() else -1
 
 
 def wave_of(name: str) -> int:
-    """Of which wave a gate of this name is, from 0."""
+    """The number of the wave that a gate of this name is of, from 0."""
     _, _, number = name.partition(".")
     return int(number) if number.isdecimal() else 0
 

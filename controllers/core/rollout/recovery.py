@@ -99,7 +99,7 @@ def resumed_from_nothing(state: RolloutStatus, facts: RolloutFacts, now_ms: int)
 
 
 def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
-    """With what the ledger remembers as rejected, if it is of what goes out.
+    """The state with what the ledger remembers as rejected, if it is of what goes out.
 
     If it is of what lies below, the newest revision was given up, and who has it keeps it.
     """

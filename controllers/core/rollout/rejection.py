@@ -105,8 +105,8 @@ def still_rejected(
 ) -> frozenset[K]:
     """The objects of which a wish says what was rejected, so that they stay as they went out.
 
-    What goes out takes along what it needs. Of a first revision there is nothing to stay at: a
-    change of one of its objects lets all of it out.
+    What goes out takes along what it needs. A first revision leaves nothing to stay at: a change of
+    one of its objects lets all of it out.
     """
     listed = wish_before.keys() | target_before.keys()
     rejected = {key for key in listed if wish_before.get(key) != target_before.get(key)}

@@ -195,7 +195,7 @@ def _by_number(amount: int | str | None, members: int) -> int:
 
 
 def _times(rate: Rate | None, members: int) -> list[tuple[Decimal, int]]:
-    """Until which share of the members to go, and after how many seconds, step by step."""
+    """The share of the members to go up to, and after how many seconds, step by step."""
     if rate is None or members == 0:
         return []
     minutes = _minutes(rate, members)

@@ -46,7 +46,7 @@ def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any
 
 
 def _counted(merged: Node) -> Mapping[str, Any]:
-    """Of the conditions of a merged status how many say what."""
+    """How many conditions of a merged status say what."""
     node: Node = merged[1].get("conditions", ()) if merged[0] == FIELDS else ()
     return _mapping(node[1]) if node[:1] == (CONDITIONS,) else {}
 

@@ -39,7 +39,7 @@ from schemas.values.refusals import CodecError
 from schemas.values.wording import namespace_first
 
 REPORT_NAMESPACE = "kubestellar-report"
-"""Of what is said about cluster-scoped objects."""
+"""Where lies what is said about cluster-scoped objects."""
 NO_VALUES = "no values to average"
 _HASH_CHARACTERS = 8
 _IN_NO_LABEL = re.compile(r"[^-._0-9A-Za-z]")

@@ -26,7 +26,7 @@ _REFERENCE = frozenset({"kind", "name"})
 class HubContent:
     """What the hub has of an object now: its generation, and how edges name its content.
 
-    Of an object that cannot be sent as it is no edge has the content.
+    No edge has the content of an object that cannot be sent as it is.
     """
 
     # 0 if the object has none.

@@ -148,7 +148,7 @@ def _among_placements(facts: PlacementFacts, count: Count, name: str) -> Iterato
         first = max(found, key=lambda sample: sample.count)
         yield Hold(
             reason=reason,
-            # Of several objects nobody knows whether they are at the same destinations.
+            # Nobody knows whether several objects are at the same destinations.
             destinations=first.count if count.exact and len(found) == 1 else None,
             message=_about(first),
             remedy=f"leafcast status {name} --destinations",

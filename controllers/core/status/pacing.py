@@ -39,7 +39,7 @@ _COUNTED = (SYNCED, HEALTHY, READY, RECONCILING)
 
 @dataclass(slots=True)
 class _Pace:
-    """Of one placement: what was reported last, and since when; the last write."""
+    """What was reported last of one placement, and since when; its last write."""
 
     count: Count | None
     heard_at: float

@@ -13,7 +13,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import Blanks, Program
 
 BLANK_STEPS_MAX = 25_000_000
-"""Of all collectors of one placement, over all its objects: about 10 s at the centre."""
+"""All collectors of one placement share it, over all its objects: about 10 s at the centre."""
 PROGRAMS_KNOWN = 256
 """So many are remembered of one object, and all that are asked for."""
 
@@ -56,7 +56,7 @@ class BlankRows:
 def blanks_within(asked: Asked, blanks_of: BlanksOf) -> Iterator[tuple[ObjectKey, Program, Blanks]]:
     """What is said of each, as long as there is room; always the same of the same.
 
-    Of the rest nothing is said: relays only count its blank rows.
+    Nothing is said of the rest: relays only count its blank rows.
     """
     room = BLANK_STEPS_MAX
     for key in sorted(asked):

@@ -41,7 +41,7 @@ def prepare(placements: Placements, name: str, is_sealed: Callable[[str], bool])
 
 
 def unread(placements: Placements, names: Iterable[str]) -> dict[str, frozenset[ObjectKey]]:
-    """By name, what these select and of which only the metadata is known; none of the others."""
+    """What these select with only its metadata known, by name; none of the others."""
     found = {name: placements.workloads.partial(name) for name in names}
     return {name: keys for name, keys in found.items() if keys}
 

@@ -65,7 +65,7 @@ class IssuedDelta:
     head: DeltaHead
     # Who gets which content.
     gates: tuple[Gate, ...]
-    # Of the target; None if its manifest could not be read.
+    # Those of the target; None if its manifest could not be read.
     entries: Entries | None
     # The blobs of its manifest that are in the store.
     kept: frozenset[ContentHash] = frozenset()

@@ -17,13 +17,13 @@ from schemas.values.faults import InvalidObject
 from schemas.values.wire import encode
 
 COLLECTED_VALUES_MAX = 100_000
-"""Of one placement: expressions of its collectors, filters included, times their objects."""
+"""Expressions of all collectors of one placement, filters included, times their objects."""
 COLLECTED_TEXT_MAX_BYTES = 256 * 1024
-"""Of all collectors of one placement: each node compiles them, into a hundred times as much."""
+"""All collectors of one placement share it: a node compiles them to a hundred times as much."""
 COLLECTED_NAMES_MAX_BYTES = 5 * 1024 * 1024
-"""Of the objects over which they are: all of that travels in one blob."""
+"""The names of the objects over which they are travel in one blob."""
 MERGED_NAMES_MAX_BYTES = 9 * 1024 * 1024
-"""Of the objects of a placement of which statuses of copies are merged: in the same blob."""
+"""The names of objects whose copies' statuses are merged travel in the same blob."""
 _FEW = 2_500
 """So many objects find room in any case."""
 _OF_NAME_BYTES = 32

@@ -87,7 +87,7 @@ class Customizers:
         default_factory=lambda: defaultdict(dict)
     )
     _asked: dict[tuple[str, ObjectKey], Name] = field(default_factory=dict)
-    # Of an object, so that it is looked through once per change.
+    # By object, so that each is looked through once per change.
     _castings: dict[ObjectKey, _Cast] = field(default_factory=dict)
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from schemas.records.placing import dependencies_of, reached
 class Dependencies:
     """What placements say that they wait for; each change returns those that it touches.
 
-    Of those in a circle none waits for another.
+    Placements in a circle do not wait for each other.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 One that becomes invalid counts as it was last: a slip lets no wave go on. One that says too much in
 all is refused where it is written; one that is there counts, as it may be from before that bound.
-Of several for one kind the first by name counts.
+The first by name counts if there are several for one kind.
 """
 
 from __future__ import annotations

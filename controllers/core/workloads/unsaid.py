@@ -1,7 +1,7 @@
 """Which fields of an object on an API server nobody said: that server filled them in.
 
-A manager that updates an object owns the defaults, too. Of a custom resource its definition tells
-them apart; of other kinds what such a manager owns counts as said.
+A manager that updates an object owns the defaults, too. The definition of a custom resource tells
+them apart; what such a manager owns of other kinds counts as said.
 """
 
 from __future__ import annotations

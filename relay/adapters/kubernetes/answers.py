@@ -16,7 +16,7 @@ _CHANGES: Mapping[str, Literal["added", "modified", "deleted"]] = {
     "DELETED": "deleted",
 }
 _LETTERS_MAX = 4096
-"""Of a revision or of what continues a list: more than any server makes."""
+"""The longest revision, or text that continues a list: more than any server makes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Discovery:
         self._clock = clock
         self._parts: dict[tuple[str, str], GroupVersion] = {}
         self._resources: dict[tuple[str, str], Kind] = {}
-        # In which version to read those of which another one than the preferred is readable.
+        # The version to read a kind in, where another one than the preferred is readable.
         self._read_as: dict[tuple[str, str], str] = {}
         self._types: dict[tuple[str, str, str], ServedResource] = {}
         self._asked = float("-inf")

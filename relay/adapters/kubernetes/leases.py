@@ -15,7 +15,7 @@ from relay.ports import Conflict, Kind, Object, SpaceError
 
 MANAGER = "leafcast-claim"
 LETTERS_MAX = 256
-"""Of what is read of a lease: more than any of ours says."""
+"""The longest text that is read of a lease: more than any of ours says."""
 NOTES_PREFIX = "leafcast.io/claimed-"
 _LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 _NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False)

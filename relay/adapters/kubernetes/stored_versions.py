@@ -83,7 +83,7 @@ class WatchGuard:
         except StandsStill:
             raise
         except SpaceError:
-            # Of that which is not told here nothing follows.
+            # Nothing follows of what is not told here.
             return
 
     async def _compare(self, event: answers.Event) -> None:

@@ -65,8 +65,11 @@ def requested_names(request: str) -> tuple[str, ...]:
         raise RequestRefused("it is no signing request") from error
     if not sound:
         raise RequestRefused("its signature is not by its own key")
-    if len(names) > NAMES_MAX or any(len(name) > NAME_CHARACTERS_MAX for name in names):
-        raise RequestRefused(f"it asks for more than {NAMES_MAX} names, or for too long ones")
+    if len(names) > NAMES_MAX:
+        raise RequestRefused(f"it asks for {len(names)} names; ask for at most {NAMES_MAX}")
+    if long := next((name for name in names if len(name) > NAME_CHARACTERS_MAX), None):
+        begin = f'the name "{long[:40]}..." of {len(long)} characters'
+        raise RequestRefused(f"it asks for {begin}; ask for at most {NAME_CHARACTERS_MAX}")
     # A wildcard, or capitals, would be another's name by the rules of those who check it.
     if other := next((name for name in names if not is_host(name)), None):
         raise RequestRefused(f"it asks for {other!r}, which names no single host in lower case")

@@ -1,7 +1,7 @@
 """Which record made an object unwanted: it is pruned only once a snapshot has settled that.
 
 Whatever gains the object again was issued within 2 s of that record, and is known by then
-(link.md, "Removals wait").
+(docs/protocol.md, D2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What each child counts for: the reports of all children, folded by placement.
 
 Only of a child that is in step what it reported counts; for every other its parent counts what the
-signed inventory expects there (link.md, section 3).
+signed inventory expects there (docs/protocol.md, U12 and U13).
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ STEPS_MAX = 100_000
 MATCHES = "matches"
 MATCHES_MAX = 4
 TOKENS_MAX = 1000
-"""Of one expression: its words, numbers and marks. So many take about 15 ms to compile."""
+"""Words, numbers and marks of one expression. So many take about 15 ms to compile."""
 TOKENS_IN_ALL_MAX = 2000
-"""Of all expressions of one collector, or of one HealthRule; each node compiles them at once."""
+"""The same of all expressions of a collector, or a HealthRule: a node compiles them at once."""
 COMPILED_STEPS = 50
 """So many steps take as long as to compile one token."""
 VALUES_MAX = 5_000_000
@@ -133,7 +133,8 @@ def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
     whole = whole._replace(values=max((cost.values for cost in costs), default=0))
     together = f"; {len(shapes)} expressions together" if len(shapes) > 1 else ""
     if whole.values > VALUES_MAX:
-        raise TooCostly(f"too costly: it may make too many values out of {items} items{together}")
+        said = f"it may make too many values out of {items} items; narrow the lists"
+        raise TooCostly(f"too costly: {said}{together}")
     if whole.steps > STEPS_MAX:
         loops = f"{deep} nested loops over up to {joined} items; narrow the lists"
         raise TooCostly(f"too costly: {loops}{together}")
@@ -142,7 +143,8 @@ def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
         said = f"it may read more than {READ_BYTES_MAX} bytes; {remedy}"
         raise TooCostly(f"too costly: {said}{together}")
     if whole.joined > JOINED_BYTES_MAX:
-        raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes{together}")
+        said = f"it may join more than {JOINED_BYTES_MAX} bytes; join fewer or smaller values"
+        raise TooCostly(f"too costly: {said}{together}")
     if (steps := steps_of(shapes, largest, size)) > STEPS_MAX:
         said = f"{steps} steps for loops, reading and joining, at most {STEPS_MAX} are allowed"
         remedy = "name fewer and smaller fields, narrow the lists, or use several collectors"

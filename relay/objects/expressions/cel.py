@@ -63,7 +63,7 @@ _SHOWN_CHARACTERS = 60
 TEXT_MAX_CHARACTERS = 200
 _EXTENSION = "cel.cel"
 TRIED_CHARACTERS_MAX = 2048
-"""Of all calls of an expression that are tried: each holds those in its brackets once more."""
+"""All calls of an expression that are tried share it: each holds those in its brackets again."""
 
 
 class ExpressionRefused(ValueError):

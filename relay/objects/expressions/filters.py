@@ -15,13 +15,13 @@ from schemas.values import codec
 from schemas.values.refusals import CodecError
 
 OBJECT = {"returned": VARIABLES["obj"]}
-"""Of a filter of objects: the object."""
+"""The variables of a filter of objects: the object."""
 DESTINATION: Mapping[str, object] = {
     **dict.fromkeys(("path", "state", "health", "wave"), ""),
     "complete": True,
     **dict.fromkeys(("object", "reason"), ""),
 }
-"""Of a filter of what became of a placement at destinations."""
+"""The variables of a filter of what became of a placement at destinations."""
 
 
 class Filter:

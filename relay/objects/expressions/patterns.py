@@ -16,7 +16,7 @@ PATTERNS_KNOWN = 256
 COMPILED_MAX_BYTES = 256 * 1024
 """About 10 ms to compile."""
 MATCH_STEPS_MAX = 2_000_000
-"""Of all matches of one object and collector: about 50 ms at worst."""
+"""All matches of one object and collector share it: about 50 ms at worst."""
 MATCH_STEPS_OF_STEP = 20
 """So many of a match take as long as one step of an expression."""
 COMPILED_STEPS = 40
@@ -112,7 +112,7 @@ class Matcher:
     def begin(self, used: float = 0.0) -> None:
         """What comes is another object's, or of another moment.
 
-        Of the budget that all of a collector shares so much is for what is no match.
+        `used` is the part of a collector's shared budget that goes to what is no match.
         """
         self.failure = ""
         self._left = self._all = int(MATCH_STEPS_MAX * max(1 - used, 0.0))
