@@ -18,6 +18,7 @@ SUITES = (
     "links",
     "reports",
     "rows",
+    "questions",
     "sealing",
     "cluster",
     "health",
@@ -50,7 +51,7 @@ def text_of(suite: str) -> str:
     """The whole file of a suite: what each case says goes in, and what our program makes of it."""
     answer, common, listed = answer_of(suite), given_of(suite), []
     for case in cases_of(suite):
-        given: Json = json.loads(json.dumps(case.given))
+        given: Json = json.loads(json.dumps(case.given, sort_keys=True))
         out = answer({**common, **given})
         listed.append({"name": case.name, "rule": case.rule, "in": given, "out": out})
     about = import_module(f"tests.conformance.{suite}").ABOUT
