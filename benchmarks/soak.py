@@ -27,6 +27,8 @@ from statistics import linear_regression, median
 
 from benchmarks.report import Report
 from leafcast.ask.session import Session
+from leafcast.cli.apply.batch import judged
+from schemas.objects.manifests import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.values import subjects
 from tests.nats.chaos_member import Member
@@ -201,7 +203,10 @@ async def _relabel(session: Session, name: str, labels: Mapping[str, str]) -> No
     assert found is not None
     annotations = found["metadata"]["annotations"]
     metadata = {"name": name, "labels": dict(labels), "annotations": annotations}
-    await session.inventory.apply({**found, "metadata": metadata}, "leafcast-apply")
+    loaded = LoadedObject({**found, "metadata": metadata}, "soak", 1)
+    async with judged(session, [loaded], None, dry=False) as batch:
+        async for _, error in batch.written({}):
+            assert error is None, error
 
 
 def _is_filled(member: Member) -> bool:

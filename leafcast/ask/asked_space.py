@@ -1,4 +1,4 @@
-"""A space of the centre's, read and written by its daemon: a command has no other way to it."""
+"""A space of the centre's as a command reads it, by way of its daemon: there is no other way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relay.space_errors import AnotherSpace, Conflict, FieldConflict, SpaceError
 
 if TYPE_CHECKING:
     from relay.ports import Clock
-    from relay.space_port import Interests, Labels, Listing, Object, SpaceEvent, Tell
+    from relay.space_port import Interests, Listing, Object, SpaceEvent, Tell
     from schemas.objects.objects import ObjectKey
     from schemas.objects.selectors import LabelSelector
 
@@ -39,7 +39,7 @@ Calling = Callable[[], AbstractAsyncContextManager[Call]]
 
 
 class AskedSpace:
-    """Implements what commands need of relay.space_port.Space."""
+    """Implements what commands need of relay.space_port.Space: they read, and write by batches."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class AskedSpace:
         except CallFailed as failed:
             raise SpaceError(failed.code, str(failed)) from failed
         if "refused" in said:
-            raise _refusal_of(said["refused"])
+            raise refusal_of(said["refused"])
         return said["value"]
 
     async def identity(self) -> str:
@@ -105,7 +105,7 @@ class AskedSpace:
                 asked = {"follower": begun["follower"], "after": number}
                 news = await call(NEWS_VERB, seconds=_NEWS_SECONDS, **asked)
                 if "refused" in news:
-                    raise _refusal_of(news["refused"])
+                    raise refusal_of(news["refused"])
                 number = news["number"]
                 for form in news["events"]:
                     event = reader.read(form)
@@ -139,40 +139,6 @@ class AskedSpace:
         found: Object | None = await self._do("get", key=key_form(key))
         return found
 
-    async def apply(
-        self,
-        obj: Object,
-        manager: str,
-        *,
-        create_only: bool = False,
-        force: bool = True,
-        dry_run: bool = False,
-    ) -> Object:
-        # Here, as who only reads needs none of it.
-        from schemas.values.codec import to_json  # noqa: PLC0415
-        from schemas.values.refusals import CodecError  # noqa: PLC0415
-
-        try:
-            # A question holds what JSON has, and nothing else.
-            to_json(obj)
-        except CodecError as error:
-            raise SpaceError("Invalid", str(error)) from error
-        how = {"create_only": create_only, "force": force, "dry_run": dry_run}
-        made: Object = await self._do("apply", obj=obj, manager=manager, **how)
-        return made
-
-    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
-        said = {"key": key_form(key), "labels": dict(labels), "manager": manager}
-        made: Object = await self._do("set_labels", **said)
-        return made
-
-    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        made: Object = await self._do("replace", obj=obj, manager=manager, dry_run=dry_run)
-        return made
-
-    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
-        return bool(await self._do("delete", key=key_form(key), uid=uid))
-
 
 def key_form(key: ObjectKey) -> list[str]:
     """`[group, resource, namespace, name]`."""
@@ -187,8 +153,8 @@ def refusal_form(error: SpaceError) -> dict[str, Any]:
     return {"kind": kind, "reason": error.reason, "message": error.message, "managers": managers}
 
 
-def _refusal_of(form: Mapping[str, Any]) -> SpaceError:
-    """The same error again."""
+def refusal_of(form: Mapping[str, Any]) -> SpaceError:
+    """The same error again, of what `refusal_form` gives."""
     reason, message, managers = form["reason"], form["message"], form.get("managers")
     if managers is not None:
         return FieldConflict(reason, message, managers)

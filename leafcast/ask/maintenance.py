@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.session import Session
-from schemas.records.maintenance import MAINTENANCE, MAINTENANCE_REASON, Maintenance, maintenance_of
-from schemas.values.groups import GROUP, PATH_ANNOTATION, VERSION
+from schemas.records.maintenance import Maintenance, maintenance_of
+from schemas.values.groups import GROUP, PATH_ANNOTATION
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
-MANAGER = "leafcast-maintenance"
+MAINTAIN = "maintenance-set"
+"""The verb that says maintenance of SyncTargets."""
+MAINTAIN_SECONDS = 600.0
 
 
 class MaintainedSite(NamedTuple):
@@ -42,9 +45,8 @@ async def sites_below(session: Session, path: str) -> list[MaintainedSite]:
 async def set_maintenance(
     session: Session, sites: Iterable[MaintainedSite], said: Maintenance
 ) -> None:
-    """Say this of all of them; without an end it is over. Raises SpaceError."""
-    annotations = {MAINTENANCE: said.until, MAINTENANCE_REASON: said.reason}
-    for site in sites:
-        metadata = {"name": site.name, "annotations": annotations if said.until_ms else {}}
-        wish = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "SyncTarget", "metadata": metadata}
-        await session.inventory.apply(wish, MANAGER, force=True)
+    """Say this of all of them; without an end it is over. Raises SpaceError, CallFailed."""
+    asked = {"targets": [site.name for site in sites], **said._asdict()}
+    answer = await session.call(MAINTAIN, seconds=MAINTAIN_SECONDS, **asked)
+    if "refused" in answer:
+        raise refusal_of(answer["refused"])

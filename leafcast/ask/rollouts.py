@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.session import CallFailed, Session
 from relay.adapters.clock import SystemDice
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent, first_of
@@ -17,8 +18,8 @@ from schemas.records.placements import EDGE_PLACEMENTS, KINDS, meant, short_titl
 from schemas.values.groups import DENATURED_GROUP as GROUP
 from schemas.values.identity import random_id
 
-MANAGER = "leafcast-rollout"
-"""Whose the annotation is that says what a person asks of a Rollout."""
+REQUEST = "rollout-request"
+"""The verb that writes on a Rollout what a person asks of it."""
 HANDLED_SECONDS = 15.0
 _VERB = "rollout"
 _RESOURCE = "rollouts"
@@ -76,10 +77,9 @@ def _age(rollout: Object) -> tuple[str, str]:
 
 
 async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> RequestOutcome:
-    """Write a request on the Rollout, and wait until the centre handled it; raises CallFailed."""
+    """Have a request written on the Rollout, and wait until it is handled; raises CallFailed."""
     obj = await rollout_named(session, name)
     metadata = obj["metadata"]
-    _refuse_a_second(obj)
     number = random_id(SystemDice().entropy(16))
     said = {"id": number, "action": action, "user": _user(), **arguments}
     key = _key(str(metadata["name"]))
@@ -94,19 +94,13 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
         if (found := _outcome(now, number)) is not None and not handled.done():
             handled.set_result(found)
 
-    wish = {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "metadata": {
-            "name": metadata["name"],
-            "annotations": {ROLLOUT_REQUEST: json.dumps(said)},
-        },
-    }
     interests = Interests([Interest(GROUP, _RESOURCE)])
     try:
         async with asyncio.timeout(HANDLED_SECONDS), asyncio.TaskGroup() as group:
             following = group.create_task(session.workloads.follow(interests, tell))
-            await session.workloads.apply(wish, MANAGER)
+            answer = await session.call(REQUEST, rollout=key.name, request=said)
+            if "refused" in answer:
+                raise refusal_of(answer["refused"])
             await handled
             following.cancel()
     except TimeoutError as error:
@@ -118,20 +112,18 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
     return handled.result()
 
 
-def _refuse_a_second(obj: Object) -> None:
-    """A request that waits is not written over; raises CallFailed."""
-    text = (obj["metadata"].get("annotations") or {}).get(ROLLOUT_REQUEST)
+def is_asked_for(rollout: Object) -> bool:
+    """Whether a request waits on it that is not handled yet."""
+    text = (rollout["metadata"].get("annotations") or {}).get(ROLLOUT_REQUEST)
     if not text:
-        return
+        return False
     try:
         number = str(json.loads(text)["id"])
     except (ValueError, KeyError, TypeError):
         # Nobody can do what it says.
-        return
+        return False
     # One that cannot be done is told of by its first letters.
-    if _outcome(obj, number) is None and _outcome(obj, text[:_MARK_CHARACTERS]) is None:
-        message = f"{_title(obj)}: an earlier request is not handled yet"
-        raise CallFailed(_VERB, "Conflict", message, "try again in a moment")
+    return all(_outcome(rollout, mark) is None for mark in (number, text[:_MARK_CHARACTERS]))
 
 
 def _outcome(obj: Object | None, number: str) -> RequestOutcome | None:

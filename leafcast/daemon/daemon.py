@@ -13,10 +13,14 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Protocol
 
+from controllers.centre import Controllers
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, WORKLOADS_BUCKET
-from leafcast.centre.centre import Centre, CentreOptions
+from leafcast.centre.centre import Centre, CentreOptions, running
+from leafcast.changes.batches import Batches
+from leafcast.changes.restorations import RestoredObject
+from leafcast.changes.space_pair import SpacePair
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.nodes.admission import Admission, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
@@ -32,10 +36,14 @@ from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.verbs.approvals import register_approvals
 from leafcast.daemon.verbs.backups import register_backups
+from leafcast.daemon.verbs.changes import ChangeVerbs, register_changes
 from leafcast.daemon.verbs.diagnosis import register_diagnosis
 from leafcast.daemon.verbs.following import Followers
 from leafcast.daemon.verbs.keys import register_keys
 from leafcast.daemon.verbs.orphans import register_orphans
+from leafcast.daemon.verbs.requests import register_requests
+from leafcast.daemon.verbs.restoring import register_restoring, restored_objects
+from leafcast.daemon.verbs.rollout_ends import kept_back
 from leafcast.daemon.verbs.spaces import register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
@@ -95,7 +103,7 @@ class Daemon:
         self._renewal = CertificateRenewal(centre, asks, place, self._clock)
         changing, certify = asyncio.Lock(), self._renewal.first
         enrolling = Enrolment(centre, asks, verbs, self._clock, certify=certify)
-        members = Membership(centre, enrolling, changing, asks, verbs, self._clock)
+        members = self._members = Membership(centre, enrolling, changing, asks, verbs, self._clock)
         register_membership(self.api, members)
 
         def note(*said: str) -> None:
@@ -180,12 +188,35 @@ class Daemon:
             space, inventory = await self._spaces(stack)
             spaces = {WORKLOADS_BUCKET: space, INVENTORY_BUCKET: inventory}
             register_spaces(self.api, spaces)
+            self._let_change(SpacePair(space, inventory))
             stack.callback(Followers(self.api, spaces, self._clock, self._dice).end)
             answering = serve(client, f"{API_PREFIX}*", self.api.answer, f"{ANSWERS}.")
             group.create_task(answering, name="verbs")
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)
             group.create_task(rollouts, name="rollout events")
+
+    def _let_change(self, spaces: SpacePair) -> None:
+        """Judge and write what commands want changed in these."""
+        centre = self.centre
+
+        def controllers() -> Controllers:
+            return running(centre.controllers)
+
+        async def nodes_there() -> list[str]:
+            return [node["path"] for node in (await self._members.all())["nodes"]]
+
+        async def keeping(rollouts: list[str]) -> list[dict[str, Any]]:
+            return await kept_back(controllers(), rollouts)
+
+        async def restored_of(placement: str) -> list[RestoredObject]:
+            return await restored_objects(controllers(), placement)
+
+        batches = Batches(controllers, self._clock, self._dice)
+        verbs = ChangeVerbs(spaces, batches, self._clock, nodes_there, keeping)
+        register_changes(self.api, verbs)
+        register_restoring(self.api, restored_of, spaces, verbs)
+        register_requests(self.api, spaces, self._clock)
 
     async def _spaces(self, stack: AsyncExitStack) -> tuple[Space, Space]:
         """A way of its own to where people write: workloads with placements, and the inventory."""

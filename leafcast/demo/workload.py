@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.selection import never_selected
+from leafcast.changes.placements_by_names import placement_of
 from leafcast.manifest_sources import (
     STDIN,
     STDIN_ORIGIN,
@@ -19,7 +20,6 @@ from leafcast.manifest_sources import (
     BadManifests,
     read_manifests,
 )
-from leafcast.placing import placement_of
 from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
 from schemas.objects.manifests import LoadedObject, load_manifests
 from schemas.objects.objects import (

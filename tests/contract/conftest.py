@@ -71,16 +71,19 @@ async def any_space(request, clock, dice):
 
 
 class CommandSpace(AskedSpace):
-    """A space as commands have it; what nodes do with theirs is done without asking."""
+    """A space as commands read it; what nodes do with theirs is done without asking."""
 
     def __init__(self, call, clock, held):
         super().__init__(call, "workloads", None, clock)
-        for name in ("follow", "kinds", "revision", "set_status", "disown", "close"):
+        for name in (
+            *("apply", "delete", "replace", "set_labels", "set_status", "disown"),
+            *("follow", "kinds", "revision", "close"),
+        ):
             setattr(self, name, getattr(held, name))
 
 
 async def _asked(clock, dice):
-    """A space as commands have it: their daemon reads and writes it."""
+    """A space as commands have it: their daemon reads it for them."""
     held, api = MemorySpace(clock, dice), Api()
     for name in NAMESPACES:
         await held.apply(namespace(name), "me")

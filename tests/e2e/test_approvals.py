@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from leafcast.ask.session import USER_MANAGER, open_session
+from leafcast.ask.session import open_session
 from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
@@ -20,6 +20,7 @@ from tests.awaiting import until
 from tests.e2e.program import Program
 from tests.memory_tree import config_map, placement
 from tests.namespaces import namespace_object
+from tests.written import apply_objects
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -118,10 +119,7 @@ def test_what_a_centre_lost_stays_until_a_person_withdraws_it(program, tmp_path,
 async def write(program, *objects):
     """Write into the centre's spaces as kubectl, Helm or Git would: nobody is asked."""
     async with open_session(program.place.folder) as session:
-        for obj in objects:
-            located = obj["kind"] == "Location"
-            space = session.inventory if located else session.workloads
-            await space.apply(obj, USER_MANAGER)
+        await apply_objects(session, *objects)
 
 
 def aimed(manifest, **labels):

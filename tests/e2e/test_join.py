@@ -12,10 +12,11 @@ import pytest
 
 from leafcast.ask.session import CallFailed, open_session
 from leafcast.join.kept_grant import read_grant, write_grant
-from relay.ports import SpaceError
+from leafcast.manifest_sources import BadManifests
 from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.join_tree import WAIT_SECONDS, Tree
+from tests.written import apply_objects
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -86,8 +87,8 @@ async def asked_for_each(folder: Path, names: Sequence[str]) -> dict[tuple[str, 
                 said[what, name] = str(refused.value)
         for number, name in enumerate(names):
             target = hanging(f"n-{number}", f"/region-1/{name}")
-            with pytest.raises(SpaceError) as kept_out:
-                await session.inventory.apply(target, "somebody")
+            with pytest.raises(BadManifests) as kept_out:
+                await apply_objects(session, target)
             said["space", name] = str(kept_out.value)
     return said
 

@@ -16,6 +16,14 @@ from leafcast.ask.destinations import page_of
 from leafcast.ask.plan_changes import BadChange, pack_change, read_change
 from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
+from leafcast.changes.forms import (
+    BadBatch,
+    TooLargeBatch,
+    apply_text,
+    key_words,
+    read_apply,
+    read_key,
+)
 from leafcast.cli.commands.label import read_words
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
@@ -279,6 +287,30 @@ def change(data: bytes) -> None:
 
 CHANGE = {"changes": [[["", "configmaps", "shop", "c"], {"metadata": {"name": "c"}}]], "named": []}
 
+
+def batch(data: bytes) -> None:
+    """What a command has the centre judge, in its wrapping and without."""
+    for text in (text_of(data), base64.b64encode(zlib.compress(data)).decode()):
+        with suppress(BadBatch, TooLargeBatch):
+            asked = read_apply(text)
+            assert read_apply(apply_text(asked)) == asked
+
+
+def object_key(data: bytes) -> None:
+    """What names an object in a batch."""
+    with suppress(CodecError, BadBatch):
+        found = read_key(codec.from_json(data))
+        assert read_key(key_words(found)) == found
+
+
+BATCH = {
+    "objects": [[{"kind": "ConfigMap"}, "a.yaml", 1, ["a note"]]],
+    "namespace": "shop",
+    "unread": False,
+    "placing": {"name": "a", "where": {"matchLabels": {"a": "b"}}, "pruneAll": False},
+    "createNamespaces": True,
+}
+
 TARGETS = {
     "manifests": Target(
         manifests, lambda: [it.encode() for it in (MANIFEST, PLACEMENT, TARGET, LOCATION)]
@@ -288,5 +320,9 @@ TARGETS = {
     "words": Target(words, lambda: [it.encode() for it in WORDS], bytes_max=4096),
     "told": Target(told, lambda: [codec.pack(it) for it in ANSWERS], Form.MSGPACK),
     "change": Target(change, lambda: [json.dumps(CHANGE).encode()], Form.JSON),
+    "batch": Target(batch, lambda: [json.dumps(BATCH).encode()], Form.JSON),
+    "object_key": Target(
+        object_key, lambda: [b'["apps", "deployments", "shop", "web"]'], Form.JSON
+    ),
     "question": Target(question, lambda: [b'{"a": 1}'], Form.JSON),
 }

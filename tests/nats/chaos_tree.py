@@ -22,6 +22,7 @@ from leafcast.cli.node_tokens import invitation
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.kept_grant import KeptGrant, write_grant
+from leafcast.manifest_sources import BadManifests
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.ports import SpaceError
@@ -37,9 +38,13 @@ from tests.nats.chaos_member import (
     Space,
     until,
 )
+from tests.written import apply_objects, delete_objects
 
 PRODUCTION = {"env": "prod"}
-AWAY = (CannotConnect, SpaceError, OSError, KeyError, CallFailed, NotRunning, TimeoutError)
+AWAY = (
+    *(CannotConnect, SpaceError, OSError, KeyError, CallFailed, NotRunning, TimeoutError),
+    BadManifests,
+)
 SOON_STALE = {
     "relay.core.link.session.HELLO_SECONDS": 1.0,
     "relay.core.link.session.SILENT_AFTER_SECONDS": 3.0,
@@ -191,16 +196,14 @@ class ChaosTree:
     async def apply(self, *objects: Mapping) -> None:
         async def once() -> None:
             async with self.session() as session:
-                for obj in objects:
-                    await session.workloads.apply(obj, "leafcast-apply")
+                await apply_objects(session, *objects)
 
         await patiently(once)
 
     async def delete(self, *keys: ObjectKey) -> None:
         async def once() -> None:
             async with self.session() as session:
-                for key in keys:
-                    await session.workloads.delete(key)
+                await delete_objects(session, *keys)
 
         await patiently(once)
 
@@ -211,7 +214,7 @@ class ChaosTree:
                 for obj in (await session.workloads.list(*kind)).objects:
                     meta = obj["metadata"]
                     key = ObjectKey(*kind, meta.get("namespace", ""), meta["name"])
-                    await session.workloads.delete(key)
+                    await delete_objects(session, key)
         self.wanted.clear()
         await self.exact(paths)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from leafcast.ask.resource_names import ResourceKinds
-from leafcast.cli.apply.batch import Change, Wish
+from leafcast.changes.wishes import PlannedWrite, Wish
 from leafcast.cli.apply.warnings import warnings
 
 TARGET = "edge.kubestellar.io/v2alpha1", "SyncTarget"
@@ -14,7 +14,7 @@ async def said_of(version, kind, session=None, *, dry=True, **fields):
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **fields}
     known = ResourceKinds([obj]).of(obj)
     wish = Wish(obj, known.key("", "a"), known, "a.yaml:1")
-    return await warnings(session, [Change(wish, None, obj)], dry=dry)
+    return await warnings(session, [PlannedWrite(wish, None, obj)], dry=dry)
 
 
 @pytest.mark.parametrize("field", ["unschedulable", "evictAfter"])
@@ -91,7 +91,7 @@ async def test_what_was_aborted_and_is_applied_as_it_was_is_said_to_stay_back(af
     known = ResourceKinds([obj]).of(obj)
     wish = Wish(obj, known.key("", "a"), known, "a.yaml:1")
     versions = [{**obj, "metadata": {"name": "a", "resourceVersion": it}} for it in ("1", after)]
-    found = await warnings(Rejecting(), [Change(wish, *versions)], dry=False)
+    found = await warnings(Rejecting(), [PlannedWrite(wish, *versions)], dry=False)
     said = "to let it out again: leafcast rollout retry shop"
     assert [line.endswith(said) for line in found] == ([True] if after == "1" else [])
 

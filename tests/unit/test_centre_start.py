@@ -201,10 +201,9 @@ async def test_nothing_is_dropped_while_an_apply_is_under_way(centre):
 async def test_what_is_applied_together_is_issued_as_one(centre):
     await centre.apply(config("a"), placement())
     async with centre.running() as controllers:
-        approvals = Approvals(SimpleNamespace(controllers=controllers))
         await centre.relay.until(holds("a"))
         before = centre.relay.delta("shop").generation
-        await approvals.begin_apply("one")
+        controllers.hold("one")
         await centre.apply(config("b"))
         await controllers.translator.seen()
         await centre.clock.sleep(2 * BURST_SECONDS)
@@ -213,7 +212,7 @@ async def test_what_is_applied_together_is_issued_as_one(centre):
         wrong = config("c") | {"data": {"text": "{{ wrong }}"}}
         wrong["metadata"]["annotations"] = {"control.kubestellar.io/expand-templates": "true"}
         await centre.apply(wrong)
-        await approvals.end_apply("one")
+        controllers.release("one")
         await controllers.caught_up()
         assert centre.relay.delta("shop").generation == before
         assert "wrong" in controllers.translator.workloads.lack("shop").message
@@ -223,7 +222,7 @@ async def test_who_dies_amid_an_apply_holds_up_nothing_for_long(centre):
     await centre.apply(config("a"), placement())
     async with centre.running() as controllers:
         await centre.relay.until(holds("a"))
-        await Approvals(SimpleNamespace(controllers=controllers)).begin_apply("one")
+        controllers.hold("one")
         await centre.apply(config("b"))
         async with asyncio.timeout(HOLD_SECONDS + 5):
             await centre.relay.until(holds("a", "b"))

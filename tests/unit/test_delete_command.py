@@ -1,9 +1,7 @@
 """`leafcast delete` on spaces in memory: what goes, in which order, and what is told of it."""
 
 import asyncio
-import json
 import re
-from dataclasses import replace
 
 import pytest
 from click import ClickException
@@ -23,9 +21,18 @@ from tests.unit.test_object_commands import (
     SHOP,
     WEB,
     applied,
+    daemon_with,
     manifests,
     session_with,
 )
+
+LOSS = {"placement": "shop", "copies": 80, "places": 5, "large": True}
+
+
+def planned(*losses):
+    """What a centre answers that would plan a change."""
+    answer = {"plan": 1, "losses": list(losses)}
+    return {f"plan-{word}": answer for word in ("begin", "put", "weigh", "end")}
 
 
 @pytest.fixture
@@ -73,53 +80,42 @@ async def test_a_placement_that_was_deleted_is_gone_when_the_command_ends(capsys
     assert 'edgeplacement.edge.kubestellar.io "shop" deleted' in capsys.readouterr().out
 
 
-async def test_what_one_command_deletes_goes_out_together(session, capsys):
-    await applied(session, WEB, SHOP)
-    said = []
+async def test_what_one_command_deletes_goes_out_together():
+    class Told(MemorySpace):
+        async def delete(self, key, uid=""):
+            daemon.paused.said.append(("delete", key.name))
+            return await super().delete(key, uid)
 
-    async def ask(subject, question, _seconds):
-        verb = subject.removeprefix("leafcast.api.")
-        if verb.startswith("plan-"):
-            return json.dumps({"result": {"plan": 1, "losses": []}}).encode()
-        left = (await session.workloads.list()).objects
-        said.append((verb, json.loads(question), len(left)))
-        return json.dumps({"result": {}}).encode()
-
-    told = replace(session, ask=ask)
-    await delete_all(told, Request(loaded=tuple(manifests(WEB, SHOP)), dry=True))
-    assert not said
-    await delete_all(told, Request(loaded=tuple(manifests(WEB, SHOP))))
-    [(begin, name, before), (end, same, after)] = said
-    assert (begin, before, end, after) == ("apply-begin", 2, "apply-end", 0)
+    daemon = daemon_with(Told(CLOCK, DICE), beside=planned())
+    await applied(daemon.session, WEB, SHOP)
+    daemon.paused.said.clear()
+    await delete_all(daemon.session, Request(loaded=tuple(manifests(WEB, SHOP)), dry=True))
+    assert not daemon.paused.said
+    await delete_all(daemon.session, Request(loaded=tuple(manifests(WEB, SHOP))))
+    (begin, name), *deleted, (end, same) = daemon.paused.said
+    assert (begin, end) == ("hold", "release")
+    assert deleted == [("delete", "web"), ("delete", "shop")]
     assert name == same
-
-
-LOSS = {"placement": "shop", "copies": 80, "places": 5, "large": True}
 
 
 @pytest.mark.parametrize(("confirmed", "left"), [(False, 2), (True, 0)])
 async def test_a_deletion_that_takes_much_is_refused_with_the_number_unless_it_is_confirmed(
-    session, capsys, confirmed, left
+    capsys, confirmed, left
 ):
+    daemon = daemon_with(MemorySpace(CLOCK, DICE), beside=planned(LOSS))
+    session = daemon.session
     await applied(session, WEB, SHOP)
-    allowed = []
-
-    async def ask(subject, question, _seconds):
-        if subject.endswith("confirm-removals"):
-            allowed.append(json.loads(question)["placements"])
-        return json.dumps({"result": {"plan": 1, "losses": [LOSS]}}).encode()
-
-    told = replace(session, ask=ask)
     request = Request(loaded=tuple(manifests(WEB, SHOP)), confirmed=confirmed)
     said = "takes away 80 copies at 5 destinations (epl/shop)"
     if confirmed:
-        await delete_all(told, request)
+        await delete_all(session, request)
         assert f"Note: this {said}" in capsys.readouterr().err
     else:
         with pytest.raises(ClickException, match=re.escape(said)) as refused:
-            await delete_all(told, request)
+            await delete_all(session, request)
         assert "nothing was deleted; if that is meant, say --confirm-removals" in str(refused.value)
     assert len((await session.workloads.list()).objects) == left
+    allowed = [said for word, said in daemon.paused.said if word == "confirm"]
     assert allowed == ([{"shop": 80}] if confirmed else [])
 
 

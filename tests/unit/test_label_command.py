@@ -1,17 +1,21 @@
 """`leafcast label` on spaces in memory: kubectl's words, nothing changed in passing."""
 
-import json
-from dataclasses import replace
-
 import pytest
 from click import ClickException
 
 from leafcast.cli.commands.label import Request, label_all, read_words
 from leafcast.cli.resource_arguments import BadArguments
 from tests.doubles.memory_space import MemorySpace
-from tests.unit.test_object_commands import CLOCK, DICE, SHOP, WEB, applied, session_with
-
-LOSS = {"placement": "shop", "copies": 80, "places": 5, "large": True}
+from tests.unit.test_delete_command import LOSS, planned
+from tests.unit.test_object_commands import (
+    CLOCK,
+    DICE,
+    SHOP,
+    WEB,
+    applied,
+    daemon_with,
+    session_with,
+)
 
 
 @pytest.fixture
@@ -70,19 +74,14 @@ async def test_labels_are_set_taken_off_and_never_changed_in_passing(session, ca
     assert told == ["namespace/shop labeled", "namespace/shop not labeled"]
 
 
-async def test_what_takes_much_is_refused_unless_it_is_confirmed(session, capsys):
-    allowed = []
-
-    async def ask(subject, question, _seconds):
-        if subject.endswith("confirm-removals"):
-            allowed.append(json.loads(question)["placements"])
-        return json.dumps({"result": {"plan": 1, "losses": [LOSS]}}).encode()
-
-    told = replace(session, ask=ask)
+async def test_what_takes_much_is_refused_unless_it_is_confirmed(capsys):
+    daemon = daemon_with(MemorySpace(CLOCK, DICE), beside=planned(LOSS))
+    session = daemon.session
+    await applied(session, SHOP)
     with pytest.raises(ClickException, match=r"80 copies .*--confirm-removals"):
-        await label_all(told, request("ns", "shop", "a=1"))
+        await label_all(session, request("ns", "shop", "a=1"))
     assert await labels(session) == {}
-    await label_all(told, request("ns", "shop", "a=1", confirmed=True))
+    await label_all(session, request("ns", "shop", "a=1", confirmed=True))
     assert await labels(session) == {"a": "1"}
-    assert allowed == [{"shop": 80}]
+    assert ("confirm", {"shop": 80}) in daemon.paused.said
     assert "Note: this takes away 80 copies" in capsys.readouterr().err

@@ -2,16 +2,13 @@
 
 import asyncio
 import json
-from dataclasses import replace
-from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from leafcast.ask.resource_names import ResourceKinds
-from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import judge, make
+from leafcast.cli.apply.batch import judged
 from leafcast.cli.commands.apply import apply, apply_all
 from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences
@@ -19,15 +16,14 @@ from leafcast.cli.commands.get import NOT_HERE, GetRequest, show
 from leafcast.cli.commands.wait import wait
 from leafcast.cli.options.output import Output
 from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
-from leafcast.data_dir import DataDir
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
 from leafcast.show.wait_states import last_state
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.objects.serving import Serving
 from relay.ports import SpaceError
 from schemas.objects.manifests import load_manifests
 from tests.awaiting import eventually
+from tests.doubles.changing_daemon import ChangingDaemon
 from tests.doubles.memory_space import MemorySpace
 
 CLOCK, DICE = SystemClock(), SystemDice()
@@ -66,11 +62,6 @@ OX = "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill}}"
 SHOP = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
 
 
-async def nobody(subject, question, seconds):
-    """No daemon, only spaces: what it would warn of is left out."""
-    return json.dumps({"error": {"code": "NotServed", "message": "there is none"}}).encode()
-
-
 class LateSpace(MemorySpace):
     """Serves a kind somewhat after its definition, as API servers do."""
 
@@ -83,8 +74,13 @@ class LateSpace(MemorySpace):
         return await super().apply(obj, manager, **how)
 
 
-def session_with(workloads):
-    return Session(DataDir(Path("nowhere")), workloads, MemorySpace(CLOCK, DICE), CLOCK, nobody)
+def daemon_with(workloads, **how):
+    """It knows of spaces alone: what it would warn of is left out."""
+    return ChangingDaemon(workloads, MemorySpace(CLOCK, DICE), CLOCK, **how)
+
+
+def session_with(workloads, **how):
+    return daemon_with(workloads, **how).session
 
 
 @pytest.fixture
@@ -122,29 +118,22 @@ async def test_each_object_is_told_what_came_of_it(session, capsys):
 
 @pytest.mark.parametrize("refused", [False, True])
 async def test_nothing_is_let_go_between_the_first_object_and_the_last(refused):
-    said = []
-
     class Told(MemorySpace):
         async def apply(self, obj, manager, *, dry_run=False, **options):
             if not dry_run:
-                said.append(obj["kind"])
+                daemon.paused.said.append(("apply", obj["kind"]))
                 if refused:
                     raise SpaceError("Forbidden", "no")
             return await super().apply(obj, manager, dry_run=dry_run, **options)
 
-    async def ask(subject, question, _seconds):
-        verb = subject.removeprefix("leafcast.api.")
-        said.append((verb, json.loads(question).get("name")))
-        return json.dumps({"result": {"placements": {}}}).encode()
-
-    session = replace(session_with(Told(CLOCK, DICE)), ask=ask)
-    await apply_all(session, manifests(SHOP), None)
-    (begin, name), kind, (end, same) = said[:3]
-    assert (begin, kind, end) == ("apply-begin", "Namespace", "apply-end")
+    daemon = daemon_with(Told(CLOCK, DICE))
+    await apply_all(daemon.session, manifests(SHOP), None)
+    (begin, name), (write, kind), (end, same) = daemon.paused.said
+    assert (begin, write, kind, end) == ("hold", "apply", "Namespace", "release")
     assert name == same
-    said.clear()
-    await apply_all(session, manifests(SHOP), None, "server")
-    assert not [one for one in said if one[0].startswith("apply-")]
+    daemon.paused.said.clear()
+    await apply_all(daemon.session, manifests(SHOP), None, "server")
+    assert daemon.paused.said == []
 
 
 async def test_a_refusal_by_the_space_names_the_object_and_what_to_do(session, capsys):
@@ -352,8 +341,8 @@ async def test_an_object_that_is_said_twice_alike_is_one_and_else_both_places_ar
         await applied(session, CONFIG % "b", CONFIG % "a", other, CONFIG % "a, namespace: shop")
     first = "default/configmaps/a is given twice, first at m.yaml:3, and not alike; leave one out"
     assert refused.value.faults == (f"m.yaml:5: {first}",)
-    (unchanged,) = await judge(session, manifests(CONFIG % "a"), None)
-    assert unchanged.verb == "unchanged"
+    async with judged(session, manifests(CONFIG % "a"), None) as batch:
+        assert [write.verb for write in batch.writes] == ["unchanged"]
 
 
 async def test_a_kind_that_many_objects_are_of_and_nobody_serves_is_told_once(session):
@@ -464,16 +453,17 @@ async def test_a_diff_never_shows_what_a_secret_holds(session):
 
 async def test_a_wish_is_judged_by_what_is_there(session):
     await applied(session, WEB, SHOP)
-    [change] = await judge(session, manifests(WEB), None)
-    assert change.verb == "unchanged"
+    async with judged(session, manifests(WEB), None) as batch:
+        assert [write.verb for write in batch.writes] == ["unchanged"]
 
 
 async def test_a_status_that_is_written_meanwhile_configures_nothing(session):
     """As a placement's is, time and again, while a batch with it is judged and written."""
     await applied(session, PLACEMENT)
-    [change] = await judge(session, manifests(PLACEMENT), None)
-    await session.workloads.set_status(change.wish.key, {"synced": 2})
-    made = await make(session, change, Serving())
+    async with judged(session, manifests(PLACEMENT), None, dry=False) as batch:
+        await session.workloads.set_status(batch.writes[0].wish.key, {"synced": 2})
+        [(made, error)] = [outcome async for outcome in batch.written({})]
+    assert error is None
     assert made.after["status"] == {"synced": 2}
     assert made.verb == "unchanged"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.core.workloads.what import WhatResolver
-from leafcast.placing import (
+from leafcast.changes.placements_by_names import (
     SelectsOtherwise,
     is_much,
     placeable,

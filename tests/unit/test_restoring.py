@@ -4,10 +4,15 @@ import pytest
 
 from controllers.core.rollout.restoring import restoration
 from controllers.restoring import NotRestorable, read_restoration
-from leafcast.ask.rejected import restore
 from leafcast.ask.session import CallFailed
+from leafcast.changes.restorations import RestoredObject
+from leafcast.changes.space_pair import SpacePair
+from leafcast.cli.apply.restoring import restore
+from leafcast.daemon.verbs.restoring import register_restoring
 from relay.ports import Conflict
 from schemas.objects.objects import ObjectKey
+from tests.doubles.changing_daemon import CLOCK, DICE, ChangingDaemon
+from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import config, config_key
 from tests.unit.test_rejected_revisions import abort, steered
 
@@ -63,52 +68,75 @@ async def test_the_former_content_is_read_back_and_what_changed_or_is_lost_is_re
         assert refused.value.message == "shop/configmaps/a: its former content is lost"
 
 
-class Session:
-    """Answers what is to be written, and writes it, unless somebody was faster."""
+class Writing(MemorySpace):
+    """Notes what is written, and says that somebody was faster with some objects."""
 
-    def __init__(self, answers, changed=()):
-        self.answers, self.changed, self.written = answers, changed, []
-        self.workloads = self
+    def __init__(self, changed=()):
+        super().__init__(CLOCK, DICE)
+        self.changed, self.written = changed, []
 
-    async def call(self, verb, **arguments):
-        if verb == "rejected":
-            return {"keys": [list(key) for key in self.answers]}
-        return self.answers[tuple(arguments["key"])]
-
-    async def replace(self, obj, _manager, *, dry_run):
+    async def replace(self, obj, manager, *, dry_run=False):
         if obj["metadata"]["name"] in self.changed:
             raise Conflict("Conflict", "it is at another version")
         if not dry_run:
             self.written.append(obj["metadata"]["name"])
+        return obj
 
-    async def delete(self, key, _uid):
+    async def delete(self, key, uid=""):
         self.written.append(f"no {key.name}")
         return True
 
 
-def write(name):
-    return {"object": {"metadata": {"name": name, "resourceVersion": "1"}}, "uid": "u"}
+class Restoring(ChangingDaemon):
+    """Answers how these are restored."""
+
+    def __init__(self, workloads, restored):
+        super().__init__(workloads, workloads)
+        register_restoring(self.api, self.restored_of, SpacePair(workloads, workloads), self.verbs)
+        self._restored = restored
+
+    async def restored_of(self, placement):
+        assert placement == "shop"
+        return self._restored
 
 
-ANSWERS = {
-    ("", "configmaps", "shop", "a"): write("a"),
-    ("", "configmaps", "shop", "b"): write("b"),
-    ("", "configmaps", "shop", "c"): {"object": None, "uid": "u"},
-    ("", "namespaces", "", "shop"): {"object": None, "uid": "u"},
-}
+def rejected(resource, namespace, name, *, was_there=True):
+    obj = {"metadata": {"name": name, "resourceVersion": "1"}} if was_there else None
+    return RestoredObject(ObjectKey("", resource, namespace, name), obj, "u")
+
+
+REJECTED = (
+    rejected("configmaps", "shop", "a"),
+    rejected("configmaps", "shop", "b"),
+    rejected("configmaps", "shop", "c", was_there=False),
+    rejected("namespaces", "", "shop", was_there=False),
+)
 
 
 async def test_all_are_judged_before_the_first_is_written():
-    session = Session(ANSWERS, changed={"b"})
+    space = Writing(changed={"b"})
     with pytest.raises(CallFailed) as refused:
-        await restore(session, "shop", lambda _: None)
+        await restore(Restoring(space, REJECTED).session, "shop", lambda _: None)
     assert refused.value.message == "shop/configmaps/b: somebody changed it meanwhile"
-    assert session.written == []
+    assert space.written == []
+
+
+async def test_what_changes_while_it_is_written_ends_it_with_the_count_of_what_is_restored():
+    class Late(Writing):
+        async def replace(self, obj, manager, *, dry_run=False):
+            made = await super().replace(obj, manager, dry_run=dry_run)
+            self.changed = () if dry_run else {"b"}
+            return made
+
+    space = Late()
+    with pytest.raises(CallFailed, match="meanwhile; 1 of 4 objects are restored"):
+        await restore(Restoring(space, REJECTED).session, "shop", lambda _: None)
+    assert space.written == ["a"]
 
 
 async def test_what_was_added_is_deleted_but_nothing_with_which_more_would_go():
-    session, said = Session(ANSWERS), []
-    assert await restore(session, "shop", said.append) == 4
-    assert session.written == ["a", "b", "no c"]
+    space, said = Writing(), []
+    assert await restore(Restoring(space, REJECTED).session, "shop", said.append) == 4
+    assert space.written == ["a", "b", "no c"]
     assert said[2] == "shop/configmaps/c deleted"
     assert said[3].startswith("namespaces/shop was added, and is left")

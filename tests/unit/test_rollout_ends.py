@@ -4,11 +4,7 @@ import click
 import pytest
 
 from leafcast.cli.apply.rollout_ends import let_go, placements_left, released
-from schemas.objects.objects import ObjectKey
 
-ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
-PLACEMENT = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
-CONFIG = ObjectKey("", "configmaps", "shop", "a")
 KEEPING = {
     "rollout": "shop",
     "placement": "shop",
@@ -20,21 +16,19 @@ KEEPING = {
 
 
 class Daemon:
-    """Answers that these Rollouts keep something back, and notes what else it is told."""
+    """Lets placements go, and notes what it is told."""
 
-    def __init__(self, *keeping):
-        self.keeping, self.asked = keeping, []
+    def __init__(self):
+        self.asked = []
 
     async def call(self, verb, **arguments):
         self.asked.append(verb)
-        if verb == "rollout-ends":
-            return {"keeping": list(self.keeping)}
         return {"placement": arguments["placement"], "released": True, "news": KEEPING["news"]}
 
 
-async def test_without_a_word_it_is_refused_with_what_each_word_means():
+def test_without_a_word_it_is_refused_with_what_each_word_means():
     with pytest.raises(click.ClickException) as refused:
-        await placements_left(Daemon(KEEPING), {ROLLOUT}, "")
+        placements_left(["shop"], [KEEPING], "")
     said = refused.value.message
     assert "revision 2 of epl/shop is Paused: 3 destinations lack" in said
     assert "--freeze  each destination keeps what it has" in said
@@ -45,8 +39,8 @@ async def test_without_a_word_it_is_refused_with_what_each_word_means():
 
 @pytest.mark.parametrize("fate", ["freeze", "let-go"])
 async def test_what_was_said_is_done_of_what_is_left(fate, capsys):
-    daemon = Daemon(KEEPING)
-    left = await placements_left(daemon, {ROLLOUT}, fate)
+    daemon = Daemon()
+    left = placements_left(["shop"], [KEEPING], fate)
     await let_go(daemon, left, fate)
     told = capsys.readouterr().out
     assert ("stays as it is" in told) == (fate == "freeze")
@@ -54,18 +48,15 @@ async def test_what_was_said_is_done_of_what_is_left(fate, capsys):
     assert ("release" in daemon.asked) == (fate == "let-go")
 
 
-async def test_one_that_keeps_nothing_back_is_deleted_without_a_word_and_cannot_freeze():
-    assert await placements_left(Daemon(), {ROLLOUT}, "") == []
+def test_one_that_keeps_nothing_back_is_deleted_without_a_word_and_cannot_freeze():
+    assert placements_left(["shop"], [], "") == []
     with pytest.raises(click.ClickException) as refused:
-        await placements_left(Daemon(), {ROLLOUT}, "freeze")
+        placements_left(["shop"], [], "freeze")
     assert "keeps nothing back" in refused.value.message
 
 
-async def test_a_placement_that_goes_with_its_rollout_is_no_question():
-    assert await placements_left(Daemon(KEEPING), {ROLLOUT, PLACEMENT}, "") == []
-    daemon = Daemon(KEEPING)
-    assert await placements_left(daemon, {CONFIG}, "") == []
-    assert not daemon.asked
+def test_where_no_rollout_is_deleted_nothing_is_left():
+    assert placements_left([], [], "") == []
 
 
 def test_what_follows_its_space_already_is_said_so():

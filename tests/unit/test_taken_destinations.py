@@ -1,8 +1,5 @@
 """Who takes the destination of a node that is there is stopped, or the removal is weighed."""
 
-import json
-from dataclasses import replace
-
 import pytest
 from click import ClickException
 
@@ -13,10 +10,11 @@ from leafcast.doctor.findings import DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.show.layout import Table
 from schemas.objects.objects import ObjectKey
+from tests.doubles.changing_daemon import CLOCK, DICE, ChangingDaemon
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import USER, location, target
+from tests.unit.test_delete_command import planned
 from tests.unit.test_label_brakes import World, by_place
-from tests.unit.test_object_commands import CLOCK, DICE, session_with
 
 FIRST = ObjectKey("edge.kubestellar.io", "synctargets", "", "t0")
 
@@ -25,13 +23,8 @@ FIRST = ObjectKey("edge.kubestellar.io", "synctargets", "", "t0")
 async def session():
     inventory = MemorySpace(CLOCK, DICE)
     await inventory.apply(target("t0", "/r/t0"), USER)
-
-    async def ask(subject, _question, _seconds):
-        nodes = [{"path": "/r/t0"}] if subject.endswith("node-list") else []
-        return json.dumps({"result": {"plan": 1, "losses": [], "nodes": nodes}}).encode()
-
-    made = session_with(MemorySpace(CLOCK, DICE))
-    return replace(made, inventory=inventory, ask=ask)
+    workloads = MemorySpace(CLOCK, DICE)
+    return ChangingDaemon(workloads, inventory, beside=planned(), nodes=["/r/t0"]).session
 
 
 async def test_a_sync_target_of_a_node_that_is_there_is_deleted_by_force_only(session):

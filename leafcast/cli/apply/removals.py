@@ -12,7 +12,7 @@ import click
 from leafcast.ask.plan_changes import Written
 from leafcast.ask.plans import losses
 from leafcast.ask.session import CallFailed, Session
-from leafcast.cli.apply.batch import Change
+from leafcast.changes.wishes import PlannedWrite
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
 from relay.space_port import Object
@@ -66,15 +66,10 @@ class Removals:
         rest = f" and {more} more placements" if more > 0 else ""
         return f"takes away {', '.join(said[:NAMED_MAX])}{rest}"
 
-    async def confirm(self, session: Session) -> None:
-        """Have the centre let them go; what it cannot be told it holds, and says so."""
-        if not self.losses:
-            return
-        counts = {form["placement"]: form["copies"] for form in self.losses}
-        try:
-            await session.call("confirm-removals", placements=counts)
-        except CallFailed as error:
-            click.echo(f"Warning: {sanitize(str(error))}: the removal may be held", err=True)
+    @property
+    def confirmed(self) -> Mapping[str, int]:
+        """How many copies of each placement a person lets go."""
+        return {form["placement"]: form["copies"] for form in self.losses}
 
 
 async def removals_of(session: Session, written: Written) -> Removals:
@@ -106,20 +101,26 @@ def ask_for(removals: Removals, *, confirmed: bool, undone: str, always: bool = 
         refuse([undone])
 
 
-def changes_that_may_remove(changes: Iterable[Change]) -> dict[ObjectKey, Object]:
+def tell_if_held(warning: str) -> None:
+    """Warn that the centre could not be told what was confirmed: it holds that, and says so."""
+    if warning:
+        click.echo(f"Warning: {sanitize(warning)}: the removal may be held", err=True)
+
+
+def changes_that_may_remove(writes: Iterable[PlannedWrite]) -> dict[ObjectKey, Object]:
     """What of a batch can take something off edges: only what was there and says something else."""
     found: dict[ObjectKey, Object] = {}
-    for change in changes:
-        if change.before is not None and change.verb != "unchanged" and _may_remove(change):
-            found[change.wish.key] = change.after
+    for write in writes:
+        if write.before is not None and write.verb != "unchanged" and _may_remove(write):
+            found[write.wish.key] = write.after
     return found
 
 
-def _may_remove(change: Change) -> bool:
-    before, after = change.before or {}, change.after
+def _may_remove(write: PlannedWrite) -> bool:
+    before, after = write.before or {}, write.after
     if _labels(before) != _labels(after):
         return True
-    control = change.wish.key.group in {*CONTROL_GROUPS, DENATURED_GROUP}
+    control = write.wish.key.group in {*CONTROL_GROUPS, DENATURED_GROUP}
     return control and before.get("spec") != after.get("spec")
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.apply.rollouts import ROLLOUTS
+from leafcast.changes.targets import Fate
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
-from schemas.objects.objects import ObjectKey
-from schemas.records.placements import placement_at, short_title
+from schemas.records.placements import short_title
 from schemas.values.wording import many
 
-Fate = Literal["", "freeze", "let-go"]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -36,23 +34,19 @@ def fate_options(command: Command) -> Command:
     return freeze(let_go(command))
 
 
-async def placements_left(
-    session: Session, deleted: Collection[ObjectKey], fate: Fate
+def placements_left(
+    rollouts: Collection[str], keeping: Sequence[Mapping[str, Any]], fate: Fate
 ) -> list[str]:
     """The placements that these Rollouts leave behind frozen, unless they are let go.
 
     Refuses what is under way and of which nobody said what becomes of it.
     """
-    names = [key.name for key in deleted if key.group_resource == ROLLOUTS]
-    if not names:
+    if not rollouts:
         return []
-    going = {placement_at(key) for key in deleted}
-    found = (await session.call("rollout-ends", rollouts=names))["keeping"]
-    keeping = [form for form in found if form["placement"] not in going]
     if keeping and not fate:
         refuse([*_question(keeping)])
     if fate == "freeze" and not keeping:
-        said = f"--freeze: rollout {', '.join(sorted(names))} keeps nothing back, so that its"
+        said = f"--freeze: rollout {', '.join(sorted(rollouts))} keeps nothing back, so that its"
         remedy = "keep the Rollout, and: leafcast rollout freeze NAME --at /"
         refuse([f"{said} placement follows its space again; to keep what is there {remedy}"])
     return [form["placement"] for form in keeping]

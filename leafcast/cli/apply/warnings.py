@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
-from leafcast.cli.apply.batch import Change
-from leafcast.cli.apply.placing import notes_on
-from leafcast.cli.apply.rollouts import ROLLOUTS
-from leafcast.cli.options.placing import Placing
+from leafcast.changes.forms import Placing
+from leafcast.changes.placing import notes_on
+from leafcast.changes.second_rollouts import ROLLOUTS
+from leafcast.changes.wishes import PlannedWrite
 from leafcast.show.secrets_read import SECRETS_READ_BY
 from relay.objects.customization import (
     customizer_faults,
@@ -38,7 +38,7 @@ UNSELECTED = (
 
 
 async def warnings(
-    session: Session, made: Sequence[Change], *, dry: bool, placing: Placing | None = None
+    session: Session, made: Sequence[PlannedWrite], *, dry: bool, placing: Placing | None = None
 ) -> list[str]:
     """Lines for standard error; of a dry run only what the objects themselves tell, and Secrets.
 
@@ -56,7 +56,7 @@ async def warnings(
         return found
 
 
-def _of_one(change: Change) -> Iterator[str]:
+def _of_one(change: PlannedWrite) -> Iterator[str]:
     yield from (f"Warning: {note}" for note in change.wish.notes)
     yield from _on_its_way_out(change)
     yield from _miswritten(change)
@@ -66,14 +66,14 @@ def _of_one(change: Change) -> Iterator[str]:
     yield from _pruned(change)
 
 
-def _of_placing(placing: Placing | None, made: Sequence[Change]) -> list[str]:
+def _of_placing(placing: Placing | None, made: Sequence[PlannedWrite]) -> list[str]:
     """What is to be known of the placement that `--place` made or kept."""
     if placing is None or not made or placing.place != made[-1].wish.place:
         return []
     return notes_on(placing, made[-1].before, made[-1].after)
 
 
-async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:
+async def _of_secrets(session: Session, made: Sequence[PlannedWrite]) -> list[str]:
     """Who can read what is secret, if content is not sealed."""
     titles = [it.wish.title for it in made if it.wish.key.group_resource == _SECRETS]
     if not titles or (await session.call("keys"))["seals"]:
@@ -81,7 +81,7 @@ async def _of_secrets(session: Session, made: Sequence[Change]) -> list[str]:
     return [f"Warning: {some_of(titles, 1)}: {SECRETS_READ_BY}"]
 
 
-def _miswritten(change: Change) -> Iterator[str]:
+def _miswritten(change: PlannedWrite) -> Iterator[str]:
     """Expressions and replacements that no destination could follow, each by its field."""
     wish = change.wish
     if wish.key.group_resource == _CUSTOMIZERS:
@@ -95,7 +95,7 @@ def _miswritten(change: Change) -> Iterator[str]:
         )
 
 
-def _without_prefix(change: Change) -> Iterator[str]:
+def _without_prefix(change: PlannedWrite) -> Iterator[str]:
     """Annotations that look like ours but for the prefix; they may be somebody else's."""
     for key in change.wish.object["metadata"].get("annotations") or {}:
         if meant := meant_by(key):
@@ -105,7 +105,7 @@ def _without_prefix(change: Change) -> Iterator[str]:
             )
 
 
-def _not_sent(change: Change) -> Iterator[str]:
+def _not_sent(change: PlannedWrite) -> Iterator[str]:
     """A field that a person wrote, and that does not go out."""
     if change.wish.object["metadata"].get("ownerReferences"):
         yield (
@@ -114,7 +114,7 @@ def _not_sent(change: Change) -> Iterator[str]:
         )
 
 
-def _not_honoured(change: Change) -> Iterator[str]:
+def _not_honoured(change: PlannedWrite) -> Iterator[str]:
     """What others do by these fields, and we do not."""
     wish = change.wish
     if wish.key.group_resource != _SYNC_TARGETS:
@@ -128,14 +128,14 @@ def _not_honoured(change: Change) -> Iterator[str]:
             )
 
 
-def _on_its_way_out(change: Change) -> Iterator[str]:
+def _on_its_way_out(change: PlannedWrite) -> Iterator[str]:
     """An object that is being deleted takes what is applied with it."""
     if (change.after.get("metadata") or {}).get("deletionTimestamp"):
         said = "is being deleted, and goes with what was applied; apply it again once it is gone"
         yield f"Warning: {change.wish.title} {said}"
 
 
-def _pruned(change: Change) -> Iterator[str]:
+def _pruned(change: PlannedWrite) -> Iterator[str]:
     """Fields of a custom resource that were not kept, as its definition does not know them."""
     kind = change.wish.kind
     if BUILT_IN_KINDS.lookup(kind.group, kind.kind) is None:
@@ -158,7 +158,7 @@ def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
             yield from _lost(value, held, f"{path}[{at}]")
 
 
-async def _of_properties(session: Session, made: Sequence[Change]) -> list[str]:
+async def _of_properties(session: Session, made: Sequence[PlannedWrite]) -> list[str]:
     """Which templates ask for a property that no destination has."""
     needed = [(change.wish, properties_needed(change.wish.object)) for change in made]
     names = sorted({name for _, fields in needed for name in fields})
@@ -179,7 +179,7 @@ def _says_properties(key: ObjectKey) -> bool:
     return key.group_resource in _PLACES or is_properties(key)
 
 
-async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
+async def _of_placements(session: Session, made: Sequence[PlannedWrite]) -> list[str]:
     titles = {
         placement: change.wish.title
         for change in made
@@ -221,7 +221,7 @@ def _nowhere(form: Mapping[str, Any]) -> str:
     return f"{nowhere_text(form['name'])}: it goes nowhere (leafcast get loc,synctargets)"
 
 
-async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
+async def _of_objects(session: Session, made: Sequence[PlannedWrite]) -> list[str]:
     """That nothing of all this goes anywhere, or what of it was aborted or undone, and stays."""
     listed = [change for change in made if _may_go_anywhere(change.wish.key)]
     told, carried = list[str](), False
@@ -241,13 +241,13 @@ def _may_go_anywhere(key: ObjectKey) -> bool:
     return not is_control and not is_properties(key)
 
 
-def _written(change: Change) -> list[str]:
+def _written(change: PlannedWrite) -> list[str]:
     """What was written, and the version that it has now."""
     key, version = change.wish.key, _version(change.after)
     return [key.group, key.resource, key.namespace, key.name, str(version or "")]
 
 
-def _rejected(made: Sequence[Change], rollouts: Sequence[str]) -> Iterator[str]:
+def _rejected(made: Sequence[PlannedWrite], rollouts: Sequence[str]) -> Iterator[str]:
     """What was applied as it was when it was aborted or undone: it does not go out by that."""
     for change, rollout in zip(made, rollouts, strict=True):
         if (

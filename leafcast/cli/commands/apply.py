@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from leafcast.ask.session import NotRunning, Session
-from leafcast.cli.apply.batch import VERBS, Change, held_together, judge, make
+from leafcast.changes.forms import Placing
+from leafcast.changes.wishes import VERBS, PlannedWrite
+from leafcast.cli.apply.batch import PlannedBatch, judged
 from leafcast.cli.apply.removals import (
     Removals,
     ask_for,
     changes_that_may_remove,
     confirm_removals_option,
     removals_of,
+    tell_if_held,
 )
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.options.common import data_dir_option
@@ -29,13 +31,11 @@ from leafcast.cli.options.objects import (
     namespace_option,
     refuse,
 )
-from leafcast.cli.options.placing import Placing, placing_of, placing_options
+from leafcast.cli.options.placing import placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
-from relay.objects.serving import Serving
-from relay.space_errors import SpaceError
 from schemas.objects.manifests import LoadedObject
 from schemas.objects.selectors import LabelSelector
 from schemas.values.wording import many
@@ -132,60 +132,57 @@ async def apply_all(  # noqa: PLR0913 - what the options say
     Raises BadManifests, nothing being changed, if anything of the batch cannot be applied: with all
     that is wrong, also what was `unread`.
     """
-    changes = await judge(
-        session, loaded, namespace, unread, placing, create_namespaces=create_namespaces
-    )
-    removals = Removals()
-    if dry_run == "none":
-        removals = await removals_of(session, changes_that_may_remove(changes))
-        gives_up = placing is not None and placing.prune_all and removals.are_of(placing.name)
-        ask_for(removals, confirmed=confirmed or gives_up, undone=_NOT_MEANT)
-    between: Callable[[], Awaitable[None]] = _at_once
-    async with AsyncExitStack() as stack:
-        if dry_run == "none":
-            between = await stack.enter_async_context(held_together(session))
-        made = await _make_all(session, changes, dry_run, output, between)
-        await removals.confirm(session)
+    dry = dry_run != "none"
+    async with judged(
+        session, loaded, namespace, unread, placing, create_namespaces=create_namespaces, dry=dry
+    ) as batch:
+        if dry:
+            made = list(batch.writes)
+            for write in made:
+                _tell(write, dry_run, output)
+        else:
+            removals = await removals_of(session, changes_that_may_remove(batch.writes))
+            gives_up = placing is not None and placing.prune_all and removals.are_of(placing.name)
+            ask_for(removals, confirmed=confirmed or gives_up, undone=_NOT_MEANT)
+            made = await _make_all(session, batch, removals, output)
     if output in ("yaml", "json") and made:
         results = [change.after for change in made]
         click.echo(document(results, output, single=len(results) == 1), nl=False)
     if output == "total":
         click.echo(f"{_total(made)}{_DRY[dry_run]}")
-    for line in await warnings(session, made, dry=dry_run != "none", placing=placing):
+    for line in await warnings(session, made, dry=dry, placing=placing):
         click.echo(sanitize(line), err=True)
-    return len(changes) - len(made)
+    return len(batch.writes) - len(made)
 
 
-def _total(made: Sequence[Change]) -> str:
+def _total(made: Sequence[PlannedWrite]) -> str:
     """`16 objects: 2 created, 14 unchanged`."""
     counts = Counter(change.verb for change in made)
     said = ", ".join(f"{counts[verb]} {verb}" for verb in VERBS if counts[verb])
     return f"{many(len(made), 'object')}: {said}" if said else many(0, "object")
 
 
-async def _at_once() -> None:
-    """Nothing is held."""
-
-
 async def _make_all(
     session: Session,
-    changes: Sequence[Change],
-    dry_run: DryRun,
+    batch: PlannedBatch,
+    removals: Removals,
     output: Output | Literal["total"] | None,
-    between: Callable[[], Awaitable[None]],
-) -> list[Change]:
-    made: list[Change] = []
-    brought = Serving().extended_by(change.wish.object for change in changes)
-    for change in changes:
-        await between()
-        try:
-            made.append(change if dry_run != "none" else await make(session, change, brought))
-        except SpaceError as error:
-            said = session.why(error).removeprefix(f"{change.wish.key}: ")
-            click.echo(f"Error from server ({error.reason}): {change.wish.title}: {said}", err=True)
-            continue
-        if output is None:
-            click.echo(f"{change.wish.title} {made[-1].verb}{_DRY[dry_run]}")
-        elif output == "name":
-            click.echo(change.wish.title)
+) -> list[PlannedWrite]:
+    """What was written; each object is told of, and why it was refused."""
+    made: list[PlannedWrite] = []
+    async for write, error in batch.written(removals.confirmed):
+        if error is None:
+            made.append(write)
+            _tell(write, "none", output)
+        else:
+            why = session.why(error).removeprefix(f"{write.wish.key}: ")
+            click.echo(f"Error from server ({error.reason}): {write.wish.title}: {why}", err=True)
+    tell_if_held(batch.batch.warning)
     return made
+
+
+def _tell(write: PlannedWrite, dry_run: DryRun, output: Output | Literal["total"] | None) -> None:
+    if output is None:
+        click.echo(f"{write.wish.title} {write.verb}{_DRY[dry_run]}")
+    elif output == "name":
+        click.echo(write.wish.title)

@@ -5,27 +5,28 @@ What a Namespace holds, or a definition defines, goes with it.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 
-from leafcast.ask.asked_space import AskedSpace
 from leafcast.ask.object_readers import CentreReader, NotFound
-from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import held_together
+from leafcast.changes.forms import DELETE, key_words
+from leafcast.changes.targets import Fate, ObjectToDelete, read_target, rollouts_of
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from leafcast.cli.apply.nodes import refuse_nodes_there
 from leafcast.cli.apply.removals import (
     Removals,
     ask_for,
     confirm_removals_option,
     removals_of,
+    tell_if_held,
 )
-from leafcast.cli.apply.rollout_ends import Fate, fate_options, let_go, placements_left
+from leafcast.cli.apply.rollout_ends import fate_options, let_go, placements_left
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     dry_run_option,
@@ -34,42 +35,20 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import (
-    BadArguments,
-    ObjectSelection,
-    meant_objects,
-    with_kinds,
-)
+from leafcast.cli.resource_arguments import BadArguments, ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
-from relay.objects.serving import DEFINITIONS, NAMESPACES
-from relay.space_errors import NOT_FOUND, SpaceError
-from relay.space_port import Object
-from schemas.objects.annotations import DELETE, ON_REMOVAL
+from relay.objects.serving import NAMESPACES
+from relay.space_errors import SpaceError
+from schemas.objects.annotations import DELETE as DELETE_ANYWAY
+from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.manifests import LoadedObject
-from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.objects.objects import DEFAULT_NAMESPACE
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import placement_at
-from schemas.values.groups import GROUP
 from schemas.values.wording import some_of
 
-SYNC_TARGETS = (GROUP, "synctargets")
-AT_ONCE = 16
-"""So many deletions are under way at a time."""
 GONE_SECONDS_MAX, LOOK_SECONDS = 15.0, 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectToDelete:
-    """An object to be deleted, which is this one and no later namesake."""
-
-    kind: ResourceKind
-    object: Object
-
-    @property
-    def key(self) -> ObjectKey:
-        metadata = self.object["metadata"]
-        return self.kind.key(metadata.get("namespace", ""), metadata["name"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +127,69 @@ async def delete_all(session: Session, request: Request) -> int:
 
     Raises SpaceError if the space refuses one: then what others lean on stays.
     """
-    found, missing = await objects_to_delete(session, request)
-    if not request.force:
-        targets = (it.object for it in found if it.kind.group_resource == SYNC_TARGETS)
-        await refuse_nodes_there(session, targets)
-    left = await placements_left(session, {target.key for target in found}, request.fate)
-    if request.dry:
-        for target in found:
-            click.echo(f"{_told(target)} (dry run)")
-        removals = await removals_of(session, {target.key: None for target in found})
-        if removals.losses:
+    async with judged_deletion(session, request) as deletion:
+        targets, missing = deletion.targets, deletion.missing
+        refuse_nodes_there(deletion.nodes, deletion.unsure)
+        left = placements_left(rollouts_of(targets), deletion.keeping, request.fate)
+        if request.dry:
+            for target in targets:
+                click.echo(f"{_told(target)} (dry run)")
+        removals = await removals_of(session, {target.key: None for target in targets})
+        if request.dry and removals.losses:
             click.echo(f"Note: this {sanitize(str(removals))} (dry run)", err=True)
-    elif found:
-        removals = await removals_of(session, {target.key: None for target in found})
-        ask_for(removals, confirmed=request.confirmed, undone="nothing was deleted", always=True)
-        _tell_what_stays(found, removals)
-        async with held_together(session) as go_on:
-            for _, alike in groupby(found, key=_late_first):
-                await _delete_at_once(session, list(alike), go_on)
-            await removals.confirm(session)
-        await let_go(session, left, request.fate)
-        await _until_gone(session, found)
-    if not found and not missing:
+        elif targets and not request.dry:
+            undone = "nothing was deleted"
+            ask_for(removals, confirmed=request.confirmed, undone=undone, always=True)
+            _tell_what_stays(targets, removals)
+            await _delete(deletion, removals)
+            await let_go(session, left, request.fate)
+            await _until_gone(session, targets)
+    if not targets and not missing:
         click.echo("No resources found", err=True)
     return missing
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDeletion:
+    """What goes, in the order in which it does, and what speaks against it.
+
+    `nodes` are the SyncTargets of nodes that are there, by path, `unsure` why that cannot be told;
+    `keeping` is what Rollouts among the targets keep back.
+    """
+
+    targets: Sequence[ObjectToDelete]
+    # How many that are named are not there.
+    missing: int
+    batch: JudgedBatch
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    unsure: str = ""
+    keeping: Sequence[Mapping[str, Any]] = ()
+
+
+@asynccontextmanager
+async def judged_deletion(
+    session: Session, request: Request, *, force: bool = False
+) -> AsyncIterator[JudgedDeletion]:
+    """What would go, judged by the centre; with `force` whatever nodes are there.
+
+    Raises BadArguments, BadManifests, UnknownKind, CallFailed, SpaceError.
+    """
+    found, missing = await _found(session, request)
+    if not found:
+        yield JudgedDeletion((), missing, JudgedBatch(session, ""))
+        return
+    answer = await asked_to_judge(
+        session,
+        DELETE,
+        objects=[[*key_words(target.key), target.uid] for target in found],
+        fate=request.fate,
+        force=force or request.force,
+        dry=request.dry,
+    )
+    targets = [read_target(form) for form in answer["targets"]]
+    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+        told = (answer[name] for name in ("nodes", "unsure", "keeping"))
+        yield JudgedDeletion(targets, missing, batch, *told)
 
 
 def _tell_what_stays(found: Sequence[ObjectToDelete], removals: Removals) -> None:
@@ -181,45 +199,20 @@ def _tell_what_stays(found: Sequence[ObjectToDelete], removals: Removals) -> Non
         click.echo(
             f"Note: at edges that keep copies the Namespace {some_of(sorted(names), 1)} stays "
             f"around them; if it shall go, annotate what is kept in it with "
-            f"{ON_REMOVAL}: {DELETE} first",
+            f"{ON_REMOVAL}: {DELETE_ANYWAY} first",
             err=True,
         )
 
 
-async def objects_to_delete(session: Session, request: Request) -> tuple[list[ObjectToDelete], int]:
-    """What goes, in the order in which it does, and how many that are named are not there."""
-    found, missing = await _found(session, request)
-    return [*await _inside(session, found), *found], missing
-
-
-async def _delete_at_once(
-    session: Session, alike: Sequence[ObjectToDelete], between: Callable[[], Awaitable[None]]
-) -> None:
-    """Delete objects of which none leans on another; each is told of, in their order.
-
-    Raises the first SpaceError, once what was begun is done; after it no other is begun.
-    """
-    limit = asyncio.Semaphore(AT_ONCE)
+async def _delete(deletion: JudgedDeletion, removals: Removals) -> None:
+    """Have them deleted; each is told of, in their order. Raises the first SpaceError."""
     refused: list[SpaceError] = []
-
-    async def is_gone(target: ObjectToDelete) -> bool:
-        async with limit:
-            if refused:
-                return False
-            await between()
-            space, uid = session.space_for(target.key), target.object["metadata"]["uid"]
-            try:
-                await space.delete(target.key, uid)
-            except SpaceError as error:
-                refused.append(error)
-                return False
-            return True
-
-    async with asyncio.TaskGroup() as group:
-        deletions = [(target, group.create_task(is_gone(target))) for target in alike]
-        for target, gone in deletions:
-            if await gone:
-                click.echo(_told(target))
+    async for number, error in deletion.batch.written(removals.confirmed):
+        if isinstance(error, SpaceError):
+            refused.append(error)
+        else:
+            click.echo(_told(deletion.targets[number]))
+    tell_if_held(deletion.batch.warning)
     if refused:
         raise refused[0]
 
@@ -239,7 +232,7 @@ async def _until_gone(session: Session, found: Sequence[ObjectToDelete]) -> None
 
 async def _is_there(session: Session, target: ObjectToDelete) -> bool:
     live = await session.space_for(target.key).get(target.key)
-    return live is not None and live["metadata"]["uid"] == target.object["metadata"]["uid"]
+    return live is not None and live["metadata"]["uid"] == target.uid
 
 
 def _told(target: ObjectToDelete) -> str:
@@ -247,24 +240,23 @@ def _told(target: ObjectToDelete) -> str:
 
 
 async def _found(session: Session, request: Request) -> tuple[list[ObjectToDelete], int]:
-    """The objects meant, what leans on others first, and how many are not there."""
+    """The objects meant, and how many are not there."""
     reader = CentreReader(session)
     found: list[ObjectToDelete] = []
     missing = 0
     for meant, namespace in await _meant(session, request):
         if not meant.names:
             listed = await reader.all_of(meant.kind, namespace, request.selector)
-            found += [ObjectToDelete(meant.kind, obj) for obj in listed]
+            found += [ObjectToDelete.of(meant.kind, obj) for obj in listed]
         for name in meant.names:
             try:
-                found.append(
-                    ObjectToDelete(meant.kind, await reader.get(meant.kind, namespace, name))
-                )
+                obj = await reader.get(meant.kind, namespace, name)
+                found.append(ObjectToDelete.of(meant.kind, obj))
             except NotFound as error:
                 missing += 1
                 if not request.ignore_not_found:
                     click.echo(str(error), err=True)
-    return sorted(found, key=_late_first), missing
+    return sorted(found, key=lambda target: target.rank), missing
 
 
 async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelection, str]]:
@@ -284,42 +276,3 @@ async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelecti
         raise BadArguments("a resource cannot be deleted by name across all namespaces; use -n")
     where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
     return [(one, where) for one in meant]
-
-
-async def _inside(session: Session, found: Iterable[ObjectToDelete]) -> list[ObjectToDelete]:
-    """What the Namespaces among them hold, or definitions define, and is not among them itself."""
-    listed = list(found)
-    known = {target.object["metadata"]["uid"] for target in listed}
-    inside: list[ObjectToDelete] = []
-    for target in listed:
-        if held := await _held(session.workloads, target):
-            kinds = await with_kinds(session, lambda kinds: kinds)
-            inside += _fresh(kinds, held, known)
-            known |= {obj["metadata"]["uid"] for obj in held}
-    return sorted(inside, key=_late_first)
-
-
-async def _held(space: AskedSpace, target: ObjectToDelete) -> Sequence[Object]:
-    """What goes with an object; of a kind that is not served there is nothing."""
-    if target.kind.group_resource == NAMESPACES:
-        return (await space.list(namespace=target.key.name)).objects
-    if target.kind.group_resource != DEFINITIONS:
-        return ()
-    resource, _, group = target.key.name.partition(".")
-    try:
-        return (await space.list(group, resource)).objects
-    except SpaceError as error:
-        if error.reason != NOT_FOUND:
-            raise
-        return ()
-
-
-def _fresh(
-    kinds: ResourceKinds, objects: Iterable[Object], known: set[str]
-) -> list[ObjectToDelete]:
-    fresh = [obj for obj in objects if obj["metadata"]["uid"] not in known]
-    return [ObjectToDelete(kinds.of(obj), obj) for obj in fresh]
-
-
-def _late_first(target: ObjectToDelete) -> int:
-    return -apply_order(target.kind.group, target.kind.resource)

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import Change, judge
+from leafcast.changes.wishes import PlannedWrite
+from leafcast.cli.apply.batch import judged
 from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
@@ -66,12 +67,12 @@ async def differences(
     create_namespaces: bool = False,
 ) -> list[str]:
     """The lines of the diff, none if nothing would change; raises BadManifests, SpaceError."""
-    changes = await judge(session, loaded, namespace, create_namespaces=create_namespaces)
-    changed = (change for change in changes if change.verb != "unchanged")
-    return [line for change in changed for line in _difference(change)]
+    async with judged(session, loaded, namespace, create_namespaces=create_namespaces) as batch:
+        changed = (write for write in batch.writes if write.verb != "unchanged")
+        return [line for write in changed for line in _difference(write)]
 
 
-def _difference(change: Change) -> Iterator[str]:
+def _difference(change: PlannedWrite) -> Iterator[str]:
     before, after = _shown(change.before), _shown(change.after)
     if change.wish.key.resource == "secrets" and not change.wish.key.group:
         before, after = _masked(before, after)

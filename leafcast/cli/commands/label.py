@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,15 @@ import click
 from leafcast.ask.object_readers import CentreReader, NotFound
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import held_together
-from leafcast.cli.apply.removals import ask_for, confirm_removals_option, removals_of
+from leafcast.changes.forms import LABEL, key_words
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
+from leafcast.cli.apply.removals import (
+    Removals,
+    ask_for,
+    confirm_removals_option,
+    removals_of,
+    tell_if_held,
+)
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     all_namespaces_option,
@@ -25,13 +32,11 @@ from leafcast.cli.options.objects import (
 )
 from leafcast.cli.resource_arguments import BadArguments, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
-from relay.ports import Object
+from relay.space_errors import SpaceError
+from relay.space_port import Object
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names
-
-MANAGER = "leafcast-label"
-"""Whose labels are that people set so: no manifest takes them off by leaving them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +146,29 @@ async def label_all(session: Session, request: Request) -> int:
     if changed and not request.dry:
         removals = await removals_of(session, {it.key: it.after for it in changed})
         ask_for(removals, confirmed=request.confirmed, undone="nothing was labelled")
-        async with held_together(session) as go_on:
-            for target in changed:
-                await go_on()
-                space = session.space_for(target.key)
-                await space.set_labels(target.key, request.labels, MANAGER)
-            await removals.confirm(session)
+        await _write(session, changed, request.labels, removals)
     for target in targets:
         verb = "labeled" if target.after != target.before else "not labeled"
         click.echo(f"{target.title} {verb}{' (dry run)' if request.dry else ''}")
     if not targets and not missing:
         click.echo("No resources found", err=True)
     return missing
+
+
+async def _write(
+    session: Session,
+    targets: Sequence[_Target],
+    labels: Mapping[str, str | None],
+    removals: Removals,
+) -> None:
+    """Have the labels written; raises SpaceError."""
+    objects = [key_words(target.key) for target in targets]
+    answer = await asked_to_judge(session, LABEL, objects=objects, labels=labels)
+    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+        async for _, outcome in batch.written(removals.confirmed):
+            if isinstance(outcome, SpaceError):
+                raise outcome
+        tell_if_held(batch.warning)
 
 
 async def _found(session: Session, request: Request) -> tuple[list[_Target], int]:

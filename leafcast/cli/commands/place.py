@@ -10,7 +10,9 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import NotRunning, Session
-from leafcast.cli.apply.batch import Wish, complete, complete_by
+from leafcast.changes.placements_by_names import placeable, placement_of
+from leafcast.changes.wishes import Wish, complete_by
+from leafcast.cli.apply.batch import complete
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     files_options,
@@ -22,7 +24,6 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.options.placing import PlacementName, where_option
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import STDIN
-from leafcast.placing import placeable, placement_of
 from leafcast.show.object_output import document
 from schemas.objects.manifests import LoadedObject
 from schemas.objects.objects import ALWAYS_THERE

@@ -13,9 +13,10 @@ import click
 from leafcast.ask.plan_changes import Written
 from leafcast.ask.plans import PlannedChange, planned
 from leafcast.ask.session import Session
-from leafcast.cli.apply.batch import judge
+from leafcast.changes.forms import Placing
+from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.warnings import warnings
-from leafcast.cli.commands.delete import Request, objects_to_delete
+from leafcast.cli.commands.delete import Request, judged_deletion
 from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
@@ -25,7 +26,7 @@ from leafcast.cli.options.objects import (
     load_files,
     namespace_option,
 )
-from leafcast.cli.options.placing import Placing, placing_of, placing_options
+from leafcast.cli.options.placing import placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
@@ -116,9 +117,10 @@ async def _application(
     create_namespaces: bool,
 ) -> _Intent:
     """What `apply` would write; raises BadManifests with all that is wrong."""
-    changes = await judge(
+    async with judged(
         session, loaded, namespace, placing=placing, create_namespaces=create_namespaces
-    )
+    ) as batch:
+        changes = batch.writes
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
     verbs = {change.wish.key: change.verb for change in changes}
     named = list(dict.fromkeys(change.wish.key for change in changes))
@@ -129,10 +131,10 @@ async def _deletion(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
 ) -> _Intent:
     """What `delete` would delete; raises BadManifests with all that is wrong."""
-    request = Request(loaded=tuple(loaded), namespace=namespace)
-    targets, _ = await objects_to_delete(session, request)
-    verbs = {one.key: "deleted" for one in targets}
-    return _Intent({one.key: None for one in targets}, (), verbs)
+    request = Request(loaded=tuple(loaded), namespace=namespace, dry=True)
+    async with judged_deletion(session, request, force=True) as deletion:
+        keys = [target.key for target in deletion.targets]
+    return _Intent(dict.fromkeys(keys), (), dict.fromkeys(keys, "deleted"))
 
 
 @dataclass(slots=True)

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from leafcast.ask.rejected import rejected_of, restore
+from leafcast.ask.rejected import rejected_of
 from leafcast.ask.rollouts import placement_of, rollout_named
 from leafcast.ask.session import Session
+from leafcast.cli.apply.restoring import restore
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.rollouts import rollout_argument
 from leafcast.cli.session_calls import in_session

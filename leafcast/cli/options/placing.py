@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from leafcast.changes.forms import Placing
 from leafcast.cli.options.objects import Labels
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Placing:
-    """The EdgePlacement that is wanted; without `where` it goes where it goes, or everywhere."""
-
-    name: str
-    where: LabelSelector | None = None
-    prune_all: bool = False
-
-    @property
-    def place(self) -> str:
-        """Where its object comes from, in place of a file and line."""
-        return f"--place {self.name}"
 
 
 class PlacementName(click.ParamType[str]):

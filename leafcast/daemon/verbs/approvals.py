@@ -1,4 +1,4 @@
-"""What waits for a person's word: removals that nobody said; and applies that are under way."""
+"""What waits for a person's word: removals that nobody said."""
 
 from __future__ import annotations
 
@@ -66,35 +66,12 @@ class Approvals:
         await _settle(controllers)
         return {"accepted": why, "placement": placement}
 
-    async def confirm(self, placements: dict[str, int]) -> Json:
-        """A person lets so many copies of these placements go, by what comes within a minute."""
-        controllers = running(self._centre.controllers)
-        for name, copies in placements.items():
-            controllers.confirm_removals(name, copies)
-        return {}
-
-    async def begin_apply(self, name: str) -> Json:
-        """Objects come one after the other: nothing is issued until `end_apply`.
-
-        It is to be said again while they come: the word of a program that died holds for 5 s.
-        """
-        running(self._centre.controllers).hold(name)
-        return {}
-
-    async def end_apply(self, name: str) -> Json:
-        """All of them came: they are issued as one, and what goes by them may go 2 s later."""
-        running(self._centre.controllers).release(name)
-        return {}
-
 
 def register_approvals(api: Api, centre: Centre) -> None:
     """Answer the verbs about what waits for a person's word."""
     approvals = Approvals(centre)
     api.register("held", approvals.held)
     api.register("accept", approvals.accept)
-    api.register("confirm-removals", approvals.confirm)
-    api.register("apply-begin", approvals.begin_apply)
-    api.register("apply-end", approvals.end_apply)
 
 
 def held_inventory(controllers: Controllers) -> dict[str, str]:

@@ -1,8 +1,9 @@
-"""The verbs about Rollouts that are deleted: what each keeps back, and letting its placement go."""
+"""Rollouts that are deleted: what each keeps back, and the verb that lets its placement go."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -20,18 +21,7 @@ Json = dict[str, Any]
 
 
 def register_rollout_ends(api: Api, centre: Centre) -> None:
-    """Answer the verbs about this tree."""
-
-    async def kept_back(rollouts: list[str]) -> Json:
-        """Which of these keep back what their placements want: deleted now, they would freeze them.
-
-        `{keeping: [{rollout, placement, phase, revision, destinations or null, news}]}`.
-        """
-        controllers = running(centre.controllers)
-        await settle(controllers)
-        known = controllers.translator.workloads.rollouts
-        keeping = [_form(controllers, name) for name in rollouts if known.keeps_back(name)]
-        return {"keeping": keeping}
+    """Answer the verb about this tree."""
 
     async def release(placement: str) -> Json:
         """Let a placement follow its space again whose Rollout was deleted; what that sends.
@@ -62,8 +52,17 @@ def register_rollout_ends(api: Api, centre: Centre) -> None:
         await settle(controllers)
         return {"placement": name, "released": True, "news": news}
 
-    api.register("rollout-ends", kept_back)
     api.register("release", release)
+
+
+async def kept_back(controllers: Controllers, rollouts: Iterable[str]) -> list[Json]:
+    """Which of these keep back what their placements want: deleted now, they would freeze them.
+
+    Each as `{rollout, placement, phase, revision, destinations or null, news}`.
+    """
+    await settle(controllers)
+    known = controllers.translator.workloads.rollouts
+    return [_form(controllers, name) for name in rollouts if known.keeps_back(name)]
 
 
 def _form(controllers: Controllers, rollout: str) -> Json:

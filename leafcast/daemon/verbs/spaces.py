@@ -1,4 +1,4 @@
-"""The verb `space`: what commands read and write in the centre's spaces, done by the daemon."""
+"""The verb `space`: what commands read in the centre's spaces, read by the daemon."""
 
 from __future__ import annotations
 
@@ -20,41 +20,29 @@ def register_spaces(api: Api, spaces: Mapping[str, Space]) -> None:
     async def space(name: str, what: str, arguments: Json) -> Json:
         """`{value}`, or `{refused: {kind, reason, message, managers}}`.
 
-        `what` is identity, list, get, apply, set_labels, replace or delete, with the arguments that
-        relay.ports.Space has.
+        `what` is identity, list or get, with the arguments that relay.ports.Space has.
         """
         if name not in spaces:
             raise ApiError("Invalid", f"there is no space {name!r}", f"name {', '.join(spaces)}")
         try:
-            return {"value": await _done(spaces[name], what, arguments)}
+            return {"value": await _read(spaces[name], what, arguments)}
         except SpaceError as error:
             return {"refused": refusal_form(error)}
 
     api.register(VERB, space)
 
 
-async def _done(space: Space, what: str, arguments: Json) -> Any:
+async def _read(space: Space, what: str, arguments: Json) -> Any:
     match what, arguments:
         case "identity", {}:
             return await space.identity()
         case "list", {"group": str(group), "resource": str(resource), "namespace": str(namespace)}:
             form = arguments.get("selector")
             selector = LabelSelector.from_kubernetes(form) if form is not None else None
-            found = await space.list(group, resource, namespace=namespace, selector=selector)
-            return {"objects": found.objects, "revision": found.revision}
-        case "get", {"key": [*key]}:
-            return await space.get(ObjectKey(*key))
-        case "apply", {"obj": dict(obj), "manager": str(manager), **how}:
-            return await space.apply(obj, manager, **_flags(how))
-        case "set_labels", {"key": [*key], "labels": dict(labels), "manager": str(manager)}:
-            return await space.set_labels(ObjectKey(*key), labels, manager)
-        case "replace", {"obj": dict(obj), "manager": str(manager), "dry_run": bool(dry_run)}:
-            return await space.replace(obj, manager, dry_run=dry_run)
-        case "delete", {"key": [*key], "uid": str(uid)}:
-            return await space.delete(ObjectKey(*key), uid)
+            listing = await space.list(group, resource, namespace=namespace, selector=selector)
+            return {"objects": listing.objects, "revision": listing.revision}
+        case "get", {"key": [str(group), str(resource), str(namespace), str(name)]}:
+            return await space.get(ObjectKey(group, resource, namespace, name))
         case _:
-            raise ApiError("Invalid", f"{what!r} is nothing to do in a space", "ask otherwise")
-
-
-def _flags(how: Mapping[str, Any]) -> dict[str, bool]:
-    return {name: how.get(name) is True for name in ("create_only", "force", "dry_run")}
+            remedy = "ask for identity, list or get, with their arguments"
+            raise ApiError("Invalid", f"{what!r} reads nothing in a space", remedy)

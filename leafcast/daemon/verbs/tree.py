@@ -26,7 +26,6 @@ from leafcast.daemon.tree_facts import (
 )
 from leafcast.daemon.verbs.approvals import lost_spaces
 from leafcast.daemon.verbs.planning import register_planning
-from leafcast.daemon.verbs.rejected import register_rejected
 from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
@@ -126,5 +125,4 @@ def register_tree_verbs(
     register_planning(api, centre)
     register_rendering(api, centre)
     register_rollout_ends(api, centre)
-    register_rejected(api, centre)
     return verbs

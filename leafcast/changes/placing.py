@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from leafcast.ask.session import Session
-from leafcast.cli.options.placing import Placing
-from leafcast.manifest_sources import BadManifests
-from leafcast.placing import (
+from leafcast.changes.forms import Placing
+from leafcast.changes.placements_by_names import (
     SelectsOtherwise,
     Treatment,
     is_much,
@@ -16,7 +14,8 @@ from leafcast.placing import (
     placement_of,
     treatments_in,
 )
-from relay.space_port import Object
+from leafcast.manifest_sources import BadManifests
+from relay.space_port import Object, Space
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import EDGE_PLACEMENTS, placement_key
 from schemas.values.wording import many, some_of
@@ -27,7 +26,7 @@ NAMED_MAX = 3
 
 
 async def placement_wanted(
-    session: Session, placing: Placing, objects: Mapping[ObjectKey, Mapping[str, Any]]
+    workloads: Space, placing: Placing, objects: Mapping[ObjectKey, Mapping[str, Any]]
 ) -> Object:
     """The EdgePlacement of these objects, treated as the one that is there treats them.
 
@@ -39,7 +38,7 @@ async def placement_wanted(
     named = placeable(objects)
     if not named:
         raise _refused(placing, "nothing in the files can be sent; add a workload to them")
-    before = await session.workloads.get(key)
+    before = await workloads.get(key)
     treatments = _treatments(placing, before)
     leaving = treatments.keys() - named
     if is_much(leaving, treatments.keys()) and not placing.prune_all:

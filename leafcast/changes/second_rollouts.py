@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from leafcast.ask.asked_space import AskedSpace
 from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import DENATURED_GROUP
 
@@ -14,7 +14,7 @@ ROLLOUTS = (DENATURED_GROUP, "rollouts")
 
 
 async def second_rollouts(
-    space: AskedSpace, wished: Mapping[ObjectKey, Mapping[str, Any]]
+    space: Space, wished: Mapping[ObjectKey, Mapping[str, Any]]
 ) -> list[tuple[ObjectKey, str]]:
     """Rollouts among these of a placement that has another one, and why they are refused."""
     ours = {key: obj for key, obj in wished.items() if key.group_resource == ROLLOUTS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from leafcast.ask.session import Session
+from leafcast.changes.space_pair import SpacePair
 from relay.objects.serving import needs_namespace
 from relay.objects.stored_object import WriteRefused
 from relay.space_errors import NOT_FOUND, SpaceError
@@ -32,12 +32,10 @@ def first_of(titles: Sequence[str]) -> str:
     return titles[0] if not titles[1:] else f"{many(len(titles), 'object')}, such as {titles[0]}"
 
 
-async def lacking_namespaces(session: Session, keys: Set[ObjectKey]) -> list[LoadedObject]:
+async def lacking_namespaces(spaces: SpacePair, keys: Set[ObjectKey]) -> list[LoadedObject]:
     """The Namespaces that these objects need, and that neither are there nor among them."""
     needed = {namespace for key in keys if (namespace := needs_namespace(key)) is not None}
-    lacking = [
-        key for key in sorted(needed - keys) if await session.space_for(key).get(key) is None
-    ]
+    lacking = [key for key in sorted(needed - keys) if await spaces.space_for(key).get(key) is None]
     return [
         LoadedObject(_namespace(key.name), CREATE, number) for number, key in enumerate(lacking, 1)
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leafcast.ask.asked_space import AskedSpace
 from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.objects.annotations import DEPENDS_ON
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import KINDS, PlacementKind
@@ -15,7 +15,7 @@ from schemas.records.placing import dependencies_of, reached
 Objects = Mapping[ObjectKey, Mapping[str, Any]]
 
 
-async def circles(space: AskedSpace, wished: Objects) -> list[tuple[ObjectKey, str]]:
+async def circles(space: Space, wished: Objects) -> list[tuple[ObjectKey, str]]:
     """Placements among these that would wait for themselves by way of others, and why not."""
     found = []
     for kind in KINDS:
@@ -27,7 +27,7 @@ async def circles(space: AskedSpace, wished: Objects) -> list[tuple[ObjectKey, s
     return found
 
 
-async def _known(space: AskedSpace, kind: tuple[str, str]) -> dict[ObjectKey, Mapping[str, Any]]:
+async def _known(space: Space, kind: tuple[str, str]) -> dict[ObjectKey, Mapping[str, Any]]:
     try:
         listing = await space.list(*kind)
     except SpaceError:

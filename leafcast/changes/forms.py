@@ -1,0 +1,199 @@
+"""What a command and the daemon say to each other of a batch: compressed JSON, as text.
+
+Objects are large and many, and a question or an answer has a bound: so they go compressed, and of
+an answer that is long there is a page for each question.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.changes.wishes import PlannedWrite, Wish
+from schemas.objects.manifests import LoadedObject
+from schemas.objects.objects import ObjectKey
+from schemas.objects.selectors import LabelSelector
+from schemas.values import names
+from schemas.values.codec import from_json
+from schemas.values.refusals import BadSelector
+
+APPLY, DELETE, LABEL, RESTORE = "apply-judge", "delete-judge", "label-judge", "restore-judge"
+"""The verbs that judge a batch, and keep it to be written."""
+READ, WRITE, END = "changes-read", "changes-write", "changes-end"
+"""The verbs about a batch that was judged."""
+BATCH_BYTES_MAX = 64 * 1024 * 1024
+"""Of a batch as JSON."""
+BATCH_OBJECTS_MAX = 50_000
+JUDGE_SECONDS, WRITE_SECONDS = 600.0, 120.0
+"""How long a command waits to have a batch judged, and a part of it written."""
+NOBODY_KNOWS = "NotJudged"
+"""What the daemon says of a batch that it does not know, or no longer."""
+
+_LEVEL = 1
+
+
+class BadBatch(ValueError):
+    """A text that says no batch; says why."""
+
+
+class TooLargeBatch(ValueError):
+    """A batch of more than there is room for; says how much may be said at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """The EdgePlacement that is wanted; without `where` it goes where it goes, or everywhere."""
+
+    name: str
+    where: LabelSelector | None = None
+    prune_all: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where its object comes from, in place of a file and line."""
+        return f"--place {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBatch:
+    """What `apply` asks for; with `unread` there are objects beside that could not be read."""
+
+    loaded: Sequence[LoadedObject]
+    namespace: str | None = None
+    unread: bool = False
+    placing: Placing | None = None
+    create_namespaces: bool = False
+
+
+def pack(value: Any) -> str:
+    """JSON values as text."""
+    return base64.b64encode(zlib.compress(json.dumps(value).encode(), _LEVEL)).decode()
+
+
+def unpack(text: Any) -> Any:
+    """What `pack` was given; raises BadBatch, TooLargeBatch."""
+    if not isinstance(text, str):
+        raise BadBatch("no text")
+    opener = zlib.decompressobj()
+    try:
+        plain = opener.decompress(base64.b64decode(text, validate=True), BATCH_BYTES_MAX)
+        value = from_json(plain, BATCH_BYTES_MAX) if not opener.unconsumed_tail else None
+    except (binascii.Error, zlib.error, RecursionError, ValueError) as error:
+        raise BadBatch(str(error)) from error
+    if opener.unconsumed_tail:
+        raise TooLargeBatch(f"a batch of more than {BATCH_BYTES_MAX} bytes")
+    return value
+
+
+def apply_text(batch: ApplyBatch) -> str:
+    """A batch as `read_apply` reads it."""
+    placing = batch.placing
+    return pack(
+        {
+            "objects": [[it.object, it.origin, it.line, it.notes] for it in batch.loaded],
+            "namespace": batch.namespace,
+            "unread": batch.unread,
+            "placing": None if placing is None else _placing_form(placing),
+            "createNamespaces": batch.create_namespaces,
+        }
+    )
+
+
+def read_apply(text: Any) -> ApplyBatch:
+    """The batch that a text says, of objects of any form; raises BadBatch, TooLargeBatch."""
+    match unpack(text):
+        case {
+            "objects": [*objects],
+            "namespace": None | str() as namespace,
+            "unread": bool(unread),
+            "placing": placing,
+            "createNamespaces": bool(create_namespaces),
+        }:
+            pass
+        case _:
+            raise BadBatch("not objects, namespace, unread, placing and createNamespaces")
+    if len(objects) > BATCH_OBJECTS_MAX:
+        raise TooLargeBatch(f"{len(objects)} objects, at most {BATCH_OBJECTS_MAX} are taken")
+    loaded = [_loaded(form) for form in objects]
+    return ApplyBatch(loaded, namespace, unread, _placing(placing), create_namespaces)
+
+
+def _loaded(form: Any) -> LoadedObject:
+    match form:
+        case [dict(obj), str(origin), int(line), [*notes]] if all(
+            isinstance(note, str) for note in notes
+        ):
+            return LoadedObject(obj, origin, line, tuple(notes))
+        case _:
+            raise BadBatch("an object that is not said as [object, origin, line, notes]")
+
+
+def _placing_form(placing: Placing) -> dict[str, Any]:
+    where = None if placing.where is None else placing.where.to_kubernetes()
+    return {"name": placing.name, "where": where, "pruneAll": placing.prune_all}
+
+
+def _placing(form: Any) -> Placing | None:
+    match form:
+        case None:
+            return None
+        case {"name": str(name), "where": None | dict() as where, "pruneAll": bool(prune_all)}:
+            pass
+        case _:
+            raise BadBatch("a placing that is not said as name, where and pruneAll")
+    if fault := names.subdomain_fault(name):
+        raise BadBatch(f"the placement {name!r}: {fault}")
+    try:
+        selector = None if where is None else LabelSelector.from_kubernetes(where)
+    except BadSelector as error:
+        raise BadBatch(f"the placement {name!r}: {error}") from error
+    return Placing(name, selector, prune_all)
+
+
+def write_form(write: PlannedWrite) -> dict[str, Any]:
+    """A planned write as `read_write` reads it."""
+    wish = write.wish
+    kind = wish.kind
+    return {
+        "object": wish.object,
+        "key": key_words(wish.key),
+        "kind": [kind.group, kind.resource, kind.kind, kind.namespaced],
+        "place": wish.place,
+        "manager": wish.manager,
+        "notes": wish.notes,
+        "before": write.before,
+        "after": write.after,
+    }
+
+
+def read_write(form: Mapping[str, Any]) -> PlannedWrite:
+    """What the daemon said of an object."""
+    wish = Wish(
+        form["object"],
+        ObjectKey(*form["key"]),
+        ResourceKind(*form["kind"]),
+        form["place"],
+        form["manager"],
+        tuple(form["notes"]),
+    )
+    return PlannedWrite(wish, form["before"], form["after"])
+
+
+def key_words(key: ObjectKey) -> list[str]:
+    """`[group, resource, namespace, name]`."""
+    return [key.group, key.resource, key.namespace, key.name]
+
+
+def read_key(form: Any) -> ObjectKey:
+    """The key that such words say; raises BadBatch."""
+    match form:
+        case [str(group), str(resource), str(namespace), str(name)] if resource and name:
+            return ObjectKey(group, resource, namespace, name)
+        case _:
+            raise BadBatch(f"{form!r} is no [group, resource, namespace, name]")

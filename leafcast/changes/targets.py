@@ -1,0 +1,62 @@
+"""What a deletion is of, as command and daemon say it to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.changes.second_rollouts import ROLLOUTS
+from relay.space_port import Object
+from schemas.objects.objects import ObjectKey, apply_order
+from schemas.values.groups import GROUP, PATH_ANNOTATION
+
+SYNC_TARGETS = (GROUP, "synctargets")
+
+Fate = Literal["", "freeze", "let-go"]
+"""What becomes of a placement whose Rollout is deleted under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectToDelete:
+    """An object to be deleted, which is this one and no later namesake."""
+
+    kind: ResourceKind
+    key: ObjectKey
+    uid: str
+    # The place of its node, of a SyncTarget.
+    path: str = ""
+
+    @staticmethod
+    def of(kind: ResourceKind, obj: Object) -> ObjectToDelete:
+        """This object of that kind."""
+        metadata = obj["metadata"]
+        key = kind.key(metadata.get("namespace", ""), metadata["name"])
+        says = kind.group_resource == SYNC_TARGETS
+        path = str((metadata.get("annotations") or {}).get(PATH_ANNOTATION, "")) if says else ""
+        return ObjectToDelete(kind, key, str(metadata["uid"]), path)
+
+    @property
+    def rank(self) -> int:
+        """What leans on others goes before them."""
+        return -apply_order(self.kind.group, self.kind.resource)
+
+
+def rollouts_of(targets: Iterable[ObjectToDelete]) -> list[str]:
+    """The names of Rollouts among these."""
+    return [it.key.name for it in targets if it.kind.group_resource == ROLLOUTS]
+
+
+def target_form(target: ObjectToDelete) -> list[Any]:
+    """`[group, resource, kind, namespaced, namespace, name, uid, path]`."""
+    kind, key = target.kind, target.key
+    named = [kind.group, kind.resource, kind.kind, kind.namespaced]
+    return [*named, key.namespace, key.name, target.uid, target.path]
+
+
+def read_target(form: list[Any]) -> ObjectToDelete:
+    """What the daemon said of an object."""
+    group, resource, kind, namespaced, namespace, name, uid, path = form
+    key = ObjectKey(group, resource, namespace, name)
+    return ObjectToDelete(ResourceKind(group, resource, kind, namespaced), key, uid, path)

@@ -1,0 +1,139 @@
+"""The verbs that write what a person asks of a Rollout, or says of an edge by its SyncTarget."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.asked_space import refusal_form
+from leafcast.ask.maintenance import MAINTAIN
+from leafcast.ask.rollouts import REQUEST, is_asked_for
+from leafcast.changes.forms import BATCH_OBJECTS_MAX
+from leafcast.changes.restorations import ROLLOUT_MANAGER
+from leafcast.changes.space_pair import SpacePair
+from leafcast.changes.turns import in_turns
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Object
+from schemas.api.rollout_request import read_rollout_request
+from schemas.objects.annotations import ROLLOUT_REQUEST
+from schemas.objects.objects import ObjectKey
+from schemas.records.maintenance import (
+    MAINTENANCE,
+    MAINTENANCE_REASON,
+    REASON_MAX_CHARACTERS,
+    SECONDS_MAX,
+    Maintenance,
+)
+from schemas.values import names
+from schemas.values.faults import Faulty
+from schemas.values.groups import DENATURED_GROUP, GROUP, VERSION
+
+MAINTENANCE_MANAGER = "leafcast-maintenance"
+"""Whose the annotations are that say that a person works at a place."""
+
+Json = dict[str, Any]
+
+
+class RequestVerbs:
+    """Writes annotations on objects that are there, as of a person."""
+
+    def __init__(self, spaces: SpacePair, clock: Clock) -> None:
+        self._spaces = spaces
+        self._clock = clock
+
+    async def request(self, rollout: Any, request: Any) -> Json:
+        """Ask a Rollout for something, once: `{}`, or `{refused}`; raises ApiError."""
+        text = json.dumps(request)
+        try:
+            read_rollout_request(text)
+        except Faulty as error:
+            message = f"what is asked of rollout/{rollout}: {error}"
+            raise ApiError("Invalid", message, "use leafcast rollout") from error
+        key = ObjectKey(DENATURED_GROUP, "rollouts", "", _name(rollout))
+        try:
+            obj = await self._spaces.workloads.get(key)
+            if obj is None:
+                raise _not_there(key, "leafcast rollout list")
+            if is_asked_for(obj):
+                message = f"rollout/{rollout}: an earlier request is not handled yet"
+                raise ApiError("Conflict", message, "try again in a moment")
+            wish = _annotated(obj["apiVersion"], obj["kind"], rollout, {ROLLOUT_REQUEST: text})
+            await self._spaces.workloads.apply(wish, ROLLOUT_MANAGER)
+        except SpaceError as error:
+            return {"refused": refusal_form(error)}
+        return {}
+
+    async def maintain(self, targets: Any, until_ms: Any, reason: Any = "") -> Json:
+        """Say maintenance of these SyncTargets, or 0 to end it: `{}`, or `{refused}`.
+
+        Raises ApiError, nothing being said, if one of them is not there.
+        """
+        said = _maintenance(until_ms, reason, self._clock.now().wall_ms)
+        texts = {MAINTENANCE: said.until, MAINTENANCE_REASON: said.reason}
+        annotations = texts if said.until_ms else {}
+        inventory = self._spaces.inventory
+
+        async def require(key: ObjectKey) -> None:
+            if await inventory.get(key) is None:
+                raise _not_there(key, "leafcast node list")
+
+        async def write(key: ObjectKey) -> None:
+            wish = _annotated(f"{GROUP}/{VERSION}", "SyncTarget", key.name, annotations)
+            await inventory.apply(wish, MAINTENANCE_MANAGER)
+
+        keys = _sync_targets(targets)
+        try:
+            await in_turns(keys, require)
+            await in_turns(keys, write)
+        except SpaceError as error:
+            return {"refused": refusal_form(error)}
+        return {}
+
+
+def register_requests(api: Api, spaces: SpacePair, clock: Clock) -> None:
+    """Answer the verbs."""
+    verbs = RequestVerbs(spaces, clock)
+    api.register(REQUEST, verbs.request)
+    api.register(MAINTAIN, verbs.maintain)
+
+
+def _annotated(version: str, kind: str, name: str, annotations: dict[str, str]) -> Object:
+    metadata = {"name": name, "annotations": annotations}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _sync_targets(targets: Any) -> list[ObjectKey]:
+    """Raises ApiError."""
+    if not isinstance(targets, list):
+        raise ApiError("Invalid", "targets: not a list", "name SyncTargets")
+    if len(targets) > BATCH_OBJECTS_MAX:
+        message = f"{len(targets)} SyncTargets, at most {BATCH_OBJECTS_MAX} are taken"
+        raise ApiError("TooLarge", message, "name fewer at a time")
+    return [ObjectKey(GROUP, "synctargets", "", _name(target)) for target in targets]
+
+
+def _maintenance(until_ms: Any, reason: Any, now_ms: int) -> Maintenance:
+    """Raises ApiError."""
+    if type(until_ms) is not int or not 0 <= until_ms <= now_ms + SECONDS_MAX * 1000:
+        remedy = f"say ms since 1970, at most {SECONDS_MAX // 86_400} days from now"
+        raise ApiError("Invalid", f"the end of maintenance {until_ms!r}", remedy)
+    if not isinstance(reason, str) or not reason.isprintable():
+        raise ApiError("Invalid", "the reason of maintenance is no text", "say it in one line")
+    if len(reason) > REASON_MAX_CHARACTERS:
+        message = f"the reason of maintenance has {len(reason)} letters"
+        raise ApiError("Invalid", message, f"say it in {REASON_MAX_CHARACTERS} at most")
+    return Maintenance(until_ms, reason)
+
+
+def _name(name: Any) -> str:
+    """Raises ApiError if it can be no object's."""
+    if not isinstance(name, str) or names.subdomain_fault(name):
+        raise ApiError("Invalid", f"{name!r} is no name of an object", "say its metadata.name")
+    return name
+
+
+def _not_there(key: ObjectKey, see: str) -> ApiError:
+    message = f'{key.resource}.{key.group} "{key.name}" not found'
+    return ApiError("NotFound", message, f"see: {see}")

@@ -1,0 +1,208 @@
+"""Batches that were judged: written once, part by part, and forgotten by bounds."""
+
+import asyncio
+import json
+
+import pytest
+
+from leafcast.changes import batches
+from leafcast.changes.batches import Batch, Batches, NotJudged, TooMany
+from leafcast.changes.deletions import batch_of, kept_back, with_contents
+from leafcast.changes.forms import pack, unpack
+from leafcast.changes.space_pair import SpacePair
+from relay.ports import BusBroken, SpaceError
+from schemas.objects.objects import ObjectKey
+from tests.contract.spaces import HandClock, SeededDice
+from tests.doubles.changing_daemon import ChangingDaemon, Paused
+from tests.doubles.memory_space import MemorySpace
+from tests.unit.centre_world import config, placement
+
+SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+
+
+@pytest.fixture
+def clock():
+    return HandClock()
+
+
+@pytest.fixture
+def paused():
+    return Paused()
+
+
+@pytest.fixture
+def kept(clock, paused):
+    return Batches(lambda: paused, clock, SeededDice())
+
+
+def step(outcome=None, error=None, after=lambda: None):
+    async def write():
+        after()
+        if error is not None:
+            raise error
+        return outcome
+
+    return write
+
+
+def one_by_one(*steps, size=1, **how):
+    return Batch([[each] for each in steps], size, **how)
+
+
+async def whole(kept, name):
+    """All results of a batch, and how many parts they came in."""
+    results, parts = [], 0
+    while True:
+        answer = await kept.write(name, {})
+        results += answer["results"]
+        parts += 1
+        if answer["done"]:
+            return results, parts
+
+
+async def test_a_batch_is_written_once_and_its_name_is_good_for_nothing_then(kept):
+    name = kept.keep(one_by_one(step({"a": 1})))
+    assert await whole(kept, name) == ([{"after": {"a": 1}}], 1)
+    for late in (name, "another", None, [], 7):
+        with pytest.raises(NotJudged):
+            await kept.write(late, {})
+
+
+async def test_what_takes_long_is_answered_for_in_parts_and_held_till_the_last(kept, clock, paused):
+    def wait():
+        clock.ahead += batches.PART_SECONDS + 1
+
+    name = kept.keep(one_by_one(*[step({"n": n}, after=wait) for n in range(3)]))
+    results, parts = await whole(kept, name)
+    assert [result["after"]["n"] for result in results] == [0, 1, 2]
+    assert parts == 3
+    assert paused.said == [*[("hold", name)] * 3, ("release", name)]
+
+
+async def test_what_is_large_is_answered_for_in_parts(kept):
+    large = {"text": "x" * batches.PART_BYTES}
+    assert (await whole(kept, kept.keep(one_by_one(step(large), step(large)))))[1] == 2
+
+
+@pytest.mark.parametrize(("goes_on", "written"), [(True, 3), (False, 2)])
+async def test_after_a_refusal_a_batch_goes_on_only_if_it_says_so(kept, goes_on, written):
+    refused = step(error=SpaceError("Forbidden", "no"))
+    name = kept.keep(one_by_one(step({}), refused, step({}), goes_on=goes_on))
+    results, _ = await whole(kept, name)
+    assert len(results) == written
+    assert results[1]["refused"]["reason"] == "Forbidden"
+
+
+async def test_what_a_person_confirmed_is_let_go_before_anything_goes_out(kept, paused):
+    name = kept.keep(one_by_one(step({})))
+    answer = await kept.write(name, {"shop": 80})
+    assert answer["warning"] == ""
+    assert paused.said == [("hold", name), ("confirm", {"shop": 80}), ("release", name)]
+
+
+async def test_while_the_centre_starts_it_is_written_and_what_is_held_then_is_said(clock):
+    def starting():
+        raise BusBroken("the centre is starting")
+
+    kept = Batches(starting, clock, SeededDice())
+    answer = await kept.write(kept.keep(one_by_one(step({}))), {"shop": 80})
+    assert answer["results"] == [{"after": {}}]
+    assert answer["warning"] == "the centre is starting; try again in a moment"
+
+
+async def test_what_its_command_left_half_written_goes_out_and_is_forgotten(kept, clock, paused):
+    def wait():
+        clock.ahead += batches.PART_SECONDS + 1
+
+    name = kept.keep(one_by_one(step({}, after=wait), step({})))
+    assert not (await kept.write(name, {}))["done"]
+    clock.ahead += batches.FORGOTTEN_SECONDS + 1
+    with pytest.raises(NotJudged):
+        await kept.write(name, {})
+    assert paused.said == [("hold", name), ("release", name)]
+
+
+@pytest.mark.parametrize("size", [1, batches.BYTES_MAX // 4])
+async def test_of_too_many_those_that_nobody_asks_for_give_way_and_else_a_new_one(
+    kept, clock, size
+):
+    most = batches.BATCHES_MAX if size == 1 else 4
+    names = [kept.keep(one_by_one(step({}), size=size)) for _ in range(most)]
+    with pytest.raises(TooMany):
+        kept.keep(one_by_one(step({}), size=size))
+    clock.ahead += batches.IDLE_SECONDS + 1
+    kept.page(names[0], 0)
+    kept.keep(one_by_one(step({}), size=size))
+    with pytest.raises(NotJudged):
+        kept.page(names[1], 0)
+    assert (await whole(kept, names[0]))[1] == 1
+
+
+async def test_two_that_write_one_batch_at_once_write_each_object_once(kept):
+    written = []
+    steps = [step({}, after=lambda n=n: written.append(n)) for n in range(20)]
+    name = kept.keep(one_by_one(*steps))
+    outcomes = await asyncio.gather(
+        *[kept.write(name, {}) for _ in range(4)], return_exceptions=True
+    )
+    assert written == list(range(20))
+    assert [type(each) for each in outcomes].count(NotJudged) == 3
+
+
+@pytest.fixture
+async def spaces(clock):
+    space = MemorySpace(clock, SeededDice())
+    for obj in (SHOP, config("a"), config("b"), placement()):
+        await space.apply(obj, "me")
+    return SpacePair(space, MemorySpace(clock, SeededDice()))
+
+
+async def test_what_a_namespace_holds_goes_before_it_though_nobody_named_it(spaces, kept):
+    named = {ObjectKey("", "namespaces", "", "shop"): ""}
+    targets = await with_contents(spaces, named)
+    assert [target.key.resource for target in targets] == ["configmaps", "configmaps", "namespaces"]
+    await whole(kept, kept.keep(batch_of(spaces, targets, 1)))
+    left = (await spaces.workloads.list()).objects
+    assert [obj["kind"] for obj in left] == ["EdgePlacement"]
+
+
+async def test_what_came_in_the_place_of_an_object_is_not_deleted_for_it(spaces, kept):
+    key = ObjectKey("", "configmaps", "shop", "a")
+    targets = await with_contents(spaces, {key: "another"})
+    results, _ = await whole(kept, kept.keep(batch_of(spaces, targets, 1)))
+    assert results[0]["refused"]["reason"] == "Conflict"
+    assert await spaces.workloads.get(key) is not None
+
+
+async def test_what_a_rollout_keeps_back_of_a_placement_that_goes_too_is_no_question(spaces):
+    rollout = {"apiVersion": "leafcast.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}}
+    await spaces.workloads.apply(rollout | {"spec": {"placement": {"name": "shop"}}}, "me")
+    of_rollout = ObjectKey("leafcast.io", "rollouts", "", "r")
+    of_placement = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+
+    async def keeping(rollouts):
+        return [{"rollout": name, "placement": "shop"} for name in rollouts]
+
+    alone = await with_contents(spaces, {of_rollout: ""})
+    assert len(await kept_back(alone, keeping)) == 1
+    both = await with_contents(spaces, {of_rollout: "", of_placement: ""})
+    assert await kept_back(both, keeping) == []
+    neither = await with_contents(spaces, {of_placement: ""})
+    assert list(await kept_back(neither, keeping)) == []
+
+
+async def test_a_batch_of_more_than_a_page_is_told_page_by_page(clock):
+    daemon = ChangingDaemon(MemorySpace(clock, SeededDice()), MemorySpace(clock, SeededDice()))
+    maps = [config(f"c{at}", value="x" * 900_000) for at in range(4)]
+    form = {"namespace": None, "unread": False, "placing": None, "createNamespaces": True}
+    objects = [[obj, "m.yaml", at, []] for at, obj in enumerate(maps)]
+    answer = await daemon.call("apply-judge", batch=pack({**form, "objects": objects}), dry=True)
+    names = [it["key"][-1] for it in unpack(answer["page"])]
+    batch, page = answer["batch"], 0
+    while answer["more"]:
+        page += 1
+        answer = await daemon.call("changes-read", batch=batch, page=page)
+        names += [it["key"][-1] for it in unpack(answer["page"])]
+    assert page
+    assert names == ["shop", "c0", "c1", "c2", "c3"]
+    assert len(json.dumps(answer)) < 2_000_000

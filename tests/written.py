@@ -1,0 +1,26 @@
+"""Objects written at a running centre as a person writes them, who is asked for nothing."""
+
+from leafcast.changes.forms import DELETE, key_words
+from leafcast.cli.apply.batch import judged
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
+from relay.ports import SpaceError
+from schemas.objects.manifests import LoadedObject
+
+
+async def apply_objects(session, *objects):
+    """Write these; raises BadManifests, CallFailed, SpaceError."""
+    loaded = [LoadedObject(obj, "test", number) for number, obj in enumerate(objects)]
+    async with judged(session, loaded, None, dry=False) as batch:
+        async for _, error in batch.written({}):
+            if error is not None:
+                raise error
+
+
+async def delete_objects(session, *keys):
+    """Delete these, if they are there; raises CallFailed, SpaceError."""
+    objects = [[*key_words(key), ""] for key in keys]
+    answer = await asked_to_judge(session, DELETE, objects=objects, force=True)
+    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+        async for _, outcome in batch.written():
+            if isinstance(outcome, SpaceError):
+                raise outcome
