@@ -7,6 +7,8 @@ SHELL := /bin/sh
 VENV  := .venv
 BIN   := $(VENV)/bin
 SEEDS ?= 500
+# What `make long` simulates: size and seeds, about a minute of two cores for each.
+LONG_SEEDS := tiny:3000 small:1500 rolling:1500 wide:100 deep:100
 SECONDS ?= 20
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -20,9 +22,10 @@ BENCHES := cost latency fanout forwarding restart reduction snapshot audience fo
   reconnect claims change soak
 
 # What `make check` runs of the suite: everything that needs no server.
+FAST = -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
-.PHONY: help setup demo test check simulate fuzz bench kube docs
+.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -33,15 +36,32 @@ setup: $(VENV)/.installed-dev ## make .venv with Leafcast and the tools of its d
 demo: $(VENV)/.installed ## deliver a small shop through a real tree, ARGS='--regions 3 ...'
 	@$(BIN)/leafcast demo $(ARGS)
 
-test: $(VENV)/.installed-dev ## run the whole test suite, ARGS='-n0 -k mailbox ...'
-	$(BIN)/python -m pytest -n 3 $(ARGS)
+test: $(VENV)/.installed-dev ## run the test suite but for `make long` (25 min), ARGS='-n0 -k mailbox ...'
+	@$(call begins,25 minutes)
+	$(BIN)/python -m pytest -n 3 -m 'not long' $(ARGS)
+	@$(ends)
 
-check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests
+long: $(VENV)/.installed-dev ## what takes longest: planted faults, broken trees, many seeds (35 min)
+	@$(call begins,35 minutes)
+	$(BIN)/python -m pytest -n 2 -m long $(ARGS)
+	@for size in $(LONG_SEEDS); do \
+	  $(BIN)/python -m tests.simulation --no-mutants --first 1000 --size $${size%:*} --seeds $${size#*:} || exit 1; \
+	done
+	@$(ends)
+
+check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests (3 min)
+	@$(call begins,3 minutes)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -m 'not nats and not slow and not docker' $(FAST_TESTS)
+	$(BIN)/python -m pytest -q -n 2 $(if $(COVERAGE),$(COVER)) $(FAST)
+	@$(ends)
+
+coverage: $(VENV)/.installed-dev ## which lines the fast tests of `make check` run, by file (5 min)
+	@$(call begins,5 minutes)
+	$(BIN)/python -m pytest -q -n 2 $(COVER) $(FAST)
+	@$(ends)
 
 simulate: $(VENV)/.installed-dev ## run the seeded simulation and kill its mutants, SEEDS=500, SIZE=tiny, SEED=small:17
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED))
@@ -57,6 +77,11 @@ kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build
 
 docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
 	$(BIN)/python -m leafcast.cli.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+
+# Figures are of two cores that have nothing else to do.
+begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2
+ends = echo "make $@ took $$(( $$(date +%s) - $$(cat $(VENV)/.began-$@) )) s." >&2
+COVER = --cov --cov-report=term:skip-covered
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip

@@ -12,6 +12,7 @@ from schemas.objects.objects import ObjectKey, apply_order
 from schemas.objects.order import order_of
 from schemas.records.records import bucket
 from schemas.reports.reports import part_key
+from schemas.reports.upsync import UpsyncClause
 from schemas.values import codec
 from schemas.values.identity import ContentHash, DestinationId, MailKey, NodePath, mail_key
 from schemas.values.refusals import BadIdentity, BlobRefused, CodecError
@@ -328,7 +329,7 @@ def _manifest(entries: Json, upsync: Json) -> Json:
         convert(ManifestEntry, [each[name] for name in ManifestEntry.__struct_fields__], "entry")
         for each in from_json(entries)
     ]
-    clauses = [convert(chunks.UpsyncClause, each, "clause") for each in upsync]
+    clauses = [convert(UpsyncClause, each, "clause") for each in upsync]
     made = chunks.build_manifest(listed, clauses)
     shown = {it.reference.address: blobs.open_stored(it) for it in made}
     root = made[0].reference

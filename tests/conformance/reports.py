@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from relay.core.gates import GateNames
 from relay.core.reports.digest import digest_bytes, report_term, run_number
-from relay.core.reports.intake import GateNames, ReportIntake
+from relay.core.reports.intake import ReportIntake
 from relay.core.reports.reduce import as_former_step, as_older_generation, merge_all, merge_results
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Source

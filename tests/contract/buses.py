@@ -159,6 +159,14 @@ async def _copy(reader, writer) -> None:
 class Tree:
     """Nodes by path (text); `open` starts a node's bus and listens to it."""
 
+    def new_bus(self, path):
+        """A bus at the node that is not started."""
+        raise NotImplementedError
+
+    async def plant(self, path, parent):
+        """Have room for a node below the parent's bus."""
+        raise NotImplementedError
+
     def __init__(self) -> None:
         self.stack = AsyncExitStack()
         self._open = {}

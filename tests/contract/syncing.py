@@ -120,7 +120,7 @@ class Bench:
         self.wanted = {}
         self.said = {}
         self.history = []
-        self.syncer = None
+        self.syncer: Syncer
 
     @asynccontextmanager
     async def running(self):

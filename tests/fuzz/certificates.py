@@ -9,8 +9,8 @@ from leafcast.node.credentials.authorities import load_or_make_authorities
 from leafcast.node.credentials.certificates import (
     IssuedCertificates,
     IssuedUnreadable,
-    NodeCertificate,
 )
+from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.listen_settings import ListenRefused, kept_listen_settings
 from relay.adapters.server.link_trouble import cause_of, trouble_of
 from relay.adapters.tls.authority import (
@@ -20,7 +20,8 @@ from relay.adapters.tls.authority import (
     requested_names,
     signing_request,
 )
-from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
+from relay.adapters.tls.certificate_checks import check_pair
+from relay.adapters.tls.refusals import CertificateUnusable
 from schemas.values.identity import NodePath
 from tests.fuzz.files import file, folder
 from tests.fuzz.target import Target

@@ -118,7 +118,8 @@ def aggregate_seeds() -> list[bytes]:
     for status in (*STATUSES, ENDED):
         plain = codec.canonical(status)
         for resource in ("apps/deployments", "apps/daemonsets", "batch/jobs"):
-            key = ObjectKey(*resource.split("/"), "shop", "web")
+            group, name = resource.split("/")
+            key = ObjectKey(group, name, "shop", "web")
             leaf = Aggregate(1, *(CelEvaluator().merging(key, plain, b"content", 3) or ()))
             seeds += [algebra.write(leaf), algebra.write(algebra.merge([leaf, leaf]))]
     return seeds

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from nacl.public import PrivateKey
+
 from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
 from schemas.content import blobs, chunks, sealing
@@ -47,7 +49,7 @@ def closed(data: bytes) -> None:
 
 
 def sealing_public_of(private: bytes) -> bytes:
-    return bytes(sealing.PrivateKey(private).public_key)
+    return bytes(PrivateKey(private).public_key)
 
 
 def inside(data: bytes) -> None:

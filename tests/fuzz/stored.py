@@ -10,13 +10,13 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from relay.adapters.jetstream.connection import ApiError, checked
+from relay.adapters.jetstream.connection import ApiError, checked, links_of
 from relay.adapters.jetstream.delivery import place_of
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
 from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
 from relay.adapters.jetstream.stream_reader import Stored
-from relay.adapters.jetstream.uplink import links_of, mailbox_info
+from relay.adapters.jetstream.uplink import mailbox_info
 from relay.adapters.server.nats_config import BadServerSettings, check_child, render
 from relay.adapters.server.nkey_pairs import BadNkey
 from relay.adapters.spaces import bucket_values

@@ -19,6 +19,7 @@ from schemas.records.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.records.records import (
     API_ASK,
     AskRecord,
+    KeysRecord,
     Source,
     body_of,
     decode_base,
@@ -118,6 +119,7 @@ def keys_message(data: bytes) -> None:
     pinned = Roots({SIGNER.key_id: SIGNER.public_key})
     with suppress(RootsRefused):
         found = walk(SIGNER.tree, pinned, message)
+        assert isinstance(KEYS, KeysRecord)
         assert found.version == KEYS.version
     with suppress(RootsRefused):
         recall(SIGNER.tree, pinned, message)

@@ -31,6 +31,7 @@ def thing(name, namespace="shop"):
 
 
 class _Answers(BaseHTTPRequestHandler):
+    server: "_Server"
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_words):
@@ -68,13 +69,19 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, things):
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.things, self.stopping = things, threading.Event()
+
+
 class AggregatedApi:
     """Serves things in HTTPS while it is entered."""
 
     def __init__(self, certificate, key, things):
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
-        self.server.daemon_threads = True
-        self.server.things, self.server.stopping = things, threading.Event()
+        self.server = _Server(things)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)

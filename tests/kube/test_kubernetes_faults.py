@@ -35,6 +35,15 @@ async def space_of(source):
 
 
 @pytest.fixture
+def api_server(module_server):
+    """The server of this module: it runs, and has nothing of what the tests follow."""
+    yield module_server
+    if module_server.kubectl("get", "--raw", "/readyz", check=False)[0]:
+        module_server.restart()
+    module_server.kubectl("delete", "-n", "default", "configmap", "settings", "--ignore-not-found")
+
+
+@pytest.fixture
 async def space(api_server):
     async with space_of(Kubeconfig(str(api_server.kubeconfig))) as made:
         yield made

@@ -45,7 +45,7 @@ class DrivenTree:
         self._folder, self._group, self._stack = folder, group, stack
         self._keys = load_or_make_keys(folder, self.dice)
         self._guard = Guard()
-        self._controllers = None
+        self._controllers: Controllers
 
     @property
     def centre(self):

@@ -17,6 +17,7 @@ from tests.nats.chaos_tree import AWAY, chaos_tree, placement_object
 pytestmark = [
     pytest.mark.nats,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(300),
     pytest.mark.asyncio(loop_scope="module"),
 ]

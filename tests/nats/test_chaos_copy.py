@@ -6,7 +6,7 @@ from schemas.values.identity import SNAPSHOT_KEY
 from tests.nats.chaos_member import Member, copy_folder, until
 from tests.nats.chaos_tree import chaos_tree
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 REGION, EDGE = "/r1", "/r1/e1"
 CLOCKS_DIFFER_MS, STARTED_MS = 500, 5000

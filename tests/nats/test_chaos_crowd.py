@@ -6,7 +6,12 @@ from benchmarks.reconnect import BACK_SECONDS, all_return
 from benchmarks.wide_tree import wide_tree
 from tests.memory_tree import config_map, placement
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(2 * BACK_SECONDS)]
+pytestmark = [
+    pytest.mark.nats,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.timeout(2 * BACK_SECONDS),
+]
 
 RELAY, SERVER = "centre and regions", "nats-server /r0"
 GROWS_MB_MAX = 125.0

@@ -7,7 +7,7 @@ import pytest
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import PRODUCTION, chaos_tree
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 REGION, DEAF, GOOD = "/r1", "/r1/deaf", "/r1/good"
 REACH_SECONDS = 10.0

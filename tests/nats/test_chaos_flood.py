@@ -12,7 +12,7 @@ from tests.nats.chaos_member import stalled_seconds, until
 from tests.nats.chaos_tree import chaos_tree, doctor, let_in
 from tests.nats.raw_leaf import RawLeaf
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 EDGE, HOSTILE, PREFIX = "/honest", "/hostile", "lc.hostile"
 HUGE = 100 * 1024 * 1024

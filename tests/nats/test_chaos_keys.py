@@ -7,7 +7,7 @@ import pytest
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import AWAY, ChaosTree, chaos_tree
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(240)]
 
 REGION, EDGES = "/r1", ("/r1/e1", "/r1/e2")
 STAYS, AWAY_EDGE = EDGES

@@ -14,6 +14,7 @@ from tests.nats.chaos_tree import chaos_tree
 pytestmark = [
     pytest.mark.nats,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(300),
     pytest.mark.asyncio(loop_scope="module"),
 ]

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.soak import MEASURES, grow, soak
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 SECONDS = 20.0
 

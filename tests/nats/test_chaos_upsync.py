@@ -21,6 +21,7 @@ from tests.real_manifests import folder
 pytestmark = [
     pytest.mark.nats,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(300),
     pytest.mark.asyncio(loop_scope="module"),
 ]

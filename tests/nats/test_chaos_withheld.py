@@ -8,7 +8,7 @@ from schemas.values.identity import SNAPSHOT_KEY
 from tests.nats.chaos_member import Member, copy_folder, spent, until
 from tests.nats.chaos_tree import SOON_STALE, chaos_tree, doctor
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 HONEST, LYING = "/r1", "/r2"
 OLD_VIEW = "its parent has shown it no newer snapshot"

@@ -15,7 +15,8 @@ from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
-from relay.core.destination.destination import Destination, FormerRun, Inventory
+from relay.core.destination.destination import Destination
+from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
 from relay.objects.policies import PolicyUnknown, policies_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
-from relay.syncer.plan import ApplyObject, DesiredObject, PruneObject
+from relay.syncer.plan import ApplyObject, PruneObject
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
 from tests.simulation.collectors import status_of

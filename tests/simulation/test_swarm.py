@@ -87,6 +87,7 @@ def at_once(_duration):
     return 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("where", "name", "wrong", "law"),
     [
@@ -106,6 +107,7 @@ def test_a_rollout_that_is_decided_otherwise_breaks_a_law(where, name, wrong, la
     assert law in (outcome.law for outcome in outcomes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", [without_relabelled, without_deleted])
 def test_a_plan_that_says_what_does_not_become_breaks_a_law(monkeypatch, wrong):
     honest = planned.plan
@@ -178,6 +180,7 @@ def test_relays_that_lost_everything_take_back_what_they_had_sent(seed):
         one.settle()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_planted_fault_breaks_its_law(mutant):
     assert kill(mutant) is not None, f"{mutant.name} survives: {mutant.meaning}"
