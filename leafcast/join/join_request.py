@@ -25,7 +25,13 @@ from leafcast.join.folder import (
     read_joined,
 )
 from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
-from leafcast.join.kept_grant import KeptGrant, kept_grant, read_grant, write_grant
+from leafcast.join.kept_grant import (
+    GrantUnreadable,
+    KeptGrant,
+    kept_grant,
+    read_grant,
+    write_grant,
+)
 from relay.adapters.jetstream.request_reply import Unanswered, ask
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
@@ -109,14 +115,11 @@ class JoinRequester:
         self._told = self._key = ""
 
     def granted_before(self) -> KeptGrant | None:
-        """What an earlier start with this very token came to in this folder.
-
-        Raises GrantUnreadable if that is damaged.
-        """
-        file, asked = self._folder / GRANT_FILE, self._former_request()
-        if not file.exists():
+        """What an earlier start with this very token came to in this folder; None if damaged."""
+        try:
+            kept, asked = read_grant(self._folder / GRANT_FILE), self._former_request()
+        except GrantUnreadable:
             return None
-        kept = read_grant(file)
         # A former release remembered the token with the request.
         by = kept.token or (asked.token if asked is not None and not asked.seed else "")
         is_same = by == self._token.token_id and kept.path == self._path

@@ -1,19 +1,22 @@
 """What a joining node says quotes others: a proxy's status, a server's log."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from leafcast.cli.commands.join import join, say_plainly
-from leafcast.join.join_request import JoinRequester
+from leafcast.join.join_request import JoinRequester, PendingRequest, request_text
 from leafcast.join.joined_node import JoinFailed
+from leafcast.join.kept_grant import write_grant
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.link_trouble import NO_WEBSOCKET
 from relay.adapters.server.upgrade_probe import cause_at
 from schemas.enrolment.tokens import Token
 from schemas.values.identity import NodePath, TreeId, random_id
 from tests.awaiting import eventually
+from tests.unit.test_kept_grant import GRANT
 
 TREE, PATH = TreeId(random_id(b"t" * 16)), NodePath.parse("/region-1/store-7")
 
@@ -76,3 +79,34 @@ def test_a_folder_that_is_named_from_here_is_the_same_for_the_server(tmp_path, m
     found = CliRunner().invoke(join, [*words, "--token", token])
     assert "Note: other users of this machine can read a token on a command line" in found.output
     assert told == [tmp_path / "here"] * 2
+
+
+def requester(folder, token):
+    clock, dice = SystemClock(), SystemDice()
+    return JoinRequester(("tls://a:1",), token, GRANT.path, folder, clock, dice, print)
+
+
+def test_a_grant_is_taken_up_with_the_token_that_it_came_by_and_with_no_other(tmp_path):
+    token, other = (
+        Token(secret * 16, GRANT.tree, b"p" * 16, GRANT.path) for secret in (b"s", b"o")
+    )
+    assert requester(tmp_path, token).granted_before() is None
+    granted = replace(GRANT, token=token.token_id)
+    write_grant(tmp_path / "bundle.json", granted)
+    assert requester(tmp_path, token).granted_before() == granted
+    assert requester(tmp_path, other).granted_before() is None
+    # Another token that is tried in its folder changes nothing of that.
+    (tmp_path / "request.json").write_text(request_text(PendingRequest(other.token_id, "/x", "")))
+    assert requester(tmp_path, token).granted_before() == granted
+    # One that is damaged keeps nobody from asking anew.
+    (tmp_path / "bundle.json").write_text("{")
+    assert requester(tmp_path, other).granted_before() is None
+
+
+def test_a_grant_of_a_former_release_names_its_token_beside_the_request(tmp_path):
+    token = Token(b"s" * 16, GRANT.tree, b"p" * 16, GRANT.path)
+    write_grant(tmp_path / "bundle.json", GRANT)
+    assert requester(tmp_path, token).granted_before() is None
+    asked = PendingRequest(token.token_id, str(GRANT.path), "")
+    (tmp_path / "request.json").write_text(request_text(asked))
+    assert requester(tmp_path, token).granted_before() == GRANT
