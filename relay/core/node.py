@@ -16,6 +16,7 @@ from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.destination_keys import DestinationKeys
 from relay.core.content.sweeper import Sweeper
+from relay.core.content_router import ContentRouter
 from relay.core.destination.destination import Destination
 from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.destination.traces import noted
@@ -123,6 +124,9 @@ class Node(NodeView):
         self._collected.begin_turn(now.seconds)
         upstream = None if is_root else Upstream(config, notes.cursor, rooms, self._propagation)
         self._upstream = upstream
+        self._content_router = ContentRouter(
+            rooms, upstream.take_nodes if upstream is not None else _reads_no_snapshots
+        )
         self.count_junk = self._downstream.count_junk
         self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
@@ -135,7 +139,7 @@ class Node(NodeView):
             self.config.path,
             Inventory(self._audience.bears_on, self._locations),
             self._content,
-            FormerRun(done, _last_loss(remembered), self.config.former, notes.taken),
+            FormerRun(tuple(done), _last_loss(remembered), self.config.former, notes.taken),
             self.config.customize,
             self._destination_keys,
         )
@@ -226,7 +230,8 @@ class Node(NodeView):
             case MailArrived() | Welcomed() | LinkChanged() | Ending():
                 pass
             case BlobArrived():
-                self._blob(event)
+                self._sweeper.arrived(event)
+                self._content_router.arrived(event)
             case ReportArrived():
                 self._throttle.heard(event.child, event.key)
                 if self._downstream.report(event):
@@ -299,21 +304,6 @@ class Node(NodeView):
         return taken
 
     # Events.
-
-    def _blob(self, event: BlobArrived) -> None:
-        self._sweeper.arrived(event)
-        if self._upstream is not None:
-            self._upstream.content_arrived(event)
-        else:
-            for owner in self._content.arrived(event, self._now.seconds):
-                self._collected.supplied(owner)
-        for owner in self._content.take_troubled():
-            key = owner.partition("/")[2]
-            if key:
-                self._reports.touch(MailKey(key))
-            for name in self._audience.concerned(MailKey(key)) if key in self._book.gated else ():
-                # Whoever is not sent a step of a rollout is pending then.
-                self._reports.refresh(name, MailKey(key))
 
     def _hello(self, event: HelloArrived) -> None:
         shown, progressed = self._downstream.hello(event)
@@ -573,6 +563,10 @@ class Node(NodeView):
             self._children.reached(verified, ())
         else:
             self._upstream.restore_snapshot(verified)
+
+
+def _reads_no_snapshots() -> None:
+    """The centre signs them."""
 
 
 def _last_loss(remembered: Remembered) -> int:

@@ -6,6 +6,7 @@ from collections import deque
 
 from relay.core.audience import HERE
 from relay.core.config import NodeConfig
+from relay.core.content.owners import ContentOwner, OwnerKind
 from relay.core.effects import (
     AckMail,
     Noted,
@@ -14,7 +15,7 @@ from relay.core.effects import (
     StoreOwn,
     WantsChanged,
 )
-from relay.core.events import BlobArrived, MailArrived
+from relay.core.events import MailArrived
 from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
 from relay.core.link.reader import Reading
@@ -58,7 +59,7 @@ EXPIRED = (
 VIEW_LOOK_SECONDS = 60.0
 ACKNOWLEDGE_EVERY = 64
 """So many messages are acknowledged at once, or what came when no more follows."""
-SNAPSHOT_OWNER = "snapshot"
+SNAPSHOTS = ContentOwner(OwnerKind.SNAPSHOTS)
 
 
 class Upstream:
@@ -375,20 +376,6 @@ class Upstream:
         self._is_reset = False
         self._content.begin_batch()
 
-    def content_arrived(self, event: BlobArrived) -> None:
-        """Take the answer to a LoadBlob; what it completes goes on."""
-        for owner in self._content.arrived(event, self._clock().seconds):
-            kind, _, key = owner.partition("/")
-            if owner == SNAPSHOT_OWNER:
-                self._take_nodes()
-            elif kind == "mail":
-                self._children.supplied(MailKey(key))
-            elif self._collected.supplied(owner) or self._destination is None:
-                continue
-            elif not self._destination.health.supplied(owner):
-                self._destination.content_ready(MailKey(key))
-                self._reports.touch(MailKey(key))
-
     # Snapshots.
 
     def _offer(self, data: bytes, sequence: int | None) -> None:
@@ -410,25 +397,26 @@ class Upstream:
 
     def read_snapshots(self) -> None:
         """Have what is missing of snapshots fetched, and take in what is here."""
-        if self._content.knows(SNAPSHOT_OWNER):
+        if self._content.knows(SNAPSHOTS):
             # What cannot be had is passed once other parts came, or another snapshot.
             others = self._snapshots_asked_for != self._judge.under_way
-            news = others or self._content.plains(SNAPSHOT_OWNER)
-            if self._content.refused_since(SNAPSHOT_OWNER) is None or not news:
+            news = others or self._content.plains(SNAPSHOTS)
+            if self._content.refused_since(SNAPSHOTS) is None or not news:
                 return
-            self._take_nodes()
+            self.take_nodes()
         if self._interest_grew:
             self._interest_grew = False
             self._judge.rejudge()
         self._snapshots_asked_for = self._judge.under_way
         while missing := self._judge.read_more():
-            if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
+            if not self._content.begin(SNAPSHOTS, missing, read=True, expand=False):
                 return
-            self._take_nodes()
+            self.take_nodes()
 
-    def _take_nodes(self) -> None:
-        nodes = dict(self._content.plains(SNAPSHOT_OWNER))
-        self._content.end(SNAPSHOT_OWNER)
+    def take_nodes(self) -> None:
+        """Take in what came of snapshots, and go on with them."""
+        nodes = dict(self._content.plains(SNAPSHOTS))
+        self._content.end(SNAPSHOTS)
         for address, plain in nodes.items():
             try:
                 self._judge.take(address, plain)

@@ -103,7 +103,7 @@ class Edge:
                 value = self._fleet.store[wanted.reference.address]
                 event = BlobArrived(wanted.reference, value, True)
                 for owner in self._content.arrived(event, 0.0):
-                    self._edge.content_ready(MailKey(owner.partition("/")[2]))
+                    self._edge.content_ready(owner.key)
 
     def _apply(self) -> None:
         wanted = with_namespaces(self._edge.wanted)

@@ -24,7 +24,7 @@ from schemas.records.records import (
     Source,
 )
 from schemas.reports.reports import AT_WORK, NOT_WORKING, Done, Repaired
-from schemas.values.identity import DestinationId, MailKey, NodePath, short_key
+from schemas.values.identity import DestinationId, NodePath, short_key
 from schemas.values.wire import replace
 
 PATH = NodePath.parse("/r/e")
@@ -87,7 +87,7 @@ class Bench:
             assert isinstance(wanted, LoadBlob)
             value = self.values[wanted.reference.address]
             for owner in self.content.arrived(BlobArrived(wanted.reference, value, True), 0.0):
-                self.edge.content_ready(MailKey(owner.partition("/")[2]))
+                self.edge.content_ready(owner.key)
         return self.resolve()
 
     def resolve(self):

@@ -15,7 +15,6 @@ from schemas.records.records import (
     Source,
 )
 from schemas.reports.reports import AT_WORK
-from schemas.values.identity import MailKey
 from schemas.values.wire import replace
 from tests.unit.test_destination import NOW, Bench, X, Y, mine, named
 from tests.unit.test_destination import done as applied
@@ -43,7 +42,7 @@ class Ordered(Bench):
             wanted = self.out.pop()
             arrived = BlobArrived(wanted.reference, self.values[wanted.reference.address], True)
             for owner in self.content.arrived(arrived, 0.0):
-                self.edge.content_ready(MailKey(owner.partition("/")[2]))
+                self.edge.content_ready(owner.key)
         self.resolve()
 
     def look(self, name, generation, body=None, cause=None):

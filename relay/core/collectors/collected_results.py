@@ -28,6 +28,7 @@ from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import Sources, UpsyncedObjects
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
+from relay.core.content.owners import ContentOwner, OwnerKind
 from schemas.content.blobs import Reference
 from schemas.content.sealing import NotOpened, SealingKey
 from schemas.objects.objects import ObjectKey
@@ -45,7 +46,6 @@ from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.wire import replace
 
 NAMES_MAX = 20_000
-_PROGRAMS, _OBJECTS = "collect/", "collected/"
 
 Place = tuple[ObjectKey, str]
 """An object, or WHOLE, and a program by its id."""
@@ -237,9 +237,9 @@ class CollectedResults:
             placement.items, placement.by_object = held.items, held.by_object
             placement.stale = held.stale
         self._placements[key] = placement
-        self._content.end(_OBJECTS + key)
-        if self._content.begin(_PROGRAMS + key, (*body.collectors, *arms), read=True):
-            self._programs_ready(key)
+        self._content.end(_objects(key))
+        if self._content.begin(_programs(key), (*body.collectors, *arms), read=True):
+            self.programs_ready(key)
 
     def _keys(self, key: MailKey, body: DeltaBody) -> tuple[SealingKey, ...]:
         try:
@@ -250,17 +250,9 @@ class CollectedResults:
     def drop(self, key: MailKey) -> None:
         """The placement is none any more, or collects nothing."""
         if self._placements.pop(key, None) is not None:
-            self._content.end(_PROGRAMS + key)
-            self._content.end(_OBJECTS + key)
+            self._content.end(_programs(key))
+            self._content.end(_objects(key))
             self._find_sources()
-
-    def supplied(self, owner: str) -> bool:
-        """Go on with an owner's content, if it is this room's."""
-        for prefix, ready in ((_PROGRAMS, self._programs_ready), (_OBJECTS, self._objects_ready)):
-            if owner.startswith(prefix):
-                ready(MailKey(owner.removeprefix(prefix)))
-                return True
-        return False
 
     # What changed.
 
@@ -326,7 +318,7 @@ class CollectedResults:
             item = placement.items.get((each.key, each.program))
             if item is not None:
                 item.check_rows(each)
-            elif current and placement.items and not self._content.knows(_OBJECTS + key):
+            elif current and placement.items and not self._content.knows(_objects(key)):
                 raise RecordRefused(f"rows of {each.program[:40]!r}, which nothing collects by")
 
     # What is evaluated when.
@@ -435,9 +427,9 @@ class CollectedResults:
         if item is not None:
             item.stale(child)
 
-    def _programs_ready(self, key: MailKey) -> None:
+    def programs_ready(self, key: MailKey) -> None:
         """The programs and the list of objects are here: have the objects themselves read."""
-        placement, plains = self._placements[key], self._content.plains(_PROGRAMS + key)
+        placement, plains = self._placements[key], self._content.plains(_programs(key))
         try:
             placement.found = read_program_set(plains[placement.programs[0].address])
         except RecordRefused:
@@ -455,14 +447,14 @@ class CollectedResults:
                 for entry in manifest.entries
                 if entry.key in wanted
             }
-        self._content.end(_PROGRAMS + key)
+        self._content.end(_programs(key))
         references = tuple(dict.fromkeys(it for it, _ in placement.references.values()))
-        if self._content.begin(_OBJECTS + key, references, read=True, expand=False, objects=True):
-            self._objects_ready(key)
+        if self._content.begin(_objects(key), references, read=True, expand=False, objects=True):
+            self.objects_ready(key)
 
-    def _objects_ready(self, key: MailKey) -> None:
+    def objects_ready(self, key: MailKey) -> None:
         """All content is here: begin anew with what is collected now."""
-        placement, plains = self._placements[key], self._content.plains(_OBJECTS + key)
+        placement, plains = self._placements[key], self._content.plains(_objects(key))
         assert placement.found is not None
         assert self._evaluator is not None
         sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, Sent]] = {}
@@ -479,7 +471,7 @@ class CollectedResults:
                 whole = program.scope == SCOPE_PLACEMENT
                 place = (WHOLE if whole else listed.key, program)
                 sources.setdefault(place, {})[listed.key] = blank if plain is None else plain
-        self._content.end(_OBJECTS + key)
+        self._content.end(_objects(key))
         former, placement.items, placement.by_object = placement.items, {}, {}
         tables = {program: TableAlgebra(program) for _, program in sources}
         for (obj, program), objects in sources.items():
@@ -501,3 +493,11 @@ class CollectedResults:
         items = (item for it in self._placements.values() for item in it.items.values())
         found = {item.program.source for item in items}
         self._upsynced.set_sources(frozenset(source for source in found if source is not None))
+
+
+def _programs(key: MailKey) -> ContentOwner:
+    return ContentOwner(OwnerKind.PROGRAMS, key)
+
+
+def _objects(key: MailKey) -> ContentOwner:
+    return ContentOwner(OwnerKind.COLLECTED, key)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from relay.core.content.owners import ContentOwner
 from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas.content import blobs
@@ -49,7 +50,7 @@ class ContentWalk:
 @dataclass(slots=True)
 class _Want:
     reference: Reference
-    owners: dict[str, None]
+    owners: dict[ContentOwner, None]
     attempts: int = 0
     fresh: bool = False
     retry_at: float | None = None
@@ -67,15 +68,15 @@ class Content:
         self._held = set(held)
         self._out = out
         self._whole: set[ContentHash] = set()
-        self._walks: dict[str, ContentWalk] = {}
+        self._walks: dict[ContentOwner, ContentWalk] = {}
         self._wants: dict[ContentHash, _Want] = {}
         # Small blobs that came along with mail of this batch.
         self._carried: dict[ContentHash, bytes] = {}
         self._linked = False
         # Since when content is refused that an owner still lacks.
-        self._refused_since: dict[str, float] = {}
+        self._refused_since: dict[ContentOwner, float] = {}
         # Owners whose content was refused since someone asked.
-        self._troubled: dict[str, None] = {}
+        self._troubled: dict[ContentOwner, None] = {}
 
     @property
     def held(self) -> AbstractSet[ContentHash]:
@@ -94,14 +95,14 @@ class Content:
         """These came along with a record: walks that begin in this batch need not load them."""
         self._carried.update(blobs)
 
-    def take_troubled(self) -> list[str]:
+    def take_troubled(self) -> list[ContentOwner]:
         """The owners whose content was refused since this was asked last."""
         taken, self._troubled = list(self._troubled), {}
         return taken
 
     def begin(
         self,
-        owner: str,
+        owner: ContentOwner,
         references: tuple[Reference, ...],
         *,
         read: bool = False,
@@ -124,7 +125,7 @@ class Content:
             self._finish(owner, walk)
         return not walk.missing
 
-    def end(self, owner: str) -> None:
+    def end(self, owner: ContentOwner) -> None:
         """Forget an owner's walk."""
         walk = self._walks.pop(owner, None)
         self._refused_since.pop(owner, None)
@@ -134,23 +135,23 @@ class Content:
             if not want.owners:
                 del self._wants[address]
 
-    def knows(self, owner: str) -> bool:
+    def knows(self, owner: ContentOwner) -> bool:
         return owner in self._walks
 
-    def refused_since(self, owner: str) -> float | None:
+    def refused_since(self, owner: ContentOwner) -> float | None:
         """Since when the owner's content cannot be had; None while nothing was refused."""
         return self._refused_since.get(owner)
 
-    def refused_before(self, at: float) -> list[str]:
+    def refused_before(self, at: float) -> list[ContentOwner]:
         """The owners whose content cannot be had, and could not then."""
         return [owner for owner, since in self._refused_since.items() if since < at]
 
-    def plains(self, owner: str) -> dict[ContentHash, bytes]:
+    def plains(self, owner: ContentOwner) -> dict[ContentHash, bytes]:
         """The structure that a reading walk passed, by address."""
         walk = self._walks[owner]
         return walk.plains if walk.plains is not None else {}
 
-    def arrived(self, event: BlobArrived, now: float) -> list[str]:
+    def arrived(self, event: BlobArrived, now: float) -> list[ContentOwner]:
         """Take the answer to a LoadBlob; names the owners whose walk is done by it."""
         want = self._wants.get(event.reference.address)
         if want is None:
@@ -227,7 +228,7 @@ class Content:
             for reference in references
         )
 
-    def _visit(self, owner: str, walk: ContentWalk, reference: Reference) -> None:
+    def _visit(self, owner: ContentOwner, walk: ContentWalk, reference: Reference) -> None:
         address = reference.address
         if address in walk.seen:
             return
@@ -245,7 +246,7 @@ class Content:
             self._out.append(LoadBlob(reference, fresh=address not in self._held))
         want.owners[owner] = None
 
-    def _take_carried(self, owner: str, walk: ContentWalk, reference: Reference) -> bool:
+    def _take_carried(self, owner: ContentOwner, walk: ContentWalk, reference: Reference) -> bool:
         """Go on with a value that came along; one that is no good is loaded."""
         value = self._carried.get(reference.address)
         if value is None:
@@ -263,7 +264,7 @@ class Content:
 
     def _pass(
         self,
-        owner: str,
+        owner: ContentOwner,
         walk: ContentWalk,
         reference: Reference,
         plain: bytes,
@@ -275,13 +276,15 @@ class Content:
         for child in children if walk.expand else ():
             self._visit(owner, walk, child)
 
-    def _finish(self, owner: str, walk: ContentWalk) -> None:
+    def _finish(self, owner: ContentOwner, walk: ContentWalk) -> None:
         self._refused_since.pop(owner, None)
         self._whole.update(walk.seen if walk.expand else ())
         if walk.plains is None:
             del self._walks[owner]
 
-    def _advance(self, want: _Want, plain: bytes, children: tuple[Reference, ...]) -> list[str]:
+    def _advance(
+        self, want: _Want, plain: bytes, children: tuple[Reference, ...]
+    ) -> list[ContentOwner]:
         address = want.reference.address
         del self._wants[address]
         done = []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from relay.core.content.owners import ContentOwner, OwnerKind
 from relay.core.destination.customized_forms import Forms
 from relay.core.destination.removals import DROPPED
 from schemas.content.blobs import Reference
@@ -13,8 +14,6 @@ from schemas.content.chunks import ManifestEntry
 from schemas.content.sealing import SealingKey
 from schemas.records.records import HINTED, DeltaBody
 from schemas.values.identity import MailKey
-
-_OWNER = "edge/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,9 @@ class Resolution(NamedTuple):
     wants_changed: bool
 
 
-def owner_of(key: MailKey) -> str:
-    """The owner of the walk for a placement's content at a destination."""
-    return f"{_OWNER}{key}"
+def owner_of(key: MailKey) -> ContentOwner:
+    """For whom the content is fetched that a placement gives the destination."""
+    return ContentOwner(OwnerKind.DESTINATION, key)
 
 
 def hints(body: DeltaBody) -> Iterator[Reference]:

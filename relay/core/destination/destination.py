@@ -109,9 +109,8 @@ class Destination:
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
         self.health = PlacementHealthRules(content)
-        done = list(past.done)
-        self._order = DependencyOrder(done)
-        for item in done:
+        self._order = DependencyOrder(past.done)
+        for item in past.done:
             self._causes.lost([item.key], past.last_loss)
             for placement in item.placements:
                 self._history.add(MailKey(placement), item.key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.core.content.content import Content
+from relay.core.content.owners import ContentOwner, OwnerKind
 from relay.core.destination.claims import DesiredObject
 from schemas.content.blobs import Reference
 from schemas.records.health_rules import HealthProgram
@@ -12,7 +13,6 @@ from schemas.reports.collectors import read_program_set
 from schemas.values.identity import ContentHash, MailKey
 from schemas.values.refusals import RecordRefused
 
-_OWNER = "health/"
 _Rules = dict[tuple[str, str], HealthProgram]
 
 
@@ -30,7 +30,7 @@ class PlacementHealthRules:
 
     def name(self, key: MailKey, programs: tuple[Reference, ...]) -> None:
         """Learn where a placement in force says it; () if nowhere."""
-        self._content.end(_OWNER + key)
+        self._content.end(_owner(key))
         self._named[key] = programs
         if not programs:
             self._put(key, (), {})
@@ -38,17 +38,13 @@ class PlacementHealthRules:
     def fetch(self, key: MailKey) -> None:
         """Read what a placement says whose objects are here already."""
         named = self._named[key]
-        if self._read.get(key) != named and self._content.begin(_OWNER + key, named, read=True):
-            self.supplied(_OWNER + key)
+        if self._read.get(key) != named and self._content.begin(_owner(key), named, read=True):
+            self.supplied(key)
 
-    def supplied(self, owner: str) -> bool:
-        """Go on with an owner's content, if it is this part's."""
-        if not owner.startswith(_OWNER):
-            return False
-        key = MailKey(owner.removeprefix(_OWNER))
-        self.take(key, self._content.plains(owner))
-        self._content.end(owner)
-        return True
+    def supplied(self, key: MailKey) -> None:
+        """Go on with a placement whose rules are here."""
+        self.take(key, self._content.plains(_owner(key)))
+        self._content.end(_owner(key))
 
     def take(self, key: MailKey, plains: Mapping[ContentHash, bytes]) -> None:
         """Read it out of content that is all here; of a form that is not known it is nothing."""
@@ -63,7 +59,7 @@ class PlacementHealthRules:
 
     def forget(self, key: MailKey) -> None:
         """The placement is not meant here any more."""
-        self._content.end(_OWNER + key)
+        self._content.end(_owner(key))
         self._named.pop(key, None)
         self._put(key, (), {})
 
@@ -91,3 +87,7 @@ class PlacementHealthRules:
         if rules:
             self._rules[key] = rules
         self.is_news = True
+
+
+def _owner(key: MailKey) -> ContentOwner:
+    return ContentOwner(OwnerKind.HEALTH_RULES, key)

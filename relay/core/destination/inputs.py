@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class FormerRun(NamedTuple):
     """What is known of a destination from before this run."""
 
     # What its syncer applied.
-    done: Iterable[Done] = ()
+    done: Sequence[Done] = ()
     # The newest generation by which something may have become unwanted.
     last_loss: int = 0
     # The other paths at which this very node hung.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from relay.core.audience import Audience
 from relay.core.content.content import Content
+from relay.core.content.owners import ContentOwner, OwnerKind
 from relay.core.link.writer import Supply, Wish
 from relay.core.records.accepted import Accepted
 from relay.core.records.book import RecordBook
@@ -15,8 +16,6 @@ from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 CONTENT_REFUSED_SECONDS = 60.0
 CARRIED_MAX_BYTES = 2048
 CARRIED_RECORDS_MAX = 64
-
-_MAIL = "mail/"
 
 Carried = tuple[tuple[ContentHash, bytes], ...]
 
@@ -71,7 +70,7 @@ class Targets:
     def refused(self) -> list[MailKey]:
         """The deltas whose content cannot be had: `supply` says so of them."""
         owners = self._content.refused_before(self._clock() - CONTENT_REFUSED_SECONDS)
-        return [MailKey(o.removeprefix(_MAIL)) for o in owners if o.startswith(_MAIL)]
+        return [owner.key for owner in owners if owner.kind is OwnerKind.MAILBOXES]
 
     def carry(self, key: MailKey, blobs: Carried) -> None:
         """Keep what came along with a record, to go along with it further."""
@@ -85,6 +84,6 @@ class Targets:
         return self._carried.get(key, ())
 
 
-def mail_owner(key: MailKey) -> str:
-    """Under which name the content of a delta is fetched for children."""
-    return f"{_MAIL}{key}"
+def mail_owner(key: MailKey) -> ContentOwner:
+    """For whom the content of a delta is fetched that goes to children."""
+    return ContentOwner(OwnerKind.MAILBOXES, key)
