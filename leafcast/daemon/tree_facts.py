@@ -18,9 +18,10 @@ from leafcast.ask.remote import standing_of
 from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.node.answers import children_counts, figures_of
-from relay.core.asks.answers import destination_row, node_answer, wave_of
+from relay.core.asks.answers import destination_row, wave_of
 from relay.core.link.session import CATCHING_UP
 from relay.core.node import Node
+from relay.core.node_answers import node_answer
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.records.maintenance import NONE, maintenance_of

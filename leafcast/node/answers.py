@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Protocol
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
-from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
-from relay.core.link.session import Standing
+from relay.core.asks.answers import BadArguments, objects_answer
 from relay.core.node import Node
-from relay.core.records.accepted import Accepted, is_delta
+from relay.core.node_answers import node_answer, status_answer
+from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import merge_all
-from relay.core.view import Orphan
+from relay.core.view import NodeView
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
 from relay.ports import BusBroken, CopiesPage, Object, Space
@@ -156,20 +156,7 @@ def answerers(
     }
 
 
-class OrphanHolder(Protocol):
-    """What of a node tells of orphans."""
-
-    @property
-    def records(self) -> Mapping[MailKey, Accepted]: ...
-
-    def orphans(self) -> Sequence[Orphan]: ...
-
-    def children(self) -> Collection[str]: ...
-
-    def standing_of(self, child: str) -> Standing | None: ...
-
-
-def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str, object]:
+def orphans_answer(node: NodeView, arguments: Mapping[str, str]) -> dict[str, object]:
     """A page of what is in force here and of no term that the centre knows, and the children.
 
     `{orphans: [{key, kind, namespace, name, generation, term, nkey}], children: [name],
@@ -187,12 +174,12 @@ def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str
     }
 
 
-def _has_joined(node: OrphanHolder, child: str) -> bool:
+def _has_joined(node: NodeView, child: str) -> bool:
     standing = node.standing_of(child)
     return standing is not None and standing.joined
 
 
-def _nkey(node: OrphanHolder, key: MailKey) -> str:
+def _nkey(node: NodeView, key: MailKey) -> str:
     record = node.records[key].record
     return record.nkey if isinstance(record, NodeRecord) else ""
 

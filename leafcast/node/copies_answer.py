@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from relay.core.asks.answers import PAGE_BYTES_MAX, PAGE_MAX, BadArguments, redacted
+from relay.core.view import NodeView
 from relay.objects.expressions.filters import Filter
 from relay.ports import CopiesPage, StoredCopy
 from schemas.objects.selectors import LabelSelector
@@ -31,13 +32,6 @@ FILTERED_BYTES = 2048
 
 Read = Callable[[str, int], Awaitable[CopiesPage]]
 """Reads copies of a child, from a place on."""
-
-
-class Parent(Protocol):
-    """A node with children; of an edge the destination is known."""
-
-    def children(self) -> list[str]: ...
-    def destination_of(self, child: str) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,13 @@ class _Page:
 
 
 async def copies_answer(
-    node: Parent, read: Read, path: NodePath, wanted: CopyQuery, *, child: str = "", after: str = ""
+    node: NodeView,
+    read: Read,
+    path: NodePath,
+    wanted: CopyQuery,
+    *,
+    child: str = "",
+    after: str = "",
 ) -> dict[str, Any]:
     """`{copies: [{path, asOfMs, object}], relays: [name], next}`.
 

@@ -22,7 +22,6 @@ from relay.core.destination.inputs import FormerRun, Inventory
 from relay.core.destination.traces import noted
 from relay.core.downstream import Downstream
 from relay.core.effects import (
-    CountChanged,
     Effect,
     Noted,
     SnapshotShown,
@@ -59,9 +58,9 @@ from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
 from relay.core.records.trust import Trust
+from relay.core.reporting import Reporting
 from relay.core.reports.child_reports import ChildReports, Facts
 from relay.core.reports.sender import ReportSender
-from relay.core.reports.windows import ReportThrottle
 from relay.core.rooms import Rooms
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
@@ -86,83 +85,69 @@ class Node(NodeView):
         evaluator: Evaluator | None = None,
     ) -> None:
         """Without an evaluator nothing is collected here."""
-        self.config = config
         self._now = now
         self._out: list[Effect] = []
-        path, is_root = config.path, config.path.is_root
-        notes = Notes(remembered, self._out)
-        self._trust = Trust(config.tree, config.roots)
-        self._book = book = RecordBook(path)
-        self._audience = Audience(path)
-        self._content = Content(remembered.blobs, self._out)
-        self._judge = SnapshotJudge(self._book.by_key, self._interest, path)
-        self._acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
+        path, notes = config.path, Notes(remembered, self._out)
+        trust, book, audience = Trust(config.tree, config.roots), RecordBook(path), Audience(path)
+        content = Content(remembered.blobs, self._out)
+        judge = SnapshotJudge(book.by_key, self._interest, path)
+        self._acceptance = Acceptance(path, config.tree, trust, book, judge)
         self._targets = Targets(
-            self._book, self._audience, self._content, self._seconds, has_all_content=is_root
+            book, audience, content, self._seconds, has_all_content=path.is_root
         )
-        self._children = Children(
+        children = Children(
             config.incarnation, self._targets, self._out, self._child_changed, notes.away
         )
-        self._children.addresses = config.told_addresses
+        children.addresses = config.told_addresses
         self._places: dict[str, int] = {}
-        self._destination_keys = DestinationKeys(config.tree, config.private_keys)
-        self._collected = CollectedResults(self._content, evaluator, self._destination_keys)
-        self._reports = ChildReports(self._place, self._facts, self._collected, book.levels_below)
-        self._sender = ReportSender(config.incarnation, self._out)
-        self._throttle = ReportThrottle()
-        # Placements of objects of which the syncer has just said something.
-        self._observed_for: dict[MailKey, None] = {}
-        # At the centre, placements whose count was not exact when it was said last.
-        self._inexact: dict[MailKey, None] = {}
+        keys = DestinationKeys(config.tree, config.private_keys)
+        collected = CollectedResults(content, evaluator, keys)
+        reports = ChildReports(self._place, self._facts, collected, book.levels_below)
         # At the centre, former contents of placements.
         self._history = notes.history
-        self._destination = self._attach(remembered, done, notes) if config.attached else None
-        rooms = self._rooms(set(remembered.heard), notes.first_sessions)
+        destination = None
+        if config.attached:
+            former = FormerRun(tuple(done), _last_loss(remembered), config.former, notes.taken)
+            inventory = Inventory(audience.bears_on, self._locations)
+            destination = Destination(path, inventory, content, former, config.customize, keys)
+        rooms = Rooms(
+            self._instant,
+            self._out,
+            trust,
+            book,
+            judge,
+            self._acceptance,
+            audience,
+            content,
+            self._targets,
+            children,
+            reports,
+            collected,
+            ReportSender(config.incarnation, self._out),
+            destination,
+            set(remembered.heard),
+            notes.first_sessions,
+        )
         self._propagation = Propagation(path, rooms)
-        self._downstream = Downstream(path, rooms)
-        self._collected.settle(self._surroundings())
-        self._collected.begin_turn(now.seconds)
-        upstream = None if is_root else Upstream(config, notes.cursor, rooms, self._propagation)
-        self._upstream = upstream
+        downstream = Downstream(path, rooms)
+        cursor, propagation = notes.cursor, self._propagation
+        upstream = None if path.is_root else Upstream(config, cursor, rooms, propagation)
+        super().__init__(config, rooms, upstream, downstream)
+        self._reporting = Reporting(rooms, self, upstream)
         self._content_router = ContentRouter(
             rooms, upstream.take_nodes if upstream is not None else _reads_no_snapshots
         )
-        self.count_junk = self._downstream.count_junk
-        self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
+        self._sweeper = Sweeper(content, self._roots, self._knows_all, self._out, now.seconds)
+        collected.settle(self._surroundings())
+        collected.begin_turn(now.seconds)
         self._restore(remembered)
         self._follow_up()
         self._say_in_time()
         self._started = self._take_out()
 
-    def _attach(self, remembered: Remembered, done: Iterable[Done], notes: Notes) -> Destination:
-        return Destination(
-            self.config.path,
-            Inventory(self._audience.bears_on, self._locations),
-            self._content,
-            FormerRun(tuple(done), _last_loss(remembered), self.config.former, notes.taken),
-            self.config.customize,
-            self._destination_keys,
-        )
-
-    def _rooms(self, joined: set[str], first_sessions: dict[str, str]) -> Rooms:
-        return Rooms(
-            self._clock,
-            self._out,
-            self._trust,
-            self._book,
-            self._judge,
-            self._acceptance,
-            self._audience,
-            self._content,
-            self._targets,
-            self._children,
-            self._reports,
-            self._collected,
-            self._sender,
-            self._destination,
-            joined,
-            first_sessions,
-        )
+    def count_junk(self, child: str) -> None:
+        """A child said something that is no answer to what it was asked."""
+        self._downstream.count_junk(child)
 
     # The machine.
 
@@ -187,7 +172,7 @@ class Node(NodeView):
     def deadline(self) -> float | None:
         """The monotonic second at which the node wants a Tick; None if nothing is due."""
         due = (
-            self._throttle.ends,
+            self._reporting.deadline(),
             self._content.deadline(),
             self._children.deadline(),
             self._sweeper.deadline(),
@@ -205,12 +190,12 @@ class Node(NodeView):
         self._children.check()
         self._reports.check()
         self._collected.check()
-        self._sender.check()
+        self._reporting.check()
         if self._upstream is not None:
             self._upstream.link.reader.check()
             self._judge.check()
 
-    def _clock(self) -> Instant:
+    def _instant(self) -> Instant:
         return self._now
 
     def _seconds(self) -> float:
@@ -233,9 +218,9 @@ class Node(NodeView):
                 self._sweeper.arrived(event)
                 self._content_router.arrived(event)
             case ReportArrived():
-                self._throttle.heard(event.child, event.key)
+                self._reporting.heard(event.child, event.key)
                 if self._downstream.report(event):
-                    self._progressed()
+                    self._reporting.progressed()
             case HelloArrived():
                 self._hello(event)
             case Issued():
@@ -290,7 +275,7 @@ class Node(NodeView):
             self._write_mail()
 
     def _say_in_time(self) -> None:
-        self._report_in_time()
+        self._reporting.say_in_time()
         if self._upstream is not None:
             self._upstream.say_hello_in_time()
 
@@ -308,7 +293,7 @@ class Node(NodeView):
     def _hello(self, event: HelloArrived) -> None:
         shown, progressed = self._downstream.hello(event)
         if progressed:
-            self._progressed()
+            self._reporting.progressed()
         if self._upstream is not None:
             self._upstream.look_at_wants()
         if shown is None:
@@ -326,13 +311,6 @@ class Node(NodeView):
         """
         newest = self._judge.newest
         return newest is None or shown.rank > newest.rank or shown.record.term != newest.record.term
-
-    def _progressed(self) -> None:
-        """A child's reports reach further: what waited for it may be exact, or be reported."""
-        for key in self._inexact:
-            self._reports.touch(key)
-        if self._upstream is not None:
-            self._upstream.child_progressed()
 
     def _issued(self, event: Issued) -> None:
         self._content.keep(event.blobs)
@@ -357,9 +335,7 @@ class Node(NodeView):
         claimers = self._destination.observe(event)
         self._out += noted(event, former, claimers)
         self._collected.observed(event.key, claimers)
-        for key in claimers:
-            self._reports.touch(key)
-            self._observed_for[key] = None
+        self._reporting.observed(claimers)
 
     def _destination_tick(self, now: float) -> None:
         if self._destination is None:
@@ -377,75 +353,6 @@ class Node(NodeView):
             self._reports.touch(key)
         if event.stated != stated and self._upstream is not None:
             self._upstream.hurry()
-
-    # Reports.
-
-    def _report_in_time(self) -> None:
-        now, upstream, destination = self._now.seconds, self._upstream, self._destination
-        observed, self._observed_for = self._observed_for, {}
-        if destination is not None and not all(map(destination.is_pending, observed)):
-            self._throttle.hurry(now)
-        in_sync = destination is None and self._children.is_in_sync
-        if upstream is None:
-            if self._reports.is_dirty:
-                # What the centre only tells its controllers takes no message.
-                (self._throttle.hurry if in_sync else self._throttle.tell)(now)
-        elif upstream.welcomed and upstream.may_advance and upstream.caught_up and in_sync:
-            self._throttle.hurry(now)
-        elif self._reports.is_dirty or (upstream.welcomed and upstream.may_advance):
-            self._throttle.gather(now)
-        if self._throttle.is_over(now) and not self._throttle.put_off(now, self._load()):
-            self._flush(now)
-
-    def _load(self) -> int:
-        upstream = self._upstream
-        return self._children.load() + (upstream.link.reader.unread if upstream else 0)
-
-    def _flush(self, now: float) -> None:
-        """Say what changed since the last window, and then how far that reaches."""
-        upstream, only_child = self._upstream, self._downstream.is_one and self._destination is None
-        dirty = self._throttle.close(now, only_child=only_child) | self._reports.take_dirty()
-        if upstream is None:
-            self._tell_counts(dirty)
-        elif upstream.welcomed:
-            for key in self._sender.in_turn(dirty, below=len(self._children.by_name)):
-                self._report_on(key, now)
-            if not self._throttle.is_waiting:
-                upstream.say_progress()
-
-    def _tell_counts(self, keys: Iterable[MailKey]) -> None:
-        for key in keys:
-            self._out.append(CountChanged(key))
-            self._inexact.pop(key, None)
-            if key in self._book.by_key and not self.count(key).exact:
-                self._inexact[key] = None
-
-    def _report_on(self, key: MailKey, now: float) -> None:
-        held, gone, summary = self._book.get(key), self._is_gone(key), self.summary(key)
-        at_work = not self._children.by_name and "pending" in summary.states
-        if self._throttle.waits(key, now, at_work=at_work):
-            return
-        self._sender.report(
-            key,
-            summary,
-            self.results(key).values(),
-            self._collected.collected(key),
-            generation=self._judge.reported_generation(key),
-            gone=gone,
-            unsaid=self._reports.unsaid(key),
-        )
-        if gone and held is not None and self._upstream is not None:
-            self._upstream.forget(key)
-
-    def _is_gone(self, key: MailKey) -> bool:
-        """Whether nothing of a placement is left at or below this node, or should be."""
-        held = self._book.get(key)
-        if held is not None and (held.full or self._is_meant(key)):
-            return False
-        if self._children.with_head(key):
-            return False
-        destination = self._destination
-        return destination is None or destination.is_over(key, in_force=held is not None)
 
     # What rooms ask of each other.
 

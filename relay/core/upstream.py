@@ -125,6 +125,16 @@ class Upstream:
         return self._judge.reached.rank if self._judge.reached is not None else NO_SNAPSHOT
 
     @property
+    def may_report(self) -> bool:
+        """Whether the parent listens, and reports may reflect more of the mailbox than was said."""
+        return self.welcomed and self.may_advance
+
+    @property
+    def unread(self) -> int:
+        """How much mail is on its way to here."""
+        return self.link.reader.unread
+
+    @property
     def caught_up(self) -> bool:
         return self.link.reader.caught_up
 

@@ -6,24 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from relay.core.asks.routing import LastHeard
-from relay.core.audience import HERE, Audience
-from relay.core.collectors.collected_results import CollectedResults, Result
+from relay.core.audience import HERE
+from relay.core.collectors.collected_results import Result
 from relay.core.collectors.upsynced import Sources
 from relay.core.config import NodeConfig
-from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
-from relay.core.destination.destination import CONTENT_REFUSED, Destination
+from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
-from relay.core.events import Instant
-from relay.core.link.children import Children
 from relay.core.link.session import Presence, Standing
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
-from relay.core.records.book import RecordBook
-from relay.core.records.judge import SnapshotJudge
-from relay.core.records.trust import Trust, Verdict
-from relay.core.reports.child_reports import ChildReports
+from relay.core.records.trust import Verdict
 from relay.core.reports.reduce import EMPTY, merge
+from relay.core.rooms import Rooms
 from relay.core.upstream import STALE, Upstream
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
@@ -54,21 +49,29 @@ class Orphan(NamedTuple):
 
 
 class NodeView:
-    """What a node knows, for those who ask it. The rooms are a node's own."""
+    """What a node knows, for those who ask it."""
 
-    config: NodeConfig
-    _now: Instant
-    _trust: Trust
-    _book: RecordBook
-    _audience: Audience
-    _content: Content
-    _judge: SnapshotJudge
-    _children: Children
-    _reports: ChildReports
-    _collected: CollectedResults
-    _destination: Destination | None
-    _upstream: Upstream | None
-    _downstream: Downstream
+    def __init__(
+        self,
+        config: NodeConfig,
+        rooms: Rooms,
+        upstream: Upstream | None,
+        downstream: Downstream,
+    ) -> None:
+        """At the centre there is no upstream."""
+        self.config = config
+        self._clock = rooms.clock
+        self._trust = rooms.trust
+        self._book = rooms.book
+        self._audience = rooms.audience
+        self._content = rooms.content
+        self._judge = rooms.judge
+        self._children = rooms.children
+        self._reports = rooms.reports
+        self._collected = rooms.collected
+        self._destination = rooms.destination
+        self._upstream = upstream
+        self._downstream = downstream
 
     @property
     def ready(self) -> bool:
@@ -145,7 +148,7 @@ class NodeView:
         """What became of a placement in this subtree, as far as it is known now."""
         own = EMPTY
         if self._destination is not None:
-            own = self._destination.summary(key, self._now)
+            own = self._destination.summary(key, self._clock())
         troubles = self._troubles(key)
         if troubles is not EMPTY:
             own = merge(own, troubles)
@@ -214,7 +217,8 @@ class NodeView:
         """Which of these blobs are not in the node's store."""
         return frozenset(addresses) - self._content.held
 
-    def _is_meant(self, key: MailKey) -> bool:
+    def is_meant(self, key: MailKey) -> bool:
+        """Whether a placement is for a destination at or below this node."""
         return bool(self._audience.concerned(key)) or self._audience.expected(key, HERE) > 0
 
     def _troubles(self, key: MailKey) -> Summary:
@@ -228,7 +232,7 @@ class NodeView:
             reasons.append((1, OUTDATED))
         if self._judge.standings.orphaned.get(key):
             reasons.append((1, ORPHANED))
-        if is_delta(held) and not held.full and self._is_meant(key):
+        if is_delta(held) and not held.full and self.is_meant(key):
             reasons.append((1, WITHHELD))
         if self._content.refused_since(mail_owner(key)) is not None:
             reasons.append((0, CONTENT_REFUSED))
@@ -253,7 +257,7 @@ class NodeView:
 
     def heard(self, child: str) -> LastHeard | None:
         """When a child was last heard of; None if there is none of this name."""
-        known, now = self._children.by_name.get(child), self._now
+        known, now = self._children.by_name.get(child), self._clock()
         if known is None:
             return None
         if known.session.presence is Presence.NEVER_JOINED:
@@ -295,7 +299,7 @@ class NodeView:
         """The node's session and cursor, and how much it holds and refused, for people."""
         upstream, reached = self._upstream, self._judge.reached
         refused = self._downstream.refused + (upstream.refused if upstream is not None else 0)
-        age_ms = self._now.wall_ms - reached.record.time_ms if reached is not None else 0
+        age_ms = self._clock().wall_ms - reached.record.time_ms if reached is not None else 0
         cursor = ""
         if upstream is not None:
             cursor = upstream.link.reader.incarnation

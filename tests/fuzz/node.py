@@ -10,7 +10,7 @@ from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from controllers.core.translation.reading import read_issued
 from leafcast.node.answers import orphans_answer
-from relay.core.asks.answers import BadArguments, objects_answer, status_answer
+from relay.core.asks.answers import BadArguments, objects_answer
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.config import NodeConfig
 from relay.core.events import (
@@ -27,6 +27,7 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.node import Node
+from relay.core.node_answers import status_answer
 from relay.core.reports.intake import ReportIntake
 from relay.objects.stored_object import StoredObject, with_status
 from schemas.content import chunks

@@ -167,7 +167,7 @@ def test_a_count_is_not_exact_while_the_newest_of_two_inventory_records_is_under
     centre.handle((MailWritten("emea", about, 20, meeting.last + 1),), now)
     # It answers the first, and the second is on its way.
     run = centre.config.incarnation
-    read = Progress("edge", run, meeting.last + 1, edge._sender.digest)
+    read = Progress("edge", run, meeting.last + 1, edge._reporting._sender.digest)
     centre.handle((ReportArrived("emea", PROGRESS_KEY, encode(read), 1),), now)
     assert not centre.count(key).exact
     centre.handle((MailWritten("emea", about, 21, meeting.last + 2),), now)

@@ -79,6 +79,10 @@ class Children:
 
     # Who is there.
 
+    @property
+    def count(self) -> int:
+        return len(self.by_name)
+
     def add(self, name: str, nkey: str, now: float, *, joined: bool) -> None:
         """A node record names a child; one that `joined` before is given time to come back.
 

@@ -1,0 +1,112 @@
+"""What a node answers when it is asked for its own state, or for a placement's.
+
+Lists come page by page, as in `relay.core.asks.answers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+
+from relay.core.asks.answers import BadArguments, Json, destination_row, limit_of, paged, wave_of
+from relay.core.view import NodeView
+from schemas.reports.reports import Summary
+from schemas.values.identity import MailKey, check_mail_key
+from schemas.values.refusals import BadIdentity
+
+
+def node_answer(node: NodeView, path: str) -> Json:
+    """Who the node is, and how it is with its parent and its children."""
+    own = node.own_state()
+    refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
+    unsaid = own.pop("unsaidOf")
+    standings = {name: standing for name in node.children() if (standing := node.standing_of(name))}
+    children = {
+        name: {
+            "silentSinceMs": standing.silent_since_ms,
+            "inSession": standing.in_session,
+            "inStep": standing.in_step,
+            "left": standing.left,
+            "joined": standing.joined,
+            "lag": node.lag(name),
+            "refused": refused.get(name, 0),
+            "contested": contested.get(name, 0),
+            "unsaid": unsaid.get(name, 0),
+            "destination": node.destination_of(name) or "",
+            "nkey": node.nkey_of(name),
+        }
+        for name, standing in standings.items()
+    }
+    return {"path": path, "ready": node.ready, "children": children, **own}
+
+
+def status_answer(
+    node: NodeView,
+    path: str,
+    arguments: Mapping[str, str],
+    takes: Callable[[Mapping[str, object]], bool] | None = None,
+) -> Json:
+    """The node's own summary of a placement, and what each child counts for.
+
+    Arguments: `placement` (its mail key), `after` (a child's name), `limit`. A child with a
+    `destination` is an edge; one without is a relay, to be asked itself. Of edges only those are
+    told that `takes` takes, as `destination_row`.
+    """
+    key = _placement(arguments)
+    held = node.records.get(key)
+    if held is None:
+        return {"path": path, "known": False, "children": [], "next": ""}
+    after, count = arguments.get("after", ""), node.count(key)
+    children = sorted(item for item in node.child_counts(key).items() if item[0] > after)
+
+    def exact(name: str) -> bool:
+        return count.exact or name not in count.waiting_for
+
+    def said(child: tuple[str, Summary]) -> Json:
+        name, summary = child
+        found = {"name": name, "destination": node.destination_of(name) or "", "exact": exact(name)}
+        found |= {**_counts(summary), "wave": wave_of(summary)}
+        standing = node.standing_of(name)
+        if standing is None:
+            return {**found, "silentSinceMs": None, "left": False}
+        told = {"silentSinceMs": standing.silent_since_ms, "left": standing.left}
+        return {**found, **told, "joined": standing.joined}
+
+    def wanted(child: tuple[str, Summary]) -> bool:
+        name, summary = child
+        if takes is None or not node.destination_of(name):
+            return True
+        told = {**_counts(summary), "wave": wave_of(summary), "complete": exact(name)}
+        return takes(destination_row(f"{path.rstrip('/')}/{name}", told))
+
+    limit = limit_of(arguments)
+    told = list(islice(filter(wanted, children), limit + 1))
+    page, following = paged(told, limit, lambda item: item[0], said)
+    return {
+        "path": path,
+        "known": True,
+        "generation": held.generation,
+        "exact": count.exact,
+        "waitingFor": list(count.waiting_for),
+        **_counts(count.summary),
+        "children": page,
+        "next": following,
+    }
+
+
+def _counts(summary: Summary) -> Json:
+    return {
+        "states": dict(summary.states),
+        "health": dict(summary.health),
+        "exceptions": [
+            {"object": x.object, "reason": x.reason, "count": x.count, "path": x.path}
+            for x in summary.exceptions
+        ],
+    }
+
+
+def _placement(arguments: Mapping[str, str]) -> MailKey:
+    try:
+        return check_mail_key(arguments.get("placement", ""))
+    except BadIdentity as error:
+        raise BadArguments(f"placement: {error}") from error
