@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from relay.core.audience import HERE
 from relay.core.collectors.ports import Member, PlacementStanding
-from relay.core.effects import DropReport, Noted, OpenCopies
+from relay.core.effects import DropReport, Noted
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
 from relay.core.link.session import Presence
@@ -64,12 +64,12 @@ class Downstream:
     @property
     def is_one(self) -> bool:
         """Whether there is just one child."""
-        return len(self._children.by_name) == 1
+        return self._children.count == 1
 
     def hello(self, event: HelloArrived) -> HelloTaken:
         """Take a child's hello."""
         name = event.child
-        if name not in self._children.by_name:
+        if not self._children.has(name):
             return NOT_TAKEN
         try:
             hello = self._own(name, decode(Hello, event.data, PART_MAX_BYTES))
@@ -77,15 +77,14 @@ class Downstream:
             self._refuse(name, error.reason)
             return NOT_TAKEN
         self._joined.add(name)
-        now, child = self._clock(), self._children.by_name[name]
+        now = self._clock()
         if self._children.hello(name, hello, now.seconds, now.wall_ms, event.former_ms):
             self._reports.expect_all(name, hello.run)
         for key in hello.wants:
-            if key in self._book.by_key:
+            if self._book.get(key) is not None:
                 self._children.answer_wants(key)
-        if hello.copies and not child.has_copies:
-            child.has_copies = True
-            self._out.append(OpenCopies(name))
+        if hello.copies:
+            self._children.open_copies(name)
         progress = hello.progress
         progressed = progress is not None and self._progress(name, progress, in_hello=True)
         if not hello.shown:
@@ -108,10 +107,9 @@ class Downstream:
         What nothing is kept of is erased: else a child could fill this node's disk.
         """
         name, kept, progressed = event.child, False, False
-        if name not in self._children.by_name:
+        if not self._children.has(name):
             return False
-        child = self._children.by_name[name]
-        child.said_at = max(child.said_at, event.sequence)
+        self._children.note_report(name, event.sequence)
         try:
             match self._intake.read(name, event.key, event.data):
                 case Progress() as progress:
@@ -135,8 +133,8 @@ class Downstream:
     def count_junk(self, name: str) -> None:
         """A child said something that is no answer to what it was asked."""
         self.refused += 1
-        if name in self._children.by_name:
-            self._children.by_name[name].refused += 1
+        if self._children.has(name):
+            self._children.note_refused(name)
 
     def standing(self, child: str, key: MailKey) -> PlacementStanding:
         """The same for who merges rows: whether the child is there, and who it is if it is one."""
@@ -161,12 +159,12 @@ class Downstream:
 
     def facts(self, child: str, key: MailKey) -> Facts:
         """What is known of a child and a placement, besides the child's report."""
-        held, known = self._book.get(key), self._children.by_name.get(child)
+        held = self._book.get(key)
         expected = self._audience.expected(key, child)
         edge = expected == 1 and self._book.is_edge(child)
         return Facts(
             expected,
-            known is not None and key in known.mailbox.slots,
+            self._children.slot(child, key) is not None,
             held.generation if held is not None else 0,
             self._children.presence(child),
             edge,
@@ -182,13 +180,16 @@ class Downstream:
             self._collected.admits(report.key, report.collected, current=current)
 
     def _progress(self, name: str, progress: Progress, *, in_hello: bool = False) -> bool:
-        child, now = self._children.by_name[name], self._clock().seconds
-        before, digest = child.through, self._reports.digest(name)
+        before, digest = self._children.figures(name), self._reports.digest(name)
+        now = self._clock().seconds
         if not self._children.progressed(name, progress, digest, now, in_hello=in_hello):
             return False
+        child = self._children.figures(name)
+        assert before is not None
+        assert child is not None
         for key in self._book.gated:
-            slot = child.mailbox.slots.get(key)
-            if slot is not None and before < slot.sequence <= child.through:
+            slot = self._children.slot(name, key)
+            if slot is not None and before.through < slot.sequence <= child.through:
                 self._reports.refresh(name, key)
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
@@ -196,10 +197,9 @@ class Downstream:
             self._out.append(DropReport(name, unsaid, child.said_at, older=True))
         # What came before what made room for it.
         self._reports.make_good(name)
-        for key in list(child.mailbox.heads):
-            slot = child.mailbox.slots.get(key)
-            if slot is not None and self._is_over(name, key):
-                child.mailbox.clear(key, child.through)
+        for key in self._children.heads(name):
+            if self._children.slot(name, key) is not None and self._is_over(name, key):
+                self._children.clear_head(name, key)
                 self._reports.refresh(name, key)
         return True
 
@@ -210,13 +210,12 @@ class Downstream:
     def _refuse(self, name: str, reason: str) -> None:
         """Count a refusal, and note it, but not each of a flood."""
         self.refused += 1
-        child = self._children.by_name[name]
-        child.refused += 1
-        if child.refused in (1, 10, 100) or child.refused % 1000 == 0:
+        count = self._children.note_refused(name)
+        if count in (1, 10, 100) or count % 1000 == 0:
             self._out.append(Noted("BadReport", name, reason[:NOTED_MAX_CHARACTERS]))
 
     def _sent_generation(self, child: str, key: MailKey) -> int | None:
-        slot = self._children.by_name[child].mailbox.slots.get(key)
+        slot = self._children.slot(child, key)
         held = self._book.get(key)
         known = [slot.version.generation] if slot is not None else []
         if held is not None:
@@ -245,17 +244,9 @@ class Downstream:
             lambda: names_in(gates),
             self._content.refused_since(mail_owner(key)) is not None,
             lambda: self._waves(child, key, gates),
-            edge and self._has_answered(child, key, held),
+            edge and self._children.has_answered(child, key, held.version),
             lambda: self._waves_of(self._maintained(child, key), gates),
         )
-
-    def _has_answered(self, child: str, key: MailKey, held: Accepted) -> bool:
-        """Whether a child's progress speaks of the record in force."""
-        known = self._children.by_name.get(child)
-        slot = known.mailbox.slots.get(key) if known is not None else None
-        if known is None or slot is None or slot.version != held.version:
-            return False
-        return known.mailbox.is_written(key) and 0 < slot.sequence <= known.through
 
     def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:
         """The waves of those for whom a placement is meant at and below a child."""

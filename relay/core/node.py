@@ -5,7 +5,7 @@ This module only wires the rooms together: records, audience, link, content, rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -87,63 +87,75 @@ class Node(NodeView):
         """Without an evaluator nothing is collected here."""
         self._now = now
         self._out: list[Effect] = []
-        path, notes = config.path, Notes(remembered, self._out)
-        trust, book, audience = Trust(config.tree, config.roots), RecordBook(path), Audience(path)
-        content = Content(remembered.blobs, self._out)
-        judge = SnapshotJudge(book.by_key, self._interest, path)
-        self._acceptance = Acceptance(path, config.tree, trust, book, judge)
-        self._targets = Targets(
-            book, audience, content, self._seconds, has_all_content=path.is_root
-        )
-        children = Children(
-            config.incarnation, self._targets, self._out, self._child_changed, notes.away
-        )
-        children.addresses = config.told_addresses
-        self._places: dict[str, int] = {}
-        keys = DestinationKeys(config.tree, config.private_keys)
-        collected = CollectedResults(content, evaluator, keys)
-        reports = ChildReports(self._place, self._facts, collected, book.levels_below)
+        notes = Notes(remembered, self._out)
         # At the centre, former contents of placements.
         self._history = notes.history
-        destination = None
-        if config.attached:
-            former = FormerRun(tuple(done), _last_loss(remembered), config.former, notes.taken)
-            inventory = Inventory(audience.bears_on, self._locations)
-            destination = Destination(path, inventory, content, former, config.customize, keys)
-        rooms = Rooms(
-            self._instant,
-            self._out,
-            trust,
-            book,
-            judge,
-            self._acceptance,
-            audience,
-            content,
-            self._targets,
-            children,
-            reports,
-            collected,
-            ReportSender(config.incarnation, self._out),
-            destination,
-            set(remembered.heard),
-            notes.first_sessions,
-        )
-        self._propagation = Propagation(path, rooms)
-        downstream = Downstream(path, rooms)
-        cursor, propagation = notes.cursor, self._propagation
-        upstream = None if path.is_root else Upstream(config, cursor, rooms, propagation)
+        self._places: dict[str, int] = {}
+        rooms = self._make_rooms(config, remembered, tuple(done), notes, evaluator)
+        self._acceptance = rooms.acceptance
+        self._targets = rooms.targets
+        self._propagation = propagation = Propagation(config.path, rooms)
+        downstream, upstream = Downstream(config.path, rooms), None
+        if not config.path.is_root:
+            upstream = Upstream(config, notes.cursor, rooms, propagation)
         super().__init__(config, rooms, upstream, downstream)
         self._reporting = Reporting(rooms, self, upstream)
         self._content_router = ContentRouter(
             rooms, upstream.take_nodes if upstream is not None else _reads_no_snapshots
         )
-        self._sweeper = Sweeper(content, self._roots, self._knows_all, self._out, now.seconds)
-        collected.settle(self._surroundings())
-        collected.begin_turn(now.seconds)
+        self._sweeper = Sweeper(rooms.content, self._roots, self._knows_all, self._out, now.seconds)
+        rooms.collected.settle(self._surroundings())
+        rooms.collected.begin_turn(now.seconds)
         self._restore(remembered)
         self._follow_up()
         self._say_in_time()
         self._started = self._take_out()
+
+    def _make_rooms(
+        self,
+        config: NodeConfig,
+        remembered: Remembered,
+        done: Sequence[Done],
+        notes: Notes,
+        evaluator: Evaluator | None,
+    ) -> Rooms:
+        path, out = config.path, self._out
+        trust, book, audience = Trust(config.tree, config.roots), RecordBook(path), Audience(path)
+        content = Content(remembered.blobs, out)
+        judge = SnapshotJudge(book.by_key, self._interest, path)
+        targets = Targets(book, audience, content, self._seconds, has_all_content=path.is_root)
+        keys = DestinationKeys(config.tree, config.private_keys)
+        collected = CollectedResults(content, evaluator, keys)
+        destination = None
+        if config.attached:
+            former = FormerRun(done, _last_loss(remembered), config.former, notes.taken)
+            inventory = Inventory(audience.bears_on, self._locations)
+            destination = Destination(path, inventory, content, former, config.customize, keys)
+        return Rooms(
+            self._instant,
+            out,
+            trust,
+            book,
+            judge,
+            Acceptance(path, config.tree, trust, book, judge),
+            audience,
+            content,
+            targets,
+            Children(
+                config.incarnation,
+                targets,
+                out,
+                self._child_changed,
+                notes.away,
+                config.told_addresses,
+            ),
+            ChildReports(self._place, self._facts, collected, book.levels_below),
+            collected,
+            ReportSender(config.incarnation, out),
+            destination,
+            set(remembered.heard),
+            notes.first_sessions,
+        )
 
     def count_junk(self, child: str) -> None:
         """A child said something that is no answer to what it was asked."""

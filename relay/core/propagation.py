@@ -74,7 +74,7 @@ class Propagation:
                 self._put_node(accepted, former, record, cause)
             case KeysRecord():
                 self._trust.adopt(record)
-                for name in self._children.by_name:
+                for name in self._children.names():
                     self._children.mark(name, KEYS_KEY, cause)
             case _:
                 pass
@@ -175,7 +175,7 @@ class Propagation:
         if destination is None:
             return
         another = False
-        if profile is not None or key not in self._book.by_key:
+        if profile is not None or self._book.get(key) is None:
             another = destination.put_profile(key, profile)
         if another or profile is None:
             destination.read_properties()
@@ -224,7 +224,7 @@ class Propagation:
     def _names(self, accepted: Accepted) -> dict[str, None]:
         """The children that a record in force is looked at for."""
         if accepted.key == KEYS_KEY:
-            return dict.fromkeys(self._children.by_name)
+            return dict.fromkeys(self._children.names())
         return self._concerned(accepted)
 
     def _pass_through(self, accepted: Accepted, former: Accepted | None, cause: int) -> None:
@@ -265,7 +265,7 @@ class Propagation:
                 names = (*self._audience.concerned(key), *self._children.with_slot(key))
                 return dict.fromkeys(names)
             case _ if accepted.opaque:
-                return dict.fromkeys(self._children.by_name)
+                return dict.fromkeys(self._children.names())
             case _:
                 step = self._book.step_of(accepted)
                 return {} if step is None else {step: None}
@@ -302,8 +302,7 @@ class Propagation:
             self._mark_all_concerned(accepted, cause)
             return
         name, now = record.path.name, self._clock()
-        nkey = self._key_of(name, record)
-        known = self._children.by_name.get(name)
+        nkey, known = self._key_of(name, record), self._children.figures(name)
         if known is not None and known.nkey == nkey:
             return
         if known is None:
@@ -330,7 +329,7 @@ class Propagation:
 
     def _mark_child(self, name: str, cause: int) -> None:
         """Look at all that a new child may need."""
-        if KEYS_KEY in self._book.by_key:
+        if self._book.get(KEYS_KEY) is not None:
             self._children.mark(name, KEYS_KEY, cause)
         for key in (*self._book.through(name), *self._audience.placements_concerning(name)):
             self._children.mark(name, key, cause)
@@ -340,7 +339,7 @@ class Propagation:
 
     def _remove_child(self, record: NodeRecord) -> None:
         name = record.path.name
-        if name not in self._children.by_name:
+        if not self._children.has(name):
             return
         self._children.remove(name)
         self._joined.discard(name)

@@ -20,6 +20,7 @@ class Reporting:
         self._clock = rooms.clock
         self._out = rooms.out
         self._book = rooms.book
+        self._judge = rooms.judge
         self._children = rooms.children
         self._reports = rooms.reports
         self._collected = rooms.collected
@@ -111,7 +112,7 @@ class Reporting:
             summary,
             self._view.results(key).values(),
             self._collected.collected(key),
-            generation=record.generation if record is not None else 0,
+            generation=self._judge.reported_generation(key),
             gone=gone,
             unsaid=self._reports.unsaid(key),
         )

@@ -259,7 +259,7 @@ class Upstream:
         if not reader.caught_up:
             return
         self.judge_parked()
-        if reader.parked.overflowed and reader.parked.has_room:
+        if reader.parked.is_to_be_reread:
             self._read_from(reader.reread())
 
     def _read_from(self, sequence: int) -> None:
@@ -398,7 +398,7 @@ class Upstream:
         if isinstance(verified, Refusal):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
-        self.link.shown_by_parent = max(self.link.shown_by_parent, verified.rank)
+        self.link.note_shown(verified.rank)
         now = self._clock().seconds
         self._view.observe(verified.record, now)
         if self._judge.offer(verified, sequence, now):
@@ -454,12 +454,11 @@ class Upstream:
         standings = self._judge.reach()
         for key in orphaned.keys() ^ standings.orphaned.keys():
             self._reports.touch(key)
-        for key, generation in list(standings.dropped.items()):
+        for key, generation in standings.take_dropped().items():
             held = self._book.get(key)
             if held is not None and held.generation == generation:
                 self._out.append(Noted("Dropped", held.record.source.name, "not in force any more"))
                 self.forget(key)
-        standings.dropped.clear()
         self._reached(candidate.snapshot)
         return True
 
@@ -484,8 +483,7 @@ class Upstream:
 
         So it is where a centre that was restored lists an older record than the one held.
         """
-        if self.caught_up and not candidate.mailbox_reread:
-            candidate.mailbox_reread = True
+        if self.caught_up and candidate.take_reread():
             self._read_from(self.link.reader.reread())
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:

@@ -13,7 +13,7 @@ from relay.core.config import NodeConfig
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
-from relay.core.link.session import Presence, Standing
+from relay.core.link.session import Standing
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.trust import Verdict
@@ -90,7 +90,7 @@ class NodeView:
         return self._upstream is not None and self._upstream.link.stopped
 
     @property
-    def records(self) -> dict[MailKey, Accepted]:
+    def records(self) -> Mapping[MailKey, Accepted]:
         """What the node holds, by mail key; not to be changed."""
         return self._book.by_key
 
@@ -248,29 +248,22 @@ class NodeView:
 
     def children(self) -> list[str]:
         """The children by name."""
-        return list(self._children.by_name)
+        return self._children.names()
 
     def standing_of(self, child: str) -> Standing | None:
         """How it is with a child; None if there is none of this name."""
-        known = self._children.by_name.get(child)
-        return None if known is None else known.session.standing
+        figures = self._children.figures(child)
+        return figures.standing if figures is not None else None
 
     def heard(self, child: str) -> LastHeard | None:
         """When a child was last heard of; None if there is none of this name."""
-        known, now = self._children.by_name.get(child), self._clock()
-        if known is None:
-            return None
-        if known.session.presence is Presence.NEVER_JOINED:
-            return LastHeard(0, silent=True)
-        session = known.session
-        heard_ms = now.wall_ms - int((now.seconds - session.heard) * 1000)
-        last_ms = session.since_ms or session.former_ms or heard_ms
-        return LastHeard(last_ms, silent=not session.is_there)
+        heard = self._children.heard_last(child, self._clock())
+        return LastHeard(heard[0], silent=heard[1]) if heard is not None else None
 
     def nkey_of(self, child: str) -> str:
         """The public key by which a child is let in; "" if there is none of this name."""
-        known = self._children.by_name.get(child)
-        return known.nkey if known is not None else ""
+        figures = self._children.figures(child)
+        return figures.nkey if figures is not None else ""
 
     def destination_of(self, child: str) -> DestinationId | None:
         """The destination that a child is, if it is an edge and this node holds its profile."""
@@ -284,11 +277,7 @@ class NodeView:
 
         `read_through` is the child's own word, if one can ask it; else its progress counts.
         """
-        known = self._children.by_name.get(child)
-        if known is None:
-            return 0
-        cursor = known.through if read_through is None else read_through
-        return sum(1 for slot in known.mailbox.slots.values() if slot.sequence > cursor)
+        return self._children.lag(child, read_through)
 
     @property
     def read_through(self) -> int:
@@ -303,7 +292,9 @@ class NodeView:
         cursor = ""
         if upstream is not None:
             cursor = upstream.link.reader.incarnation
-        by_name = self._children.by_name
+        children = {name: self._children.figures(name) for name in self._children.names()}
+        refused_of = {name: it.refused for name, it in children.items() if it and it.refused}
+        contested_of = {name: it.contests for name, it in children.items() if it and it.contests}
         return {
             "session": upstream.link.session.state.name.lower() if upstream is not None else "",
             "cursor": {"incarnation": cursor, "sequence": self.read_through},
@@ -315,7 +306,9 @@ class NodeView:
             "disbelieved": upstream.refused if upstream is not None else 0,
             "orphaned": len(self._judge.standings.orphaned),
             "withheld": len(self._judge.standings.outdated),
-            "refusedOf": {name: child.refused for name, child in by_name.items() if child.refused},
-            "contestedOf": {name: c.contests for name, c in by_name.items() if c.contests},
-            "unsaidOf": {name: said for name in by_name if (said := self._reports.unsaid_of(name))},
+            "refusedOf": refused_of,
+            "contestedOf": contested_of,
+            "unsaidOf": {
+                name: count for name in children if (count := self._reports.unsaid_of(name))
+            },
         }

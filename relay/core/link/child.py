@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from relay.core.events import MailWritten
+from relay.core.instant import Instant
 from relay.core.link.progress import Answers
-from relay.core.link.session import ChildSession
-from relay.core.link.writer import MailboxWriter
-from relay.core.records.accepted import Accepted
-from schemas.values.identity import MailKey
+from relay.core.link.session import (
+    SILENT_AFTER_SECONDS,
+    ChildSession,
+    Presence,
+    PresenceEvent,
+    Standing,
+)
+from relay.core.link.writer import Comparison, MailboxWriter
+from relay.core.records.accepted import Accepted, Version
+from schemas.values.identity import SNAPSHOT_KEY, MailKey
+
+REACH_SECONDS = 60.0
+"""So long per level below it a child may take to reach what was written to it."""
+IN_FLIGHT_MAX = 64
+"""Of more inventory records under way to a child each may bear on any placement."""
+
+
+class ChildFigures(NamedTuple):
+    """What a node knows of one child at a moment."""
+
+    # The public keys by which it is let in, by spaces.
+    nkey: str
+    standing: Standing
+    # Up to where its reports reflect its mailbox, and where the last of them lies.
+    through: int
+    said_at: int
+    # How much it said that was refused, and how often another home asked for its place.
+    refused: int
+    contests: int
 
 
 @dataclass(slots=True)
@@ -53,6 +82,37 @@ class Child:
     # Where the last of its reports lay that was taken.
     said_at: int = 0
 
+    def figures(self) -> ChildFigures:
+        """What is known of it now."""
+        counts = self.refused, self.contests
+        return ChildFigures(self.nkey, self.session.standing, self.through, self.said_at, *counts)
+
+    def note_report(self, sequence: int) -> None:
+        """A report of it lies there."""
+        self.said_at = max(self.said_at, sequence)
+
+    def send_inventory(self, key: MailKey, records: tuple[Accepted, ...], reached: int) -> None:
+        """Note these versions of a record as in flight; `reached` is the snapshot's generation."""
+        former = self.in_flight.get(key)
+        versions = (*(former.records if former is not None else ()), *records)
+        above = max(reached, *(record.generation for record in versions))
+        self.in_flight[key] = InFlight(versions[-4:], above)
+
+    def wrote(self, event: MailWritten) -> None:
+        """Note where inventory lies that was in flight."""
+        if event.key == SNAPSHOT_KEY:
+            for flying in self.in_flight.values():
+                if flying.sequence is None and flying.generation < event.generation:
+                    flying.sequence = event.sequence
+        elif event.key in self.in_flight and self.mailbox.is_written(event.key):
+            self.in_flight[event.key].sequence = event.sequence
+
+    def fall_behind(self) -> None:
+        """Have it answer where its mailbox ends now, before what it says counts."""
+        self.session.happened(PresenceEvent.FELL_BEHIND)
+        self.catch_up_to = self.mailbox.last_sequence
+        self.overdue = None
+
     def landed(self) -> None:
         """Nothing is in flight any more that its reports reflect."""
         for key, flying in list(self.in_flight.items()):
@@ -61,3 +121,79 @@ class Child:
         if not self.in_flight:
             # An empty table that was large takes long to look through.
             self.in_flight.clear()
+
+    def causes(self) -> Iterator[int]:
+        """Places in the own mail from which something has still to be written or answered."""
+        yield from self.mailbox.causes()
+        cause = self.answers.first_cause()
+        if cause is not None:
+            yield cause
+
+    def next_look(self) -> float | None:
+        """When a child may be silent or behind next."""
+        if not self.session.is_there:
+            return None
+        at = self.session.heard + SILENT_AFTER_SECONDS
+        if self.session.is_in_step:
+            if self.overdue is not None:
+                at = min(at, self.overdue_at)
+            if self.repeat_at is not None:
+                at = min(at, self.repeat_at)
+        return at
+
+    def is_to_read_again(self, found: Comparison) -> bool:
+        """Whether it is to read its mailbox again, as the first time that it differs."""
+        if found is Comparison.EQUAL:
+            self.read_requested = False
+        if found is not Comparison.DIFFERENT or self.read_requested:
+            return False
+        self.read_requested = True
+        return True
+
+    def is_behind(self, now: float) -> bool:
+        """Whether something written is not reached; if it got further, from now on the rest."""
+        if self.overdue is not None and self.through >= self.overdue[0]:
+            behind = self.through < self.mailbox.last_sequence
+            self.overdue = (self.mailbox.last_sequence, now) if behind else None
+        return self.overdue is not None
+
+    @property
+    def overdue_at(self) -> float:
+        """When it has taken too long to reach what was written to it."""
+        assert self.overdue is not None
+        return self.overdue[1] + REACH_SECONDS * (self.levels + 1)
+
+    def is_in_sync_with(self, key: MailKey, bears_on: Callable[[Accepted], bool]) -> bool:
+        """Whether its reports reflect all that bears on a placement, or it is not there."""
+        if not self.session.is_there:
+            return True
+        if self.session.presence is not Presence.IN_STEP or not self.mailbox.is_written(key):
+            return False
+        slot = self.mailbox.slots.get(key)
+        if slot is not None and self.through < slot.sequence:
+            return False
+        if len(self.in_flight) > IN_FLIGHT_MAX:
+            return False
+        return not any(
+            bears_on(record) for flying in self.in_flight.values() for record in flying.records
+        )
+
+    def has_answered(self, key: MailKey, version: Version) -> bool:
+        """Whether its progress speaks of this version of a record."""
+        slot = self.mailbox.slots.get(key)
+        if slot is None or slot.version != version or not self.mailbox.is_written(key):
+            return False
+        return 0 < slot.sequence <= self.through
+
+    def lag(self, read_through: int | None) -> int:
+        """How many messages in its mailbox it has not read; without its word, not answered."""
+        through = self.through if read_through is None else read_through
+        return sum(1 for slot in self.mailbox.slots.values() if slot.sequence > through)
+
+    def heard_last(self, now: Instant) -> tuple[int, bool]:
+        """When (ms since 1970, 0: never) it was heard last, and whether it is silent."""
+        session = self.session
+        if session.presence is Presence.NEVER_JOINED:
+            return 0, True
+        heard_ms = now.wall_ms - int((now.seconds - session.heard) * 1000)
+        return session.since_ms or session.former_ms or heard_ms, not session.is_there

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from relay.core.effects import Effect, Noted, SendWelcome, StoreOwn
+from relay.core.effects import Effect, Noted, OpenCopies, SendWelcome, StoreOwn
 from relay.core.events import MailSlot, MailWritten
-from relay.core.link.child import Child, InFlight
+from relay.core.instant import Instant
+from relay.core.link.child import Child, ChildFigures
 from relay.core.link.session import (
     HELLO_SECONDS,
     SILENT_AFTER_SECONDS,
@@ -19,21 +20,17 @@ from relay.core.link.session import (
     Presence,
     PresenceEvent,
 )
-from relay.core.link.writer import Comparison, MailboxWriter, Target
+from relay.core.link.writer import Comparison, MailboxWriter, Slot, Target
 from relay.core.records.accepted import Accepted, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.records import Away
 from schemas.reports.link import Hello, Progress, Repair, Welcome, greeting
 from schemas.reports.reports import encode
-from schemas.values.identity import SNAPSHOT_KEY, MailKey
+from schemas.values.identity import MailKey
 from schemas.values.subjects import AWAY_PREFIX
 
 REWRITE_EVERY_SECONDS = 60.0
 SAY_AFTER_SECONDS, SAY_EVERY_SECONDS = 10.0, 60.0
-REACH_SECONDS = 60.0
-"""So long per level below it a child may take to reach what was written to it."""
-IN_FLIGHT_MAX = 64
-"""Of more inventory records under way to a child each may bear on any placement."""
 RENEWAL_MS = 590_000
 """A snapshot that is so much newer than the one in a mailbox is written there in any case."""
 
@@ -48,6 +45,7 @@ class Children:
         out: list[Effect],
         changed: Callable[[str], None],
         away: Mapping[str, Away],
+        addresses: tuple[str, ...] = (),
     ) -> None:
         """`away` is who was silent or had left when the run before ended, as noted."""
         self.by_name: dict[str, Child] = {}
@@ -57,7 +55,7 @@ class Children:
         self._changed = changed
         self._noted_away = dict(away)
         # Where this node's server listens, as children are told.
-        self.addresses: tuple[str, ...] = ()
+        self.addresses = addresses
         # Whether the node has memory of its own: without it, it writes and erases nothing.
         self._may_write = False
         self._to_flush: dict[str, None] = {}
@@ -82,6 +80,35 @@ class Children:
     @property
     def count(self) -> int:
         return len(self.by_name)
+
+    def names(self) -> list[str]:
+        return list(self.by_name)
+
+    def has(self, name: str) -> bool:
+        return name in self.by_name
+
+    def figures(self, name: str) -> ChildFigures | None:
+        """What is known of a child now; None if there is none of this name."""
+        child = self.by_name.get(name)
+        return child.figures() if child is not None else None
+
+    def heard_last(self, name: str, now: Instant) -> tuple[int, bool] | None:
+        """When (ms since 1970, 0: never) a child was heard, and whether it is silent."""
+        child = self.by_name.get(name)
+        return child.heard_last(now) if child else None
+
+    def note_refused(self, name: str) -> int:
+        """Count what a child said and was refused; how often that was."""
+        child = self.by_name[name]
+        child.refused += 1
+        return child.refused
+
+    def open_copies(self, name: str) -> None:
+        """Make room for what a child brings up, once in a run of the node."""
+        child = self.by_name[name]
+        if not child.has_copies:
+            child.has_copies = True
+            self._out.append(OpenCopies(name))
 
     def add(self, name: str, nkey: str, now: float, *, joined: bool) -> None:
         """A node record names a child; one that `joined` before is given time to come back.
@@ -176,8 +203,8 @@ class Children:
         repair = self._repair(name, child, hello, now)
         self._answer(name, child, hello, repair)
         self._to_flush[name] = None
-        begins = child.session.presence is Presence.CATCHING_UP
-        begins = begins and hello.incarnation != self._incarnation
+        is_back = child.session.presence is Presence.CATCHING_UP
+        begins = is_back and hello.incarnation != self._incarnation
         return begins or identity is Identity.SUPERSEDES or repair is Repair.SAY
 
     def heard(self, name: str, now: float) -> None:
@@ -207,9 +234,9 @@ class Children:
                 since_ms = now_ms - int((now - child.session.heard) * 1000)
                 since_ms = child.session.former_ms or since_ms
                 self._silence(name, child, since_ms, "nothing was heard of it")
-            elif child.overdue is not None and self._overdue_at(child) <= now:
+            elif child.overdue is not None and child.overdue_at <= now:
                 child.through = child.mailbox.place(child.through)
-                if self._is_behind(child, now):
+                if child.is_behind(now):
                     self._out.append(Noted("Behind", name, "it does not read what it is sent"))
                     self._fall_behind(name, child)
             elif (
@@ -217,7 +244,7 @@ class Children:
             ):
                 self._out.append(Noted("ReportsDiffer", name, "it is to say all of them again"))
                 self._fall_behind(name, child)
-            self._look_by(self._next_look(child))
+            self._look_by(child.next_look())
 
     def deadline(self) -> float | None:
         """When the next child may have been silent, or behind, for too long; or earlier."""
@@ -291,11 +318,8 @@ class Children:
         """Inventory of a child changes: the versions before and after it."""
         child = self.by_name.get(name)
         if child is not None:
-            former = child.in_flight.get(key)
-            kept = former.records if former is not None else ()
-            known = self._reached.generation if self._reached is not None else 0
-            above = max(known, *(record.generation for record in (*kept, *records)))
-            child.in_flight[key] = InFlight((*kept, *records)[-4:], above)
+            reached = self._reached.generation if self._reached is not None else 0
+            child.send_inventory(key, records, reached)
 
     def flush(self, now: float) -> None:
         """Write what is to be written."""
@@ -323,13 +347,8 @@ class Children:
         self._open[event.child] = None
         if child.overdue is None:
             child.overdue = event.sequence, now
-            self._look_by(self._overdue_at(child))
-        if event.key == SNAPSHOT_KEY:
-            for flying in child.in_flight.values():
-                if flying.sequence is None and flying.generation < event.generation:
-                    flying.sequence = event.sequence
-        elif event.key in child.in_flight and child.mailbox.is_written(event.key):
-            child.in_flight[event.key].sequence = event.sequence
+            self._look_by(child.overdue_at)
+        child.wrote(event)
         self._to_flush[event.child] = None
 
     def reached(
@@ -349,7 +368,35 @@ class Children:
             child.mailbox.offer(snapshot, excluded, due=due)
             self._to_flush[name] = None
 
+    def slot(self, name: str, key: MailKey) -> Slot | None:
+        """What lies in a child's mailbox under a key."""
+        child = self.by_name.get(name)
+        return child.mailbox.slots.get(key) if child else None
+
+    def heads(self, name: str) -> list[MailKey]:
+        """The keys under which a child's mailbox holds heads alone."""
+        return list(self.by_name[name].mailbox.heads)
+
+    def clear_head(self, name: str, key: MailKey) -> None:
+        """Take a head out of a child's mailbox, which the child has read."""
+        child = self.by_name[name]
+        child.mailbox.clear(key, child.through)
+
+    def lag(self, name: str, read_through: int | None) -> int:
+        """How many messages a child has not read; by its progress, if it did not say how far."""
+        child = self.by_name.get(name)
+        return child.lag(read_through) if child else 0
+
     # Progress.
+
+    def note_report(self, name: str, sequence: int) -> None:
+        """A report of a child lies there."""
+        self.by_name[name].note_report(sequence)
+
+    def has_answered(self, name: str, key: MailKey, version: Version) -> bool:
+        """Whether a child's progress speaks of this version of a record."""
+        child = self.by_name.get(name)
+        return child is not None and child.has_answered(key, version)
 
     def progressed(
         self, name: str, progress: Progress, digest: bytes, now: float, *, in_hello: bool = False
@@ -360,7 +407,7 @@ class Children:
         if not mine or not child.session.is_there:
             return False
         if not 0 <= progress.through <= child.mailbox.last_sequence:
-            child.refused += 1
+            self.note_refused(name)
             self._out.append(Noted("BadReport", name, "a progress beyond what was written to it"))
             return False
         if progress.digest != digest:
@@ -373,13 +420,13 @@ class Children:
         child.repeat_at = None
         place = child.mailbox.place(progress.through)
         found = child.mailbox.compare(place, progress.snapshot, progress.mail)
-        if self._look_at_mail(child, found):
+        if child.is_to_read_again(found):
             self._welcome(name, child, progress.run, progress.through, Repair.READ)
         if found is Comparison.DIFFERENT:
             return False
         child.through = max(child.through, place)
         child.answers.answered(child.through)
-        self._is_behind(child, now)
+        child.is_behind(now)
         self._look_whether_open(name, child)
         child.landed()
         if child.session.presence is Presence.CATCHING_UP and child.through >= child.catch_up_to:
@@ -390,15 +437,15 @@ class Children:
     @property
     def is_in_sync(self) -> bool:
         """Whether children in step have all that follows from the own mail, and answered it."""
-        names = chain(self._open, self._awaiting)
-        return not any(self.by_name[name].session.is_in_step for name in names)
+        behind = chain(self._open, self._awaiting)
+        return not any(self.by_name[name].session.is_in_step for name in behind)
 
     def open_causes(self) -> Iterator[int]:
         """Places in the own mail of which children in step have not answered all."""
         for name in self._open:
             child = self.by_name[name]
             if child.session.is_in_step:
-                yield from self._causes(child)
+                yield from child.causes()
 
     def is_in_sync_with(
         self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]
@@ -408,18 +455,7 @@ class Children:
         Also of one that cannot be reached: what counts for it needs no answer.
         """
         child = self.by_name.get(name)
-        if child is None or not child.session.is_there:
-            return True
-        if child.session.presence is not Presence.IN_STEP or not child.mailbox.is_written(key):
-            return False
-        slot = child.mailbox.slots.get(key)
-        if slot is not None and child.through < slot.sequence:
-            return False
-        if len(child.in_flight) > IN_FLIGHT_MAX:
-            return False
-        return not any(
-            bears_on(record) for flying in child.in_flight.values() for record in flying.records
-        )
+        return child is None or child.is_in_sync_with(key, bears_on)
 
     def levels(self) -> int:
         """Levels of nodes below this one."""
@@ -438,7 +474,7 @@ class Children:
         for name, child in self.by_name.items():
             child.mailbox.check()
             assert child.through <= child.mailbox.last_sequence
-            assert name in self._open or not any(True for _ in self._causes(child))
+            assert name in self._open or not any(True for _ in child.causes())
             assert (
                 name in self._awaiting
             ) == child.mailbox.awaits_content or name in self._to_flush
@@ -454,14 +490,8 @@ class Children:
 
     # How.
 
-    def _causes(self, child: Child) -> Iterator[int]:
-        yield from child.mailbox.causes()
-        cause = child.answers.first_cause()
-        if cause is not None:
-            yield cause
-
     def _look_whether_open(self, name: str, child: Child) -> None:
-        if any(True for _ in self._causes(child)):
+        if any(True for _ in child.causes()):
             self._open[name] = None
         else:
             self._open.pop(name, None)
@@ -490,25 +520,13 @@ class Children:
         if at is not None and (self._look_at is None or at < self._look_at):
             self._look_at = at
 
-    def _next_look(self, child: Child) -> float | None:
-        """When a child may be silent or behind next."""
-        if not child.session.is_there:
-            return None
-        at = child.session.heard + SILENT_AFTER_SECONDS
-        if child.session.is_in_step:
-            if child.overdue is not None:
-                at = min(at, self._overdue_at(child))
-            if child.repeat_at is not None:
-                at = min(at, child.repeat_at)
-        return at
-
     def _repair(self, name: str, child: Child, hello: Hello, now: float) -> Repair:
         same = hello.incarnation == self._incarnation
         place = child.mailbox.place(hello.sequence) if same else None
         found = child.mailbox.compare(place, hello.snapshot, hello.digest)
         if not same and found is not Comparison.EQUAL:
             return Repair.READ
-        if self._look_at_mail(child, found):
+        if child.is_to_read_again(found):
             return Repair.READ
         may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self._may_write
         if found is Comparison.DIFFERENT and may_rewrite:
@@ -521,15 +539,6 @@ class Children:
             child.repeat_at = now + SAY_EVERY_SECONDS
             return Repair.SAY
         return Repair.NONE
-
-    def _look_at_mail(self, child: Child, found: Comparison) -> bool:
-        """Whether a child is to read its mailbox again, as the first time that it differs."""
-        if found is Comparison.EQUAL:
-            child.read_requested = False
-        if found is not Comparison.DIFFERENT or child.read_requested:
-            return False
-        child.read_requested = True
-        return True
 
     def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
         reached = self._reached
@@ -586,19 +595,6 @@ class Children:
 
     def _fall_behind(self, name: str, child: Child, *, changes: bool = True) -> None:
         """Count nothing that the child says until it has answered where its mailbox ends now."""
-        child.session.happened(PresenceEvent.FELL_BEHIND)
-        child.catch_up_to = child.mailbox.last_sequence
-        child.overdue = None
+        child.fall_behind()
         if changes:
             self._changed(name)
-
-    def _is_behind(self, child: Child, now: float) -> bool:
-        """Whether something written is not reached; if it got further, from now on the rest."""
-        if child.overdue is not None and child.through >= child.overdue[0]:
-            behind = child.through < child.mailbox.last_sequence
-            child.overdue = (child.mailbox.last_sequence, now) if behind else None
-        return child.overdue is not None
-
-    def _overdue_at(self, child: Child) -> float:
-        assert child.overdue is not None
-        return child.overdue[1] + REACH_SECONDS * (child.levels + 1)

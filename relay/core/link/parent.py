@@ -36,6 +36,10 @@ class ParentLink:
     def stopped(self) -> bool:
         return self.session.state is Session.STOPPED
 
+    def note_shown(self, snapshot: SnapshotRank) -> None:
+        """The parent shows a snapshot."""
+        self.shown_by_parent = max(self.shown_by_parent, snapshot)
+
     def take_repeat(self) -> bool:
         """Whether all reports are to be said again; not once more for the same word."""
         taken, self._repeat_reports = self._repeat_reports, False

@@ -11,31 +11,41 @@ from schemas.values.identity import MailKey, NodePath
 
 
 class RecordBook:
-    """`by_key` and `gated` are not to be changed from outside."""
+    """The newest record of each key, found by child and by kind."""
 
     def __init__(self, path: NodePath) -> None:
-        self.by_key: dict[MailKey, Accepted] = {}
+        self._by_key: dict[MailKey, Accepted] = {}
         self._path = path
         self._deltas: dict[MailKey, None] = {}
         self._locations: dict[MailKey, None] = {}
         # Those of them that are under a rollout.
-        self.gated: dict[MailKey, None] = {}
+        self._gated: dict[MailKey, None] = {}
         # By child: profiles, and the nodes below it, that are on their way through it.
         self._through: dict[str, dict[MailKey, None]] = {}
         # By child: how many of these are how many names deep.
         self._depths: dict[str, Counter[int]] = {}
 
+    @property
+    def by_key(self) -> Mapping[MailKey, Accepted]:
+        """All records."""
+        return self._by_key
+
+    @property
+    def gated(self) -> Mapping[MailKey, None]:
+        """The keys of deltas that are under a rollout."""
+        return self._gated
+
     def get(self, key: MailKey) -> Accepted | None:
-        return self.by_key.get(key)
+        return self._by_key.get(key)
 
     def hold(self, accepted: Accepted) -> None:
         """Hold a record, in place of the one of its key."""
         self.drop(accepted.key)
-        self.by_key[accepted.key] = accepted
+        self._by_key[accepted.key] = accepted
         if is_delta(accepted):
             self._deltas[accepted.key] = None
             if isinstance(accepted.record, DeltaHead) and accepted.record.is_gated:
-                self.gated[accepted.key] = None
+                self._gated[accepted.key] = None
         elif accepted.kind == "location":
             self._locations[accepted.key] = None
         step = self.step_of(accepted)
@@ -45,12 +55,12 @@ class RecordBook:
 
     def drop(self, key: MailKey) -> Accepted | None:
         """Hold nothing of the key any more."""
-        former = self.by_key.pop(key, None)
+        former = self._by_key.pop(key, None)
         if former is None:
             return None
         self._deltas.pop(key, None)
         self._locations.pop(key, None)
-        self.gated.pop(key, None)
+        self._gated.pop(key, None)
         step = self.step_of(former)
         if step is not None:
             self._through[step].pop(key, None)
@@ -58,7 +68,7 @@ class RecordBook:
         return former
 
     def deltas(self) -> list[Accepted]:
-        return [self.by_key[key] for key in self._deltas]
+        return [self._by_key[key] for key in self._deltas]
 
     def is_location(self, key: MailKey) -> bool:
         return key in self._locations
@@ -74,7 +84,7 @@ class RecordBook:
 
     def is_edge(self, child: str) -> bool:
         """Whether all that hangs at a child is one destination at the child itself."""
-        found = [self.by_key[key].record for key in self.through(child)]
+        found = [self._by_key[key].record for key in self.through(child)]
         at = self._path.child(child)
         return len(found) == 1 and isinstance(found[0], Profile) and found[0].path == at
 
@@ -88,17 +98,17 @@ class RecordBook:
 
     def check(self) -> None:
         """Assert that the indexes agree with what is held."""
-        assert self._deltas.keys() == {k for k, a in self.by_key.items() if is_delta(a)}
-        locations = {k for k, a in self.by_key.items() if a.kind == "location"}
+        assert self._deltas.keys() == {k for k, a in self._by_key.items() if is_delta(a)}
+        locations = {k for k, a in self._by_key.items() if a.kind == "location"}
         assert self._locations.keys() == locations
         through: dict[str, set[MailKey]] = {}
-        for key, accepted in self.by_key.items():
+        for key, accepted in self._by_key.items():
             step = self.step_of(accepted)
             if step is not None:
                 through.setdefault(step, set()).add(key)
         held: Mapping[str, set[MailKey]] = {s: set(k) for s, k in self._through.items() if k}
         assert held == through
-        depths = {s: Counter(_depth(self.by_key[key]) for key in k) for s, k in held.items()}
+        depths = {s: Counter(_depth(self._by_key[key]) for key in k) for s, k in held.items()}
         assert depths == {s: +counts for s, counts in self._depths.items() if +counts}
 
 

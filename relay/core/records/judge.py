@@ -58,6 +58,11 @@ class Standings:
     # With the generations that were judged: a newer record of the key is not dropped.
     dropped: dict[MailKey, int] = field(default_factory=dict)
 
+    def take_dropped(self) -> dict[MailKey, int]:
+        """What is dropped, and from then on no more."""
+        dropped, self.dropped = self.dropped, {}
+        return dropped
+
     def by_kind(self) -> tuple[Mapping[MailKey, object], ...]:
         return self.outdated, self.orphaned, self.dropped
 
@@ -84,7 +89,12 @@ class Judgement:
         # It waited as long as it may for what it lacks.
         self.overdue = False
         # The mailbox was read from its start for what is outdated.
-        self.mailbox_reread = False
+        self._mailbox_reread = False
+
+    def take_reread(self) -> bool:
+        """Whether the mailbox is to be read from its start: once."""
+        reread, self._mailbox_reread = self._mailbox_reread, True
+        return not reread
 
     @property
     def rank(self) -> SnapshotRank:

@@ -29,6 +29,11 @@ class Parked:
         """Whether there is room for much more, so that it is worth being read again."""
         return len(self._mail) <= PARKED_MAX // 2 and self._bytes <= PARKED_BYTES_MAX // 2
 
+    @property
+    def is_to_be_reread(self) -> bool:
+        """Whether something found no room, and would now."""
+        return self.overflowed and self.has_room
+
     def __len__(self) -> int:
         return len(self._mail)
 
