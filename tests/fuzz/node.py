@@ -142,7 +142,7 @@ def content(data: bytes) -> None:
         meeting = Meeting()
         node = meeting.join("one", "here")
         meeting.tell(node, BlobArrived(reference, found[3], local=False))
-    reading = read_issued(golden.RECORDS["delta"], golden.BODY.encode(), IN_CLEAR)
+    reading = read_issued(golden.RECORDS["delta"], golden.BODY, IN_CLEAR)
     with suppress(StopIteration):
         missing = next(reading)
         while True:
