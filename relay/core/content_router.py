@@ -38,8 +38,7 @@ class ContentRouter:
                     self._reports.refresh(name, owner.key)
 
     def _go_on(self, owner: ContentOwner) -> None:
-        kind, key = owner
-        destination = self._destination
+        kind, key, destination = owner.kind, owner.key, self._destination
         match kind:
             case OwnerKind.SNAPSHOTS:
                 self._take_snapshots()

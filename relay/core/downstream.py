@@ -61,11 +61,6 @@ class Downstream:
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
-    @property
-    def is_one(self) -> bool:
-        """Whether there is just one child."""
-        return self._children.count == 1
-
     def hello(self, event: HelloArrived) -> HelloTaken:
         """Take a child's hello."""
         name = event.child
@@ -180,27 +175,23 @@ class Downstream:
             self._collected.admits(report.key, report.collected, current=current)
 
     def _progress(self, name: str, progress: Progress, *, in_hello: bool = False) -> bool:
-        before, digest = self._children.figures(name), self._reports.digest(name)
+        before, digest = self._children.places(name)[0], self._reports.digest(name)
         now = self._clock().seconds
         if not self._children.progressed(name, progress, digest, now, in_hello=in_hello):
             return False
-        child = self._children.figures(name)
-        assert before is not None
-        assert child is not None
+        through, last_report = self._children.places(name)
         for key in self._book.gated:
             slot = self._children.slot(name, key)
-            if slot is not None and before.through < slot.sequence <= child.through:
+            if slot is not None and before < slot.sequence <= through:
                 self._reports.refresh(name, key)
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
             # What it says there since then is another report, which may be to be kept.
-            self._out.append(DropReport(name, unsaid, child.said_at, older=True))
+            self._out.append(DropReport(name, unsaid, last_report, older=True))
         # What came before what made room for it.
         self._reports.make_good(name)
-        for key in self._children.heads(name):
-            if self._children.slot(name, key) is not None and self._is_over(name, key):
-                self._children.clear_head(name, key)
-                self._reports.refresh(name, key)
+        for key in self._children.clear_heads(name, lambda key: self._is_over(name, key)):
+            self._reports.refresh(name, key)
         return True
 
     def _is_over(self, child: str, key: MailKey) -> bool:

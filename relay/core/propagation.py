@@ -302,7 +302,7 @@ class Propagation:
             self._mark_all_concerned(accepted, cause)
             return
         name, now = record.path.name, self._clock()
-        nkey, known = self._key_of(name, record), self._children.figures(name)
+        nkey, known = self._key_of(name, record), self._children.figures(name, now)
         if known is not None and known.nkey == nkey:
             return
         if known is None:

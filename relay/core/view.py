@@ -252,17 +252,17 @@ class NodeView:
 
     def standing_of(self, child: str) -> Standing | None:
         """How it is with a child; None if there is none of this name."""
-        figures = self._children.figures(child)
+        figures = self._children.figures(child, self._clock())
         return figures.standing if figures is not None else None
 
     def heard(self, child: str) -> LastHeard | None:
         """When a child was last heard of; None if there is none of this name."""
-        heard = self._children.heard_last(child, self._clock())
-        return LastHeard(heard[0], silent=heard[1]) if heard is not None else None
+        figures = self._children.figures(child, self._clock())
+        return LastHeard(figures.heard_ms, silent=figures.is_silent) if figures else None
 
     def nkey_of(self, child: str) -> str:
         """The public key by which a child is let in; "" if there is none of this name."""
-        figures = self._children.figures(child)
+        figures = self._children.figures(child, self._clock())
         return figures.nkey if figures is not None else ""
 
     def destination_of(self, child: str) -> DestinationId | None:
@@ -292,7 +292,8 @@ class NodeView:
         cursor = ""
         if upstream is not None:
             cursor = upstream.link.reader.incarnation
-        children = {name: self._children.figures(name) for name in self._children.names()}
+        now, names = self._clock(), self._children.names()
+        children = {name: self._children.figures(name, now) for name in names}
         refused_of = {name: it.refused for name, it in children.items() if it and it.refused}
         contested_of = {name: it.contests for name, it in children.items() if it and it.contests}
         return {

@@ -13,7 +13,7 @@ REGION, DEAF, GOOD = "/r1", "/r1/deaf", "/r1/good"
 REACH_SECONDS = 10.0
 SETTINGS = {
     "relay.core.link.session.HELLO_SECONDS": 0.5,
-    "relay.core.link.children.REACH_SECONDS": REACH_SECONDS,
+    "relay.core.link.child.REACH_SECONDS": REACH_SECONDS,
 }
 OTHER = {"env": "other"}
 QUICK_SECONDS_MAX = 4.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum, auto
-from typing import NamedTuple
 
 from schemas.values.identity import MailKey
+from schemas.values.value import Value
 
 
 class OwnerKind(IntEnum):
@@ -25,7 +25,7 @@ class OwnerKind(IntEnum):
     """Those objects."""
 
 
-class ContentOwner(NamedTuple):
+class ContentOwner(Value, frozen=True, gc=False):
     """One use of content, of the placement of this key."""
 
     kind: OwnerKind

@@ -32,9 +32,9 @@ class ChildFigures(NamedTuple):
     # The public keys by which it is let in, by spaces.
     nkey: str
     standing: Standing
-    # Up to where its reports reflect its mailbox, and where the last of them lies.
-    through: int
-    said_at: int
+    # When it was heard last, ms since 1970, 0 if it never joined; and whether that is too long ago.
+    heard_ms: int
+    is_silent: bool
     # How much it said that was refused, and how often another home asked for its place.
     refused: int
     contests: int
@@ -82,10 +82,21 @@ class Child:
     # Where the last of its reports lay that was taken.
     said_at: int = 0
 
-    def figures(self) -> ChildFigures:
-        """What is known of it now."""
-        counts = self.refused, self.contests
-        return ChildFigures(self.nkey, self.session.standing, self.through, self.said_at, *counts)
+    def figures(self, now: Instant) -> ChildFigures:
+        """What is known of it."""
+        session = self.session
+        since_ms = session.since_ms or session.former_ms
+        heard_ms = since_ms or now.wall_ms - int((now.seconds - session.heard) * 1000)
+        if session.presence is Presence.NEVER_JOINED:
+            heard_ms = 0
+        return ChildFigures(
+            self.nkey,
+            session.standing,
+            heard_ms,
+            not session.is_there,
+            self.refused,
+            self.contests,
+        )
 
     def note_report(self, sequence: int) -> None:
         """A report of it lies there."""
@@ -189,11 +200,3 @@ class Child:
         """How many messages in its mailbox it has not read; without its word, not answered."""
         through = self.through if read_through is None else read_through
         return sum(1 for slot in self.mailbox.slots.values() if slot.sequence > through)
-
-    def heard_last(self, now: Instant) -> tuple[int, bool]:
-        """When (ms since 1970, 0: never) it was heard last, and whether it is silent."""
-        session = self.session
-        if session.presence is Presence.NEVER_JOINED:
-            return 0, True
-        heard_ms = now.wall_ms - int((now.seconds - session.heard) * 1000)
-        return session.since_ms or session.former_ms or heard_ms, not session.is_there

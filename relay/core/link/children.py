@@ -87,15 +87,10 @@ class Children:
     def has(self, name: str) -> bool:
         return name in self.by_name
 
-    def figures(self, name: str) -> ChildFigures | None:
-        """What is known of a child now; None if there is none of this name."""
+    def figures(self, name: str, now: Instant) -> ChildFigures | None:
+        """What is known of a child; None if there is none of this name."""
         child = self.by_name.get(name)
-        return child.figures() if child is not None else None
-
-    def heard_last(self, name: str, now: Instant) -> tuple[int, bool] | None:
-        """When (ms since 1970, 0: never) a child was heard, and whether it is silent."""
-        child = self.by_name.get(name)
-        return child.heard_last(now) if child else None
+        return child.figures(now) if child is not None else None
 
     def note_refused(self, name: str) -> int:
         """Count what a child said and was refused; how often that was."""
@@ -373,14 +368,13 @@ class Children:
         child = self.by_name.get(name)
         return child.mailbox.slots.get(key) if child else None
 
-    def heads(self, name: str) -> list[MailKey]:
-        """The keys under which a child's mailbox holds heads alone."""
-        return list(self.by_name[name].mailbox.heads)
-
-    def clear_head(self, name: str, key: MailKey) -> None:
-        """Take a head out of a child's mailbox, which the child has read."""
+    def clear_heads(self, name: str, is_over: Callable[[MailKey], bool]) -> list[MailKey]:
+        """Take those heads out of a child's mailbox that have said their last; which ones."""
         child = self.by_name[name]
-        child.mailbox.clear(key, child.through)
+        over = [key for key in child.mailbox.heads if key in child.mailbox.slots and is_over(key)]
+        for key in over:
+            child.mailbox.clear(key, child.through)
+        return over
 
     def lag(self, name: str, read_through: int | None) -> int:
         """How many messages a child has not read; by its progress, if it did not say how far."""
@@ -388,6 +382,11 @@ class Children:
         return child.lag(read_through) if child else 0
 
     # Progress.
+
+    def places(self, name: str) -> tuple[int, int]:
+        """Up to where a child's reports reflect its mailbox, and where the last of them lies."""
+        child = self.by_name[name]
+        return child.through, child.said_at
 
     def note_report(self, name: str, sequence: int) -> None:
         """A report of a child lies there."""
