@@ -140,14 +140,14 @@ class JoinedNode:
 
     def _listening(self) -> Listening:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
-        said, folder = self._options.listens, self._place.node_folder
-        if said is None:
+        settings, folder = self._options.listens, self._place.node_folder
+        if settings is None:
             return Listening()
-        if said.behind_proxy or said.own_files is not None:
-            leaf_address = said.leaf_address(0, NodePath(), said.own_files)
-            return Listening(leaf_address, said.authorities_text())
-        certificate = NodeCertificate(folder, said.hosts)
-        leaf_address = said.leaf_address(0, NodePath(), certificate.files)
+        if settings.behind_proxy or settings.own_files is not None:
+            leaf_address = settings.leaf_address(0, NodePath(), settings.own_files)
+            return Listening(leaf_address, settings.authorities_text())
+        certificate = NodeCertificate(folder, settings.hosts)
+        leaf_address = settings.leaf_address(0, NodePath(), certificate.files)
         return Listening(leaf_address, certificate=certificate)
 
     async def _renew(self, runtime: NodeRuntime, own: OwnCertificate) -> None:

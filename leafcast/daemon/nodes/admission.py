@@ -23,13 +23,13 @@ from controllers.core.access.admissions import (
 )
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import Api, ApiError
+from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import (
     THEN,
     Enrolment,
     Fault,
     NodeSpec,
     Plan,
-    Tree,
     key_taken,
 )
 from leafcast.daemon.nodes.token_files import TokenFiles
@@ -76,7 +76,7 @@ class Admission:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         enrolling: Enrolment,
         changing: asyncio.Lock,
         files: TokenFiles,
@@ -84,7 +84,7 @@ class Admission:
         dice: Dice,
         note: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._enrolling = enrolling
         # Held by whoever changes which nodes there are.
         self._changing = changing
@@ -134,7 +134,7 @@ class Admission:
         except (RecordRefused, KeyError):
             return plain_answer(UNKNOWN_TOKEN)
         try:
-            asked = request.verified(self._tree.tree_id(), one.public)
+            asked = request.verified(self._centre.tree_id(), one.public)
             if asked is None:
                 return plain_answer(UNKNOWN_TOKEN)
             answer = await self._answer(one, request, asked)
@@ -149,7 +149,7 @@ class Admission:
     async def _answer(
         self, one: IssuedToken, request: SignedRequest, asked: JoinRequest
     ) -> JoinAnswer:
-        if not request.holds(self._tree.tree_id(), asked.nkey):
+        if not request.holds(self._centre.tree_id(), asked.nkey):
             reason = "it does not show that it has the key with which it asks"
             remedy = "join with this version of leafcast"
             return JoinAnswer(REFUSED, request.digest, reason, remedy)
@@ -195,7 +195,7 @@ class Admission:
             return None
         labels, annotations = self._enrolling.known_of(path)
         return Grant(
-            tree=self._tree.tree_id(),
+            tree=self._centre.tree_id(),
             path=path,
             relay=one.relay,
             parents=await self._leaf_urls(path),
@@ -248,7 +248,7 @@ class Admission:
         return invited
 
     def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, IssuedToken]:
-        tree, roots, now = self._tree.tree_id(), self._tree.roots(), self._clock.now().wall_ms
+        tree, roots, now = self._centre.tree_id(), self._centre.roots(), self._clock.now().wall_ms
         authority = str(plan.parents[wish.node.path.parent]["authorities"]).encode()
         pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)

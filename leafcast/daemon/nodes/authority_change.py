@@ -16,6 +16,7 @@ from controllers.nodes import nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import ask_all_signed
+from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.authority_steps import (
     DONE,
     DistributeAuthorities,
@@ -26,7 +27,6 @@ from leafcast.daemon.nodes.authority_steps import (
     change_steps,
 )
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
-from leafcast.daemon.nodes.enrolment import Tree
 from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import (
     begin_change,
@@ -56,7 +56,7 @@ class AuthorityChange:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         asks: CentreAsks,
         place: DataDir,
         clock: Clock,
@@ -65,7 +65,7 @@ class AuthorityChange:
         *,
         renew_here: Callable[[], Awaitable[None]] = _nothing_here,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._asks = asks
         self._folder = place.folder
         self._clock = clock
@@ -98,7 +98,7 @@ class AuthorityChange:
                 remedy = "it is made at the first --listen; your own certificates you replace"
                 raise ApiError("NotFound", message, remedy)
             if not found.changing:
-                begin_change(self._folder, self._tree.tree_id(), self._clock.now().wall_ms)
+                begin_change(self._folder, self._centre.tree_id(), self._clock.now().wall_ms)
             try:
                 doing, lacking, void = await self._go_on(force=force)
             except (ServerFailed, ValueError) as error:
@@ -152,7 +152,7 @@ class AuthorityChange:
 
     def _concerned(self) -> list[NodePath]:
         """The centre, and all nodes that may come: whose key is void joins with a new token."""
-        return [NodePath(), *(node.path for node in nodes(self._tree.issuer()) if node.nkey)]
+        return [NodePath(), *(node.path for node in nodes(self._centre.issuer()) if node.nkey)]
 
 
 def register_authority_change(api: Api, change: AuthorityChange) -> None:

@@ -12,7 +12,7 @@ from controllers.nodes import nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
-from leafcast.daemon.nodes.enrolment import Tree
+from leafcast.centre.centre import Centre
 from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.node.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
@@ -31,8 +31,8 @@ log = logging.getLogger("leafcast")
 class CertificateRenewal:
     """The centre's part: signs for the names that a node had, and for no others."""
 
-    def __init__(self, tree: Tree, asks: CentreAsks, place: DataDir, clock: Clock) -> None:
-        self._tree = tree
+    def __init__(self, centre: Centre, asks: CentreAsks, place: DataDir, clock: Clock) -> None:
+        self._centre = centre
         self._asks = asks
         self._place = place
         self._clock = clock
@@ -51,7 +51,7 @@ class CertificateRenewal:
         issued, renewed = IssuedCertificates(self._place.folder), list[NodePath]()
         if not issued.renewals():
             return renewed
-        known = {str(node.path) for node in nodes(self._tree.issuer())} | {str(NodePath())}
+        known = {str(node.path) for node in nodes(self._centre.issuer())} | {str(NodePath())}
         issued.forget_others(known)
         signer = self._authorities().signing.certificate
         for path in issued.due(now_ms, signer):
@@ -103,7 +103,7 @@ class CertificateRenewal:
 
     def _authorities(self) -> Authorities:
         now_ms = self._clock.now().wall_ms
-        return load_or_make_authorities(self._place.folder, self._tree.tree_id(), now_ms)
+        return load_or_make_authorities(self._place.folder, self._centre.tree_id(), now_ms)
 
     async def _give_certificate(self, path: NodePath, certificate: str, authorities: str) -> None:
         said = {"certificate": certificate, "authority": authorities}

@@ -13,27 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controllers.core.ledger.node_moves import nodes_below
-from controllers.issuer import Issuer
 from controllers.nodes import NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.ask.session import NODE_MANAGER
+from leafcast.centre.centre import Centre
 from leafcast.centre.inventory import edge_objects
 from leafcast.daemon.nodes.relocation import name_for
 from relay.adapters.server.nkey_pairs import entrance_pair
-from relay.ports import Clock, Space
+from relay.ports import Clock
 from relay.shell.asker import AskFailed
 from relay.turns import in_turns
 from schemas.objects.objects import validate_object
 from schemas.records.asks import NODE, AskFault
 from schemas.records.moves import MOVED_ANNOTATION
 from schemas.records.records import NodeRecord, Profile
-from schemas.records.roots import Roots
 from schemas.reports.reports import NEVER_JOINED
 from schemas.values.faults import InvalidObject
 from schemas.values.groups import GROUP, PATH_ANNOTATION
-from schemas.values.identity import NodePath, TreeId
+from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
 ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
@@ -43,26 +42,6 @@ NAMED_SECONDS = 60
 """So long what a person did to a node by name is not taken for what follows from an edit."""
 
 Json = dict[str, Any]
-
-
-class Tree(Protocol):
-    """What is needed of the centre's run now; it raises BusBroken between runs."""
-
-    def issuer(self) -> Issuer: ...
-
-    def inventory_space(self) -> Space: ...
-
-    def tree_id(self) -> TreeId: ...
-
-    def roots(self) -> Roots: ...
-
-    def runs_here(self, path: NodePath) -> bool:
-        """Whether the node is one of those that this very program starts."""
-        ...
-
-    def retire(self, path: NodePath) -> None:
-        """End the run of a node that was removed, if this program started it."""
-        ...
 
 
 class States(Protocol):
@@ -134,14 +113,14 @@ class Enrolment:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         asks: CentreAsks,
         states: States,
         clock: Clock,
         *,
         certify: Certify = sign_nothing,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._certify = certify
         self._asks = asks
         self._states = states
@@ -156,7 +135,7 @@ class Enrolment:
         plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
         kept = {it.path for it in wanted if not it.replaces and self.has_key(it.path)}
         states = await self._states_of(kept) if kept else {}
-        listing = await self._tree.inventory_space().list(GROUP, "synctargets")
+        listing = await self._centre.inventory_space().list(GROUP, "synctargets")
         found = {obj["metadata"]["name"]: obj for obj in listing.objects}
         hanging = {name: path_of(obj) for name, obj in found.items()}
         async for at, one in in_turns(enumerate(wanted), self._clock):
@@ -177,13 +156,13 @@ class Enrolment:
         """
         new = {path: nkey for path, nkey in nkeys.items() if not self.has_key(path, nkey)}
         if new:
-            await enrol_nodes(self._tree.issuer(), new)
+            await enrol_nodes(self._centre.issuer(), new)
         await self._register(plan)
         await self.admitted(nkeys)
 
     async def _register(self, plan: Plan) -> None:
         """Write the inventory, and take it as it came to be in the space."""
-        limit, space = asyncio.Semaphore(WRITES_AT_ONCE), self._tree.inventory_space()
+        limit, space = asyncio.Semaphore(WRITES_AT_ONCE), self._centre.inventory_space()
         new_labels = {it.path for it in plan.wanted if it.labels}
 
         async def write(path: NodePath) -> None:
@@ -205,28 +184,28 @@ class Enrolment:
         if path in self._registered:
             metadata = self._registered[path]
             return metadata.get("labels") or {}, metadata.get("annotations") or {}
-        for record in self._tree.issuer().records.values():
+        for record in self._centre.issuer().records.values():
             if isinstance(record, Profile) and record.path == path:
                 return record.labels, record.annotations
         return {}, {}
 
     def edges_at(self) -> dict[str, str]:
         """By path, the SyncTargets in force that hang there."""
-        records = self._tree.issuer().records.values()
+        records = self._centre.issuer().records.values()
         profiles = [r for r in records if isinstance(r, Profile)]
         return {str(profile.path): profile.source.name for profile in profiles}
 
     def record(self, path: NodePath) -> NodeRecord | None:
-        return node_record(self._tree.issuer(), path)
+        return node_record(self._centre.issuer(), path)
 
     def holders(self) -> dict[str, NodePath]:
         """By public key, the node that has it: a server lets nobody in by a key of two.
 
         The key of the entrances is the centre's: whoever holds a token could show that he has it.
         """
-        found = nodes(self._tree.issuer())
+        found = nodes(self._centre.issuer())
         held = {nkey: node.path for node in found for nkey in node.nkey.split()}
-        return {entrance_pair(self._tree.tree_id())[1]: NodePath(), **held}
+        return {entrance_pair(self._centre.tree_id())[1]: NodePath(), **held}
 
     def has_key(self, path: NodePath, nkey: str = "") -> bool:
         """Whether a node there has this key, or any; one that was revoked has none."""
@@ -276,7 +255,7 @@ class Enrolment:
             raise NodeRefused(path, f'it is an edge, of SyncTarget "{name}"', remedy)
         if one.relay or name or self.record(path) is None:
             return
-        if below := nodes_below(self._tree.issuer().records, path):
+        if below := nodes_below(self._centre.issuer().records, path):
             reason = f"it is a relay, with nodes below it ({len(below)})"
             remedy = "say --relay --replace: its key is void once the new one is let in"
             raise NodeRefused(path, reason, remedy)
@@ -296,13 +275,13 @@ class Enrolment:
         """What another key would do to a node in this state."""
         if state == NEVER_JOINED:
             return "it has never joined"
-        below = nodes_below(self._tree.issuer().records, path)
+        below = nodes_below(self._centre.issuer().records, path)
         also = f", and {many(len(below), 'node')} below it," if below else ""
         if state in IN_SESSION:
             said = f"it is up{also} and would be cut off then"
         else:
             said = f"it is {state}{also} and could not come back with the key that it has"
-        return said + ("; `leafcast up` would not start it" if self._tree.runs_here(path) else "")
+        return said + ("; `leafcast up` would not start it" if self._centre.runs_here(path) else "")
 
     async def answer(self, path: NodePath, remedy: str) -> Json:
         """What a node says of itself; raises ApiError."""
@@ -338,14 +317,14 @@ class Enrolment:
 
     async def hanging(self) -> dict[str, str]:
         """The SyncTargets' names by the path they hang at."""
-        listing = await self._tree.inventory_space().list(GROUP, "synctargets")
+        listing = await self._centre.inventory_space().list(GROUP, "synctargets")
         hanging = {path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
         return {path: name for path, name in hanging.items() if path}
 
 
-def give_up(tree: Tree, name: str, clock: Clock) -> None:
+def give_up(centre: Centre, name: str, clock: Clock) -> None:
     """Let placements lose the destination of this name, however much that is: it was named."""
-    tree.issuer().brakes.give_up(name, clock.now().wall_ms + NAMED_SECONDS * 1000)
+    centre.issuer().brakes.give_up(name, clock.now().wall_ms + NAMED_SECONDS * 1000)
 
 
 def key_taken(path: NodePath, holder: NodePath) -> NodeRefused:

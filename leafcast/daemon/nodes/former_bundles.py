@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from controllers.nodes import bundled_nodes, end_bundles, void_bundle
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.enrolment import Enrolment, Tree
+from leafcast.centre.centre import Centre
+from leafcast.daemon.nodes.enrolment import Enrolment
 from relay.ports import BusBroken, Clock
 from schemas.values.identity import NodePath
 
@@ -25,12 +26,12 @@ class FormerBundles:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         enrolling: Enrolment,
         clock: Clock,
         note: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._enrolling = enrolling
         self._clock = clock
         self._note = note
@@ -48,7 +49,7 @@ class FormerBundles:
     async def settle(self) -> bool:
         """Decide about those whose parents answer; whether others are left. Raises BusBroken."""
         accepted: dict[NodePath, str] = {}
-        for parent in sorted({it.path.parent for it in bundled_nodes(self._tree.issuer())}):
+        for parent in sorted({it.path.parent for it in bundled_nodes(self._centre.issuer())}):
             try:
                 answer = await self._enrolling.answer(parent, "it is asked again")
             except ApiError as error:
@@ -57,6 +58,6 @@ class FormerBundles:
             for name, child in answer["children"].items():
                 accepted[parent.child(name)] = child["nkey"] if child["joined"] else ""
         now_ms = self._clock.now().wall_ms
-        for path in await end_bundles(self._tree.issuer(), accepted, now_ms):
+        for path in await end_bundles(self._centre.issuer(), accepted, now_ms):
             self._note("BundleVoid", str(path), void_bundle(path))
-        return bool(bundled_nodes(self._tree.issuer()))
+        return bool(bundled_nodes(self._centre.issuer()))

@@ -13,7 +13,8 @@ from controllers.nodes import nodes, remove_node
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import IN_SESSION, checked_answer
-from leafcast.daemon.nodes.enrolment import Enrolment, States, Tree, give_up
+from leafcast.centre.centre import Centre
+from leafcast.daemon.nodes.enrolment import Enrolment, States, give_up
 from leafcast.daemon.nodes.registration import register
 from relay.claims.edge_claim import HELD, REFUSED
 from relay.ports import Clock
@@ -36,14 +37,14 @@ class Membership:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         enrolling: Enrolment,
         changing: asyncio.Lock,
         asks: CentreAsks,
         states: States,
         clock: Clock,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._enrolling = enrolling
         self._changing = changing
         self._asks = asks
@@ -58,7 +59,7 @@ class Membership:
         """
         where = NodePath.parse(path)
         async with self._changing:
-            issuer = self._tree.issuer()
+            issuer = self._centre.issuer()
             going = [node.path for node in nodes(issuer) if where.holds(node.path)]
             if where not in going and not where.is_root:
                 remedy = "`leafcast node list` shows the nodes there are"
@@ -74,7 +75,7 @@ class Membership:
                 seconds = 0.0 if force else DRAIN_SECONDS_MAX
                 left += _left(gone, await self._drained(gone, seconds) if answers else None)
                 keys.append(await remove_node(issuer, gone))
-                self._tree.retire(gone)
+                self._centre.retire(gone)
             # Before that a centre that is started again would not know of it.
             await issuer.dropped(keys)
         return {"removed": [str(node) for node in going], "left": left}
@@ -82,7 +83,7 @@ class Membership:
     async def register(self, path: str, labels: Mapping[str, str] | None = None) -> Json:
         """Give an edge that has none a destination: `{name}`; raises ApiError."""
         async with self._changing:
-            return await register(self._tree, path, labels or {})
+            return await register(self._centre, path, labels or {})
 
     async def all(self) -> Json:
         """All nodes of the tree but the centre, each with its state, as `tree` has it."""
@@ -117,9 +118,9 @@ class Membership:
 
     async def _unregister(self, name: str) -> None:
         """Delete an edge's Location and SyncTarget, so that nothing is meant for it any more."""
-        give_up(self._tree, name, self._clock)
+        give_up(self._centre, name, self._clock)
         for resource in ("locations", "synctargets") if name else ():
-            await self._tree.inventory_space().delete(ObjectKey(GROUP, resource, "", name))
+            await self._centre.inventory_space().delete(ObjectKey(GROUP, resource, "", name))
 
     async def _drained(self, path: NodePath, seconds: float) -> Json | None:
         """What the node answers once it holds nothing, or after so long; None without answer.

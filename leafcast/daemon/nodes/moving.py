@@ -13,12 +13,12 @@ from typing import Any
 from controllers.nodes import NodeRefused, check_move, enrol_nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import NODE_MANAGER
+from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.admission import Admission
 from leafcast.daemon.nodes.enrolment import (
     ADMIT_SECONDS_MAX,
     Enrolment,
     NodeSpec,
-    Tree,
     give_up,
     path_of,
     valid,
@@ -40,13 +40,13 @@ class NodeMoves:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         enrolling: Enrolment,
         admission: Admission,
         changing: asyncio.Lock,
         clock: Clock,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._enrolling = enrolling
         self._admission = admission
         self._changing = changing
@@ -68,15 +68,15 @@ class NodeMoves:
         """
         old, new = NodePath.parse(path), NodePath.parse(new_path)
         async with self._changing:
-            issuer = self._tree.issuer()
+            issuer = self._centre.issuer()
             check_move(issuer, old, new)
             objects = await self._moved(old, new, labels or {})
             await self._enrolling.parent(new)
             await enrol_nodes(issuer, {new: ""})
             await self._enrolling.admitted({new: ""})
             name = str(objects[0]["metadata"]["name"])
-            give_up(self._tree, name, self._clock)
-            space = self._tree.inventory_space()
+            give_up(self._centre, name, self._clock)
+            space = self._centre.inventory_space()
             target, *_ = [await space.apply(obj, NODE_MANAGER) for obj in objects]
             await self._left(old)
             token = await self._token(old, new, valid_seconds)
@@ -93,10 +93,10 @@ class NodeMoves:
 
     async def _moved(self, old: NodePath, new: NodePath, labels: Mapping[str, str]) -> list[Json]:
         """The inventory of an edge as it will be at its new place; raises NodeRefused, ApiError."""
-        if self._tree.runs_here(old):
+        if self._centre.runs_here(old):
             remedy = "add one with `leafcast node add` where you want it"
             raise NodeRefused(old, "`leafcast up` starts it here, at its place", remedy)
-        space = self._tree.inventory_space()
+        space = self._centre.inventory_space()
         name = self._enrolling.edges_at().get(str(old), "")
         if not name:
             remedy = f"add one with `leafcast node add {new} --relay`, and remove this one"

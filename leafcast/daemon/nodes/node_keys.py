@@ -9,7 +9,8 @@ from typing import Any
 from controllers.nodes import enrol_nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import NOT_SIGNED, CentreAsks, api_error
-from leafcast.daemon.nodes.enrolment import Enrolment, Tree
+from leafcast.centre.centre import Centre
+from leafcast.daemon.nodes.enrolment import Enrolment
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import Clock
 from relay.shell.asker import AskFailed
@@ -29,13 +30,13 @@ class NodeKeys:
 
     def __init__(
         self,
-        tree: Tree,
+        centre: Centre,
         enrolling: Enrolment,
         changing: asyncio.Lock,
         asks: CentreAsks,
         clock: Clock,
     ) -> None:
-        self._tree = tree
+        self._centre = centre
         self._enrolling = enrolling
         self._changing = changing
         self._asks = asks
@@ -109,7 +110,7 @@ class NodeKeys:
         return record
 
     async def _issue(self, path: NodePath, nkey: str) -> None:
-        await enrol_nodes(self._tree.issuer(), {path: nkey})
+        await enrol_nodes(self._centre.issuer(), {path: nkey})
 
     async def _asked(self, path: NodePath, arguments: Mapping[str, str]) -> dict[str, str]:
         """The keys that the node itself says it has: `{nkey, next}`; raises ApiError."""

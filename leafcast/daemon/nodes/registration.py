@@ -8,8 +8,9 @@ from typing import Any
 from controllers.nodes import nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.session import NODE_MANAGER
+from leafcast.centre.centre import Centre
 from leafcast.centre.inventory import edge_objects
-from leafcast.daemon.nodes.enrolment import Tree, path_of, valid
+from leafcast.daemon.nodes.enrolment import path_of, valid
 from leafcast.daemon.nodes.relocation import name_for
 from schemas.values.groups import GROUP
 from schemas.values.identity import NodePath
@@ -17,20 +18,20 @@ from schemas.values.identity import NodePath
 Json = dict[str, Any]
 
 
-async def register(tree: Tree, path: str, labels: Mapping[str, str]) -> Json:
+async def register(centre: Centre, path: str, labels: Mapping[str, str]) -> Json:
     """Give the edge at a path its destination: `{name}` of it; raises ApiError.
 
     A Location that is there stays as it is.
     """
     where = NodePath.parse(path)
-    known = [node.path for node in nodes(tree.issuer())]
-    if where not in known and not tree.runs_here(where):
+    known = [node.path for node in nodes(centre.issuer())]
+    if where not in known and not centre.runs_here(where):
         remedy = f"`leafcast node add {where}` makes one"
         raise ApiError("NotFound", f"node {where}: there is no such node", remedy)
     if any(other.parent == where for other in known if other.names):
         remedy = "name an edge: `leafcast node list` shows them"
         raise ApiError("Invalid", f"node {where} is a relay, and has no cluster", remedy)
-    space = tree.inventory_space()
+    space = centre.inventory_space()
     listing = await space.list(GROUP, "synctargets")
     paths = {obj["metadata"]["name"]: path_of(obj) for obj in listing.objects}
     if there := [name for name, at in paths.items() if at == str(where)]:
