@@ -69,6 +69,7 @@ class Batch:
     pages: Sequence[str] = ()
     done: int = 0
     asked_at: float = 0.0
+    held_at: float | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -107,27 +108,25 @@ class Batches:
             # Another question may have written the last of it meanwhile.
             batch = self._batch(name)
             until, size = self._now() + PART_SECONDS, 0
-            held_at = float("-inf")
             while batch.done < len(batch.rounds) and self._now() < until and size < PART_BYTES:
-                if self._now() - held_at > HOLD_AGAIN_SECONDS:
-                    held_at = self._now()
-                    self._hold(name)
+                self._hold(name, batch)
                 outcomes = await _written(batch.rounds[batch.done], batch)
                 results += outcomes
                 size += len(json.dumps(outcomes))
                 batch.done += 1
                 batch.asked_at = self._now()
-                if not batch.goes_on and any(it is None or "refused" in it for it in outcomes):
+                is_refused = any(it is None or "refused" in it for it in outcomes)
+                if (is_refused and not batch.goes_on) or name not in self._batches:
                     batch.done = len(batch.rounds)
             if batch.done < len(batch.rounds):
                 return {"results": results, "done": False, "warning": ""}
-            del self._batches[name]
+            self._batches.pop(name, None)
         return {"results": results, "done": True, "warning": self._end(name, confirmed)}
 
     def end(self, name: Any) -> None:
         """Forget a batch, whether it was written or not."""
         batch = self._batches.pop(name, None) if isinstance(name, str) else None
-        if batch is not None and batch.done:
+        if batch is not None and batch.held_at is not None:
             self._end(name, {})
 
     def _batch(self, name: Any) -> Batch:
@@ -138,7 +137,11 @@ class Batches:
         batch.asked_at = self._now()
         return batch
 
-    def _hold(self, name: str) -> None:
+    def _hold(self, name: str, batch: Batch) -> None:
+        """Have nothing of it go out, said again as long as it is written."""
+        if batch.held_at is not None and self._now() - batch.held_at <= HOLD_AGAIN_SECONDS:
+            return
+        batch.held_at = self._now()
         with suppress(BusBroken):
             self._pausing().hold(name)
 

@@ -122,6 +122,14 @@ async def test_what_its_command_left_half_written_goes_out_and_is_forgotten(kept
     assert paused.said == [("hold", name), ("release", name)]
 
 
+async def test_a_batch_that_is_ended_while_it_is_written_is_written_no_further(kept, paused):
+    name = kept.keep(one_by_one(step({}, after=lambda: kept.end(name)), step({})))
+    answer = await kept.write(name, {})
+    assert answer["done"]
+    assert answer["results"] == [{"after": {}}]
+    assert {word for word, _ in paused.said} == {"hold", "release"}
+
+
 @pytest.mark.parametrize("size", [1, batches.BYTES_MAX // 4])
 async def test_of_too_many_those_that_nobody_asks_for_give_way_and_else_a_new_one(
     kept, clock, size
