@@ -28,6 +28,8 @@ CLICK = (sys.executable, "-c", "import click")
 LEAFCAST = (sys.executable, "-m", "leafcast")
 RATIO, WAITING_SECONDS = 3.0, 1.0
 SMALL = ("--regions", "1", "--sites", "2")
+MANY_OBJECTS = 100
+MANY = f"apply of {MANY_OBJECTS}"
 _NUMBERS = count()
 
 
@@ -60,12 +62,15 @@ class Commands:
             raise subprocess.CalledProcessError(process.returncode, words)
         return Took(time.perf_counter() - began, used.ru_utime + used.ru_stime)
 
-    def changed_file(self, name: str) -> str:
-        """A file with a ConfigMap that is another each time."""
-        file = self.folder / f"{name}.yaml"
+    def changed_file(self, name: str, objects: int = 1) -> str:
+        """A file with ConfigMaps that are others each time."""
+        file, number = self.folder / f"{name}-{objects}.yaml", next(_NUMBERS)
         file.write_text(
-            f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: shop}}, "
-            f'data: {{a: "{next(_NUMBERS)}"}}}}\n'
+            "\n---\n".join(
+                f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}-{at}, "
+                f'namespace: shop}}, data: {{a: "{number}"}}}}'
+                for at in range(objects)
+            )
         )
         return str(file)
 
@@ -118,13 +123,14 @@ def _compare(report: Report, commands: Commands, hub: str, kubectl: str | None) 
         "tree": lambda _: ("tree",),
         "get": lambda _: ("get", "ns"),
         "apply": lambda name: ("apply", "-f", commands.changed_file(name)),
+        MANY: lambda name: ("apply", "-f", commands.changed_file(name, MANY_OBJECTS)),
     }
     seen: dict[str, list[tuple[Took, Took, Took | None, float]]] = {name: [] for name in words}
     for _ in range(ROUNDS):
         # What is compared runs beside each other, whatever else the machine does.
         for name, said in words.items():
             bare, ours = commands.run(*CLICK), commands.run(*LEAFCAST, *said("one"))
-            beside = kubectl is not None and name in ("get", "apply")
+            beside = kubectl is not None and name in ("get", "apply", MANY)
             theirs = commands.run(str(kubectl), *said("two")) if beside else None
             seen[name].append((bare, ours, theirs, commands.request(name)))
     for name, runs in seen.items():
