@@ -29,6 +29,7 @@ from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.ledger.weighing import Confirmations
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
+from controllers.space_marks import SpaceContinuity
 from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust
 from relay.ports import Clock, Dice
@@ -90,6 +91,10 @@ class Issuer:
     @property
     def tree(self) -> TreeId:
         return self._relay.tree
+
+    def continuity(self, identity: str) -> SpaceContinuity:
+        """How far the ledger knows the space of this identity; "" is of none yet."""
+        return SpaceContinuity(self._relay, identity)
 
     @property
     def ledger(self) -> Ledger:

@@ -15,7 +15,17 @@ from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
 from controllers.issuer import Issuer
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
-from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
+from relay.ports import (
+    Change,
+    Clock,
+    Interest,
+    Interests,
+    Kind,
+    Object,
+    Space,
+    SpaceError,
+    Unserved,
+)
 from schemas.api import GROUP, Condition, Destination, Location, SyncTarget
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
@@ -31,6 +41,8 @@ _INTERESTS = (
 
 LATE_SECONDS, LOOK_SECONDS = 1.0, 600.0
 """So long after the end of a maintenance it is looked at again, and so often meanwhile."""
+
+_MARK = ".inventory"
 
 InventoryKey = ObjectKey | NodePath
 """A SyncTarget or Location; or a node that came or went."""
@@ -67,6 +79,7 @@ class MailboxController:
         # Why nothing reaches a SyncTarget that is valid, by name.
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
+        self._continuity = issuer.continuity("")
         self._informer: Informer | None = None
 
     @property
@@ -114,6 +127,8 @@ class MailboxController:
         identity = await identity_of(self._space, self._clock)
         self._spaces.add(identity)
         self._registry = self._registry_of(identity)
+        # The same API server may hold workloads, which are known for themselves.
+        self._continuity = self._issuer.continuity(f"{identity}{_MARK}" if identity else "")
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
             group.create_task(self._informer.run(), name="inventory")
@@ -148,6 +163,8 @@ class MailboxController:
         """Take all objects of the space, or all of one kind."""
         for resource in {kind[1]} if kind else {item.resource for item in _INTERESTS}:
             self._registry.errors.pop(f"{resource}/Unserved", None)
+        if self._informer is not None:
+            self._continuity.read_at(self._informer.listed_at)
         self._queue.add(self._registry.listed(objects, kind))
         self._look_at_slices()
 
@@ -160,6 +177,7 @@ class MailboxController:
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
+        self._continuity.saw(change, is_defined=True)
         if change.kind == "deleted":
             self._queue.add(self._registry.deleted(change.key))
         else:
@@ -179,6 +197,11 @@ class MailboxController:
 
     async def reconcile(self, keys: frozenset[InventoryKey]) -> list[InventoryKey]:
         """Register these, and say in conditions what is wrong; those to be tried again."""
+        try:
+            unseen = self._registry.unseen
+            self._registry.lost = await self._continuity.lost(self._space, unseen)
+        except SpaceError:
+            return [*keys]
         objects = {key for key in keys if isinstance(key, ObjectKey)}
         objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
         now_ms, brake = self._clock.now().wall_ms, self._issuer.brakes.brake
@@ -190,6 +213,8 @@ class MailboxController:
             self._queue.add_later(key, min(seconds + LATE_SECONDS, LOOK_SECONDS))
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
+        issued = bool(work.drafts or work.deleted)
+        await self._continuity.keep(issued=issued, whole=not self._registry.unseen)
         if self._weights is not None:
             self._weights.brakes_changed({key for key, _ in held.items() ^ brake.held.items()})
         self._look_later(now_ms)

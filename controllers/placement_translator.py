@@ -35,7 +35,6 @@ from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.preparation import Preparation
 from controllers.rollout_notes import RolloutNotes
-from controllers.space_marks import SpaceContinuity
 from controllers.unread_kinds import KindReading
 from controllers.vanishing import Vanishing
 from controllers.work_queue import PlacementQueues
@@ -93,7 +92,7 @@ class PlacementTranslator:
         issuer.listen(self.places.changed)
         self._placements = Placements("", {})
         self._notes = RolloutNotes(relay, self._placements)
-        self._continuity = SpaceContinuity(relay, "")
+        self._continuity = issuer.continuity("")
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
         self._informer: Informer | None = None
@@ -156,7 +155,7 @@ class PlacementTranslator:
         )
         self._notes = RolloutNotes(self._relay, self._placements)
         self._notes.restore(self.name_of)
-        self._continuity = SpaceContinuity(self._relay, identity)
+        self._continuity = self._issuer.continuity(identity)
         self.workloads.marks.by_tools = isinstance(self._space, FinalizingSpace)
         self._interests = Interests(CONTROL)
         self._ever = kinds_of(key for each in known.values() for key in each.entries or ())
@@ -455,6 +454,11 @@ class PlacementTranslator:
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
+        try:
+            unseen = self.workloads.unseen_keys
+            self.workloads.lost = await self._continuity.lost(self._space, unseen)
+        except SpaceError:
+            return names
         names, undecided = await self._vanishing.judge(self._placements, names)
         again = undecided if await self._complete(names) else names | undecided
         waiting = await self._preparation.prepare(self._placements, names, self._is_sealed)
@@ -479,7 +483,7 @@ class PlacementTranslator:
             for work in works:
                 await self._notes.remember(work)
         await self._notes.settle(names)
-        await self._continuity.keep(issued=issued, whole=not self.workloads.unseen)
+        await self._continuity.keep(issued=issued, whole=not self.workloads.unseen_keys)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown
-from relay.ports import Space
+from relay.ports import Absence, Space
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import FormerRollout, SpaceMark
@@ -122,6 +122,15 @@ class CentreRelay(Protocol):
 
         Each is told once, or not at all if a newer one is.
         """
+        ...
+
+
+@runtime_checkable
+class RecordingSpace(Space, Protocol):
+    """A space that keeps a record of what was deleted, for a while."""
+
+    async def absence(self, keys: Collection[ObjectKey]) -> Absence:
+        """Why these objects are not there, as far as it can tell; raises SpaceError."""
         ...
 
 

@@ -1,14 +1,20 @@
-"""Whether a space went on from where the ledger knew it: one that was rolled back lacks things."""
+"""Whether a space went on from where the ledger knew it: one that was rolled back lacks things.
+
+So does one whose files are damaged. What such a space does not show was not deleted for that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
-from controllers.core.workloads.space import Workloads
-from controllers.ports import CentreRelay
-from relay.ports import Change, number_of
-from schemas.objects.objects import BUILT_IN_KINDS
+from controllers.ports import CentreRelay, RecordingSpace
+from relay.ports import Change, Space, number_of
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.records.records import SpaceMark
+
+if TYPE_CHECKING:
+    from controllers.core.workloads.space import Workloads
 
 KindName = tuple[str, str]
 _BUILT_IN = frozenset((group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items())
@@ -23,6 +29,10 @@ class SpaceContinuity:
         # None if the ledger never noted any, which says nothing.
         self._mark = relay.space_mark(identity) if identity else None
         self._seen = self._mark.revision if self._mark is not None else 0
+        # How far the ledger knew it as this run began.
+        self._known_to = self._seen
+        self._asked: frozenset[ObjectKey] = frozenset()
+        self._lost: frozenset[ObjectKey] = frozenset()
 
     def listed(
         self,
@@ -32,15 +42,44 @@ class SpaceContinuity:
         workloads: Workloads,
     ) -> None:
         """Trust a list of this revision, of a kind or of all shown, if the space went on."""
-        number = number_of(revision)
-        if number < self._seen:
-            self._mark = SpaceMark(number, rolled_back=True)
-        self._seen = number
+        self.read_at(revision)
         listed = frozenset(shown if kind is None else shown & {kind})
         if self._mark is None or self._mark.rolled_back:
             workloads.trusted = frozenset()
         else:
             workloads.trusted = listed if kind is None else workloads.trusted | listed
+
+    def read_at(self, revision: str) -> None:
+        """Take note that something was listed at this revision."""
+        number = number_of(revision)
+        if number < self._seen:
+            self._lacks_some(number)
+        self._seen = number
+
+    async def lost(self, space: Space, unseen: AbstractSet[ObjectKey]) -> frozenset[ObjectKey]:
+        """Of what no list shows, what nobody deleted; raises SpaceError while nobody can tell.
+
+        A space that was rolled back, or lost some, lost all that it does not know to be deleted,
+        until nothing is missing.
+        """
+        if unseen <= self._asked:
+            self._lost &= unseen
+            return self._lost
+        fresh, deleted = unseen - self._asked, frozenset[ObjectKey]()
+        if isinstance(space, RecordingSpace):
+            absence = await space.absence(fresh)
+            deleted = absence.deleted
+            if absence.lost or absence.read_to < self._known_to:
+                self._lacks_some(self._seen)
+        if self._mark is not None and self._mark.rolled_back:
+            self._lost |= fresh - deleted
+        self._asked = frozenset(unseen)
+        self._lost &= unseen
+        return self._lost
+
+    def _lacks_some(self, revision: int) -> None:
+        self._mark = SpaceMark(revision, rolled_back=True)
+        self._asked = frozenset()
 
     def saw(self, change: Change, *, is_defined: bool) -> None:
         """Take note of how far a change tells that the space is, if its kind lives there.

@@ -31,6 +31,7 @@ from relay.space_errors import (
     SpaceError,
 )
 from relay.space_port import (
+    Absence,
     Change,
     Interest,
     Interests,
@@ -56,6 +57,7 @@ from schemas.values.identity import ContentHash, NodePath
 __all__ = [
     "NOT_FOUND",
     "UNAVAILABLE",
+    "Absence",
     "AnotherSpace",
     "Bus",
     "BusBroken",

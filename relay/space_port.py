@@ -146,6 +146,18 @@ class Progress:
     revision: str
 
 
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why objects are not there, as far as a space can tell."""
+
+    # Somebody deleted these.
+    deleted: frozenset[ObjectKey] = frozenset()
+    # Nobody did: what was stored of these is damaged or lost.
+    lost: frozenset[ObjectKey] = frozenset()
+    # The number of the newest revision that can be read.
+    read_to: int = 0
+
+
 def number_of(revision: str) -> int:
     """What revisions of one space compare by: the number before the first dot; 0 of no number."""
     number = revision.partition(".")[0]

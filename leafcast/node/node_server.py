@@ -17,11 +17,14 @@ from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
 from leafcast.node.host_status import host_status
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.stream_mending import mend_if_damaged
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import Neighbours, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
+from relay.adapters.spaces.bucket import mark_of_loss, stream_of
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import Noted
@@ -124,11 +127,23 @@ class NodeServer:
             space_connection(self.server.url, self.seeds.space, label)
         )
 
+    async def _mend(self, bucket: str) -> None:
+        """Make a bucket whole whose files are damaged: what cannot be read is lost."""
+        label = f"leafcast {self._identity.path} mending"
+        connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.mending")
+        await connection.open()
+        try:
+            names = stream_of(bucket), mark_of_loss(bucket)
+            await mend_if_damaged(connection, self._world.clock, *names)
+        finally:
+            await connection.close()
+
     async def space(
         self, bucket: str, stack: AsyncExitStack, *, as_written: bool = False
     ) -> EmbeddedSpace:
         """An embedded space on this server, open until the stack is closed."""
         world = self._world
+        await self._mend(bucket)
         space = EmbeddedSpace(
             await self.client(stack, bucket),
             bucket,

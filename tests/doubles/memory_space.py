@@ -17,6 +17,7 @@ from relay.objects.serving import (
 )
 from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import (
+    Absence,
     Change,
     Clock,
     Dice,
@@ -58,6 +59,7 @@ class MemorySpace:
         self._entries: dict[ObjectKey, _Entry] = {}
         self._revision = 0
         self._forgotten = 0
+        self.damaged: set[ObjectKey] = set()
         self._watchers: list[_Watcher] = []
 
     async def identity(self) -> str:
@@ -90,6 +92,20 @@ class MemorySpace:
             if selector is None or selector.matches(rules.labels_of(entry.stored.object)):
                 found.append(rules.at_revision(entry.stored, entry.revision))
         return Listing(tuple(found), str(self._revision))
+
+    async def absence(self, keys: Collection[ObjectKey]) -> Absence:
+        entries = {key: self._entries.get(key) for key in keys}
+        deleted = {key for key, entry in entries.items() if entry and entry.deleted_at is not None}
+        return Absence(
+            frozenset(deleted),
+            frozenset(key for key in keys if key in self.damaged),
+            self._revision,
+        )
+
+    def damage(self, key: ObjectKey) -> None:
+        """Lose an object, as when the disk does; no watcher is told."""
+        del self._entries[key]
+        self.damaged.add(key)
 
     async def watch(self, since: str) -> AsyncGenerator[Change, None]:
         watcher = _Watcher(self._position(since))

@@ -207,6 +207,16 @@ class ChaosTree:
 
         await patiently(once)
 
+    async def centre_values(self) -> dict[str, str]:
+        """What the ConfigMaps in the centre's space hold, waiting out its starts."""
+
+        async def once() -> dict[str, str]:
+            async with self.session() as session:
+                objects = (await session.workloads.list("", "configmaps")).objects
+            return {obj["metadata"]["name"]: obj["data"]["value"] for obj in objects}
+
+        return await patiently(once)
+
     async def clear(self, paths: Iterable[str]) -> None:
         """Begin anew: no placement, no object, and nothing at these edges."""
         async with self.session() as session:

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from relay import atomic_file
-from tests.nats.chaos_tree import ChaosTree, patiently
+from tests.nats.chaos_tree import ChaosTree
 from tests.nats.power import PowerDisk, cut_power
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -84,18 +84,13 @@ class Changes:
     async def lost(self) -> dict[str, str | None]:
         """What was acknowledged before now, and is otherwise at the centre."""
         acknowledged = dict(self.acknowledged)
-        kept = await patiently(self._kept)
+        kept = await self._tree.centre_values()
         # Whatever is written meanwhile is later than what is compared.
         return {
             name: value
             for name, value in acknowledged.items()
             if kept.get(name) != value and self.acknowledged[name] == value
         }
-
-    async def _kept(self) -> dict[str, str]:
-        async with self._tree.session() as session:
-            objects = (await session.workloads.list("", "configmaps")).objects
-        return {obj["metadata"]["name"]: obj["data"]["value"] for obj in objects}
 
 
 async def grow(tree: ChaosTree) -> None:

@@ -25,7 +25,7 @@ from controllers.core.inventory.where import InventoryIndex
 from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.drafts import Draft, same
 from controllers.core.ledger.node_moves import left_nodes, node_in
-from controllers.core.ledger.removal import Held, hold_records
+from controllers.core.ledger.removal import LOST, Held, hold_records
 from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
 from schemas.objects.objects import ObjectKey
@@ -93,6 +93,8 @@ class Registry:
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
         self._unseen: set[ObjectKey] = set()
+        # Of these, what the space lost: nobody deleted it.
+        self.lost: Keys = frozenset()
         # SyncTargets that were deleted while their nodes are there.
         self._taken: set[ObjectKey] = set()
         # Those that were weighed last, and are not to go: a list alone may have told of some.
@@ -113,6 +115,11 @@ class Registry:
         return trial
 
     # What the space says.
+
+    @property
+    def unseen(self) -> Keys:
+        """What a list did not show, and the ledger has."""
+        return frozenset(self._unseen)
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
@@ -343,6 +350,8 @@ class Registry:
         alike = [key for key in known if key.resource == resource]
         seen_any = any(key.resource == resource for key in self.objects)
         verdict = hold_records(alike, unseen, resource, seen_any=seen_any)
+        if lost := unseen & self.lost:
+            verdict = Held(verdict.items | lost, verdict.reason or LOST)
         crowded = {key for key in unseen if self._key(key) in crowds.items}
         if crowded - verdict.items:
             verdict = Held(verdict.items | crowded, verdict.reason or crowds.reason)

@@ -19,6 +19,7 @@ REMOVALS_SHARE = 0.2
 
 NAMED_MAX = 5
 UNREADABLE = "the content of what it held is lost, so nobody can tell what would go"
+LOST = "what the centre's space stored of them is damaged or lost"
 REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
 
 NAMESPACES = ("", "namespaces")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from controllers.core.ledger.removal import Held, hold_objects
+from controllers.core.ledger.destination_counts import count_destinations
+from controllers.core.ledger.removal import LOST, Held, hold_objects, removals_max
+from controllers.core.translation.translate import IssuedDelta
 from controllers.core.workloads.space import Workloads
 from schemas.objects.objects import ObjectKey
+from schemas.records.records import Record
 
 Kind = tuple[str, str]
 
@@ -29,6 +33,8 @@ def held_back(
     missed = inferred - unread
     kinds |= _told_by_one_deletion(workloads, name, missed, kinds)
     held = hold_objects(before, missed, kinds, shown, missed & workloads.undefined)
+    if lost := missed & workloads.lost:
+        held = Held(held.items | lost, held.reason or LOST)
     stays = held.items | unread
     # What stays needs its definition, though that is not seen any more.
     asked = workloads.needed_by(workloads.resolver.selection(name)) & inferred
@@ -50,3 +56,11 @@ def _told_by_one_deletion(
     if is_one and kinds <= workloads.trusted and workloads.resolver.count(name):
         return frozenset(kinds)
     return frozenset()
+
+
+def too_large(before: IssuedDelta, records: Iterable[Record]) -> str:
+    """Why a placement that is not seen is too large to go for that; empty if it is not."""
+    if before.entries is None or len(before.entries) > removals_max(len(before.entries)):
+        return "all its objects would go at once"
+    count = count_destinations(records, before.head.alternatives)
+    return f"all its {count} destinations would lose it" if count > removals_max(count) else ""

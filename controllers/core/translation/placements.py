@@ -20,19 +20,19 @@ from controllers.core.inventory.make_before_break import (
     kept_alternatives,
 )
 from controllers.core.ledger.brake import Brake
-from controllers.core.ledger.destination_counts import SelectedDestinations, count_destinations
+from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import (
+    LOST,
     REMEDY,
     UNREADABLE,
     hold_records,
     named,
-    removals_max,
 )
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
 from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.translation.clean_objects import CleanedByRule, ObjectRefused
-from controllers.core.translation.inferred_removals import held_back
+from controllers.core.translation.inferred_removals import held_back, too_large
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
@@ -52,7 +52,7 @@ from schemas.content.blobs import Reference
 from schemas.content.chunks import removal_flag
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import ObjectKey
-from schemas.records.placements import bare_name, kind_of, placement_at, placement_of
+from schemas.records.placements import bare_name, kind_of, placement_at, placement_key, placement_of
 from schemas.records.placing import grace_seconds, move_seconds
 from schemas.records.records import (
     Alternative,
@@ -582,7 +582,9 @@ class Placements:
         if name in unseen:
             seen_any = bool(self.workloads.objects)
             held = hold_records([*self._issued], unseen, "placements", seen_any=seen_any)
-            reason = held.reason or self._all_of(before)
+            reason = held.reason or too_large(before, self._ledger.values())
+            if placement_key(name) in self.workloads.lost:
+                reason = LOST
             if self.workloads.is_undefined(name):
                 kind = kind_of(name)
                 reason = f"the definition {kind.resource}.{kind.group} is gone"
@@ -591,10 +593,3 @@ class Placements:
                 self.held[name] = f"{said}; {REMEDY.format(name=name)}"
                 return None
         return Work(name, before.head.source.key, None, remembered=self.rejections.known.get(name))
-
-    def _all_of(self, before: IssuedDelta) -> str:
-        """Why a placement is too large to go by inference; empty if it is not."""
-        if before.entries is None or len(before.entries) > removals_max(len(before.entries)):
-            return "all its objects would go at once"
-        count = count_destinations(self._ledger.values(), before.head.alternatives)
-        return f"all its {count} destinations would lose it" if count > removals_max(count) else ""

@@ -110,6 +110,8 @@ class Workloads:
         self.unseen_placements: set[str] = set()
         # Of these, what went with its definition: nobody said that it is to go.
         self.undefined: set[ObjectKey] = set()
+        # Of these, placements too, what the space lost: what it stored is damaged, or older.
+        self.lost: frozenset[ObjectKey] = frozenset()
         # The kinds that were listed whole, by a space that went on from where it was known.
         self.trusted: frozenset[tuple[str, str]] = frozenset()
         # Whether objects of all kinds are told that could be selected.
@@ -123,6 +125,7 @@ class Workloads:
         self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
         self.unseen_placements = {*other.unseen_placements}
         self.undefined = {*other.undefined}
+        self.lost = other.lost
         self.trusted = other.trusted
         self._accepted = dict(other._accepted)
         for name in self.invalid.keys() & other.placements.keys():
@@ -317,6 +320,11 @@ class Workloads:
         self._accepted[placement] = frozenset(objects)
         self.unseen_placements.discard(placement)
         self.undefined.discard(placement_key(placement))
+
+    @property
+    def unseen_keys(self) -> frozenset[ObjectKey]:
+        """All that a list did not show, placements too."""
+        return frozenset({*self.unseen, *map(placement_key, self.unseen_placements)})
 
     def is_accepted(self, placement: str) -> bool:
         """Whether someone let this placement's removals pass since the last whole list."""

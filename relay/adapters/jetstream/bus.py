@@ -28,7 +28,8 @@ from relay.adapters.jetstream.records import (
     outgoing_reports,
     own_record,
 )
-from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.adapters.jetstream.stream_mending import go_on_mending, mend_stream
+from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import (
     children_heard,
     delete_message,
@@ -148,15 +149,11 @@ class JetStreamBus:
         for connection in self._connections:
             await connection.open()
         await self._publisher.start()
+        await go_on_mending(self._relay, self._clock)
         await make_streams(self._relay, self.path)
         heard = await children_heard(self._relay, self.path)
         self._reports.heard_before(heard.names, heard.last)
-        remembered = Remembered(
-            own=tuple(await self._read_own()),
-            mail=tuple(await self._read_mail()),
-            blobs=await self._blobs.addresses(self._clock),
-            heard=heard.names,
-        )
+        remembered = await self._remember(heard.names)
         if self._uplink is not None:
             await self._uplink.start()
         await self._asks.start()
@@ -164,6 +161,20 @@ class JetStreamBus:
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
         self._running.add_done_callback(self._ended)
         return remembered
+
+    async def _remember(self, heard: frozenset[str]) -> Remembered:
+        """What the streams hold; those that are damaged are made anew of what can be read."""
+        while True:
+            try:
+                return Remembered(
+                    own=tuple(await self._read_own()),
+                    mail=tuple(await self._read_mail()),
+                    blobs=await self._blobs.addresses(self._clock),
+                    heard=heard,
+                )
+            except StreamDamaged as damage:
+                logger.error("%s: %s", self.path, damage)  # noqa: TRY400 - it says all
+                await mend_stream(self._relay, self._clock, damage.stream)
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:

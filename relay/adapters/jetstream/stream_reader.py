@@ -2,6 +2,9 @@
 
 The consumer is ephemeral. It is made anew, after the last message taken, when a delivery is
 missing, when its idle heartbeats stay away, and when the server comes back.
+
+A message that is damaged on the disk counts as pending for ever and is never delivered. So who
+waits for more while the server is idle asks whether there is any.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from nats.errors import Error as NatsError
 from relay.adapters.jetstream.connection import (
     PENDING_BYTES_MAX,
     PENDING_MESSAGES_MAX,
+    ApiError,
     Connection,
     answer_control,
     is_control,
@@ -31,6 +35,8 @@ SILENCE_SECONDS = 12.0
 """Two heartbeats missing."""
 AGAIN_SECONDS = 0.25
 
+_NO_MESSAGE = 10037
+_STALLED = "Nats-Consumer-Stalled"
 _SECOND = 1_000_000_000
 _NO_HEADERS: Mapping[str, str] = {}
 
@@ -47,6 +53,16 @@ class Stored:
     sequence: int
     # When the stream took it, ms since 1970.
     time_ms: int = 0
+
+
+class StreamDamaged(BusBroken):
+    """Some of what a stream holds cannot be read; all else was."""
+
+    def __init__(self, stream: str, count: int) -> None:
+        super().__init__(
+            f"{count} of what the stream {stream} held is damaged on the disk, and lost"
+        )
+        self.stream = stream
 
 
 Take = Callable[[Stored], Awaitable[None]]
@@ -78,6 +94,8 @@ class StreamReader:
         self._failure: Exception | None = None
         self._torn = asyncio.Event()
         self._at_end = self._stops_at_end = False
+        # How many messages are still to come, by the last one that came.
+        self._pending = self._damaged = 0
 
     @property
     def next_sequence(self) -> int:
@@ -107,7 +125,8 @@ class StreamReader:
     async def read_all(self, take: Take) -> None:
         """Read what the stream holds now.
 
-        Raises BusBroken if the server does not deliver it, or if `take` raises ValueError.
+        Raises BusBroken if the server does not deliver it, or if `take` raises ValueError, and at
+        the end StreamDamaged if some of it cannot be read.
         """
         self._stops_at_end = True
         while not self._ended():
@@ -117,6 +136,8 @@ class StreamReader:
                 raise BusBroken(f"the stream {self._stream} is damaged") from self._failure
             if not self._ended() and self._next_sequence == before:
                 raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
+        if self._damaged:
+            raise StreamDamaged(self._stream, self._damaged)
 
     def _ended(self) -> bool:
         return self._at_end
@@ -184,6 +205,8 @@ class StreamReader:
             f"CONSUMER.CREATE.{self._stream}", stream_name=self._stream, config=config
         )
         # Messages delivered by now count as pending no more, but as delivered.
+        if not self._deliveries:
+            self._pending = int(made["num_pending"])
         if made["num_pending"] == 0 and made["delivered"]["consumer_seq"] == 0:
             self._end_reached()
 
@@ -216,6 +239,7 @@ class StreamReader:
             self._taking = False
         self._deliveries = place.delivery
         self._next_sequence = place.sequence + 1
+        self._pending = place.pending
         if place.pending == 0:
             self._end_reached()
 
@@ -226,8 +250,25 @@ class StreamReader:
 
     async def _heartbeat(self, message: Msg) -> None:
         await answer_control(self._connection.client, message)
-        delivered = (message.headers or _NO_HEADERS).get("Nats-Last-Consumer", "0")
-        if count_of(delivered) > self._deliveries:
+        headers = message.headers or _NO_HEADERS
+        if count_of(headers.get("Nats-Last-Consumer", "0")) > self._deliveries:
+            self._torn.set()
+        elif self._pending and self._stops_at_end and _STALLED not in headers:
+            await self._look_for_more()
+
+    async def _look_for_more(self) -> None:
+        """The server is idle though more is to come: end, unless something that can be read is."""
+        try:
+            await self._connection.api(
+                f"STREAM.MSG.GET.{self._stream}", seq=self._next_sequence, next_by_subj=">"
+            )
+        except ApiError as error:
+            if error.code == _NO_MESSAGE:
+                self._damaged = self._pending
+                self._end_reached()
+        except BusBroken as error:
+            logger.debug("reading %s: %s", self._stream, error)
+        else:
             self._torn.set()
 
     async def _until_torn(self) -> None:

@@ -1,11 +1,17 @@
-"""A JetStream key-value bucket: written if unchanged, read in order, deletions kept a while."""
+"""A JetStream key-value bucket: written if unchanged, read in order, deletions kept a while.
+
+What is damaged on the disk is not there. An entry goes with a checksum of its value, which stands
+in a header; the server has its own, and drops what fails it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator
+import logging
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import nats.errors
 from nats.aio.client import Client
@@ -44,8 +50,12 @@ READS_MAX = LOOKS_MAX = 16
 PARTS_OF_DELETIONS_KEPT_SECONDS = DELETIONS_KEPT_SECONDS + 60
 STRAY_MS_MIN = 3600 * 1000
 
+CHECKSUM, LOSS = "Lc-Sum", "lost"
+_CHECKSUM_BYTES = 16
 _WRONG_LAST, _NAME_IN_USE = 10071, 10058
 _NANOSECONDS = 1_000_000_000
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,7 @@ class Bucket:
         self._connection = connection
         self._jetstream = patient_jetstream(connection, domain)
         self._api = f"$JS.{domain}.API" if domain else "$JS.API"
-        self._stream = f"KV_{name}"
+        self._stream = stream_of(name)
         self._prefix = f"$KV.{name}."
         self._replicas = replicas
 
@@ -119,7 +129,8 @@ class Bucket:
         return int(info.created.timestamp() * 1000) if info.created else None
 
     async def read(self, key: str) -> Entry | None:
-        """What lies at the key, be it deleted."""
+        """What lies at the key, be it deleted; None if nothing does, or it is damaged."""
+        read = 0
         for _ in range(READS_MAX):
             with _bus_errors():
                 message = await self._last(key)
@@ -128,6 +139,10 @@ class Bucket:
                 entry = await self._opened(key, message, message.seq or 0)
             if entry:
                 return entry
+            if message.seq == read:
+                # Nobody wrote it anew, and it is not whole.
+                return None
+            read = message.seq or 0
         said = f"the entry at {key} was written anew at each of {READS_MAX} reads: try again"
         raise SpaceError("ServiceUnavailable", said)
 
@@ -160,6 +175,19 @@ class Bucket:
                 await self._purge(outlived)
         return revision
 
+    async def last_readable(self) -> int:
+        """The highest revision that can be read, 0 if none can."""
+        return await self._last_matching(">")
+
+    async def lost_some(self) -> bool:
+        """Whether it was mended lately, and lacks what could not be read."""
+        with _bus_errors():
+            return await self._last(LOSS) is not None
+
+    async def keeps(self, key: str) -> bool:
+        """Whether the server counts an entry at the key, be it one that cannot be read."""
+        return bool(await self._keys(key))
+
     async def sweep(self, now_ms: int) -> None:
         """Remove parts that no entry came to name, as when a writer ended between the two."""
         with _bus_errors():
@@ -183,7 +211,7 @@ class Bucket:
             return None
 
     async def _put(self, key: str, stored: bytes, expected: int, *, deleted: bool) -> int | None:
-        headers = {EXPECTED_SEQUENCE: str(expected)} | REPLACES
+        headers = {EXPECTED_SEQUENCE: str(expected), CHECKSUM: _checksum(key, stored)} | REPLACES
         if deleted:
             headers |= {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
         try:
@@ -205,15 +233,21 @@ class Bucket:
             await self._jetstream.purge_stream(self._stream, subject=self._prefix + parts.pattern)
 
     async def _opened(self, key: str, message: Msg | RawStreamMsg, revision: int) -> Entry | None:
-        """The entry of a message; None if its parts are gone: then it is no longer the last."""
-        stored = message.data or b""
+        """The entry of a message.
+
+        None if its parts are gone, since it is not the last any more, or if it is damaged.
+        """
+        headers, stored = message.headers or {}, message.data or b""
+        if headers.get(CHECKSUM, "") not in {"", _checksum(key, stored)}:
+            logger.error("the entry at %s is damaged on the disk, and lost", key)
+            return None
         parts = parts_named(key, stored)
         if parts:
             pieces = [await self._last(part) for part in parts.each()]
             if not all(pieces):
                 return None
             stored = b"".join(piece.data or b"" for piece in pieces if piece)
-        deleted = "KV-Operation" in (message.headers or {})
+        deleted = "KV-Operation" in headers
         return Entry(key, unpack(stored), revision, deleted, parts)
 
     async def list(self, pattern: str) -> AsyncGenerator[Entry, None]:
@@ -225,6 +259,9 @@ class Bucket:
         position, seen, looks = 0, set[str](), 0
         end = await self._last_matching(pattern)
         if not end:
+            # Where the last one is damaged the server finds none.
+            async for each in self._read_each(pattern, seen):
+                yield each
             return
         config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
         async with aclosing(self._pull(config, pattern)) as pulled:
@@ -249,6 +286,11 @@ class Bucket:
                 said = "the server fell silent while listing: try again"
                 raise SpaceError("ServiceUnavailable", said)
         # It is written to without a pause. What was always written anew before it came is read.
+        async for each in self._read_each(pattern, seen):
+            yield each
+
+    async def _read_each(self, pattern: str, seen: Collection[str]) -> AsyncGenerator[Entry, None]:
+        """What lies at each key that matches and was not seen."""
         for key in await self._keys(pattern):
             entry = None if key in seen else await self.read(key)
             if entry:
@@ -287,7 +329,7 @@ class Bucket:
                 if entry:
                     yield entry
                 elif last is None or (last.seq or 0) <= revision:
-                    said = f"the entry at {key} lacks its parts: list again"
+                    said = f"the entry at {key} is not whole: list again"
                     raise SpaceError("ServiceUnavailable", said)
 
     async def _pull(self, config: ConsumerConfig, pattern: str) -> AsyncGenerator[Msg | None, None]:
@@ -363,6 +405,21 @@ class Bucket:
     def _place(self, message: Msg) -> tuple[str, int]:
         """The key and the revision of a delivered message."""
         return message.subject.removeprefix(self._prefix), message.metadata.sequence.stream
+
+
+def stream_of(bucket: str) -> str:
+    """The stream in which a bucket lies."""
+    return f"KV_{bucket}"
+
+
+def mark_of_loss(bucket: str) -> str:
+    """The subject under which it stands that a bucket lost some, for a while."""
+    return f"$KV.{bucket}.{LOSS}"
+
+
+def _checksum(key: str, stored: bytes) -> str:
+    """Of an entry as it is stored: no damage makes one of it that lay elsewhere."""
+    return blake2b(stored, digest_size=_CHECKSUM_BYTES, key=key.encode()[:64]).hexdigest()
 
 
 @contextmanager

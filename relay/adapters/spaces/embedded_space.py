@@ -30,6 +30,7 @@ from relay.objects.serving import (
 )
 from relay.objects.stored_object import CreationTracker, StoredObject, WriteRefused
 from relay.ports import (
+    Absence,
     Change,
     Clock,
     Conflict,
@@ -159,6 +160,20 @@ class EmbeddedSpace:
     async def get(self, key: ObjectKey) -> Object | None:
         found = await self._find(key)
         return rules.at_revision(found.stored, found.revision) if found.stored else None
+
+    async def absence(self, keys: Collection[ObjectKey]) -> Absence:
+        """Of a bucket that lost nothing, what has no deletion was deleted long ago."""
+        deleted, lost = set[ObjectKey](), set[ObjectKey]()
+        lost_some = await self._bucket.lost_some()
+        for key in keys:
+            path = path_of(key)
+            entry = await self._bucket.read(path)
+            if entry is None and (lost_some or await self._bucket.keeps(path)):
+                lost.add(key)
+            elif entry is not None and entry.deleted:
+                deleted.add(key)
+        read_to = await self._bucket.last_readable()
+        return Absence(frozenset(deleted), frozenset(lost), read_to)
 
     async def apply(
         self,

@@ -1,0 +1,160 @@
+"""A stream with damaged messages is made anew of those that can be read.
+
+The server counts a damaged message for ever: it delivers and erases none, and what is written under
+the same subject later is lost with it, though it is acknowledged. So the stream is copied aside,
+and back once the copy is whole. Whoever ends amid that goes on at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from base64 import b64decode
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, Publisher, header_lines
+from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
+from relay.ports import Clock
+
+BATCH_MESSAGES, BATCH_BYTES = 500, 4 * 1024 * 1024
+MARKED_SECONDS = 24 * 3600
+_SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
+_NO_STREAM = 10059
+# What the server says of a stream beside what it was told.
+_SAID_BY_SERVER = ("metadata",)
+
+logger = logging.getLogger(__name__)
+
+
+async def mend_if_damaged(connection: Connection, clock: Clock, stream: str, mark: str) -> None:
+    """Look through a stream, and mend it if it needs that, with the `mark`; raises BusBroken."""
+    await go_on_mending(connection, clock)
+    if stream not in await _names(connection):
+        return
+    try:
+        await StreamReader(connection, clock, stream, headers_only=True).read_all(_ignore)
+    except StreamDamaged as damage:
+        logger.error("%s", damage)  # noqa: TRY400 - it says all
+        await mend_stream(connection, clock, stream, mark)
+
+
+async def mend_stream(
+    connection: Connection, clock: Clock, stream: str, mark: str | None = None
+) -> None:
+    """Keep of a stream what can be read; nothing else may use it meanwhile. Raises BusBroken.
+
+    For a day a message under the subject `mark` says that the stream lost some.
+    """
+    info = await connection.api(f"STREAM.INFO.{stream}")
+    spare = f"{stream}{_SPARE}"
+    await _delete(connection, spare)
+    config: dict[str, Any] = {"name": spare, "subjects": [_aside(stream, ">")], "storage": "file"}
+    await connection.api(f"STREAM.CREATE.{spare}", **config)
+    aside = await _Copy.begun(connection, stream, back=False)
+    with suppress(StreamDamaged):
+        await StreamReader(connection, clock, stream).read_all(aside.take)
+    if mark is not None:
+        await aside.take(Stored(mark, b"", {"Nats-TTL": f"{MARKED_SECONDS}s"}, 0))
+    await aside.flush()
+    kept = {name: value for name, value in info["config"].items() if name not in _SAID_BY_SERVER}
+    told = json.dumps({"config": kept, "last": info["state"]["last_seq"]}).encode()
+    await aside.publisher.publish([Outgoing(_aside(stream, _WHOLE), told)])
+    logger.warning(
+        "%s: %d of its %d messages can be read, and are kept",
+        stream,
+        aside.copied,
+        info["state"]["messages"],
+    )
+    await _bring_back(connection, clock, stream)
+
+
+async def go_on_mending(connection: Connection, clock: Clock) -> None:
+    """End what an earlier run began; raises BusBroken."""
+    for spare in await _names(connection):
+        if spare.endswith(_SPARE):
+            await _bring_back(connection, clock, spare.removesuffix(_SPARE))
+
+
+async def _bring_back(connection: Connection, clock: Clock, stream: str) -> None:
+    """Make the stream of its copy, if that is whole; its sequence goes on where it was."""
+    spare = f"{stream}{_SPARE}"
+    try:
+        whole = await connection.api(f"STREAM.MSG.GET.{spare}", last_by_subj=_aside(stream, _WHOLE))
+    except ApiError:
+        whole = {}
+    if whole:
+        told = json.loads(b64decode(whole["message"]["data"]))
+        await _delete(connection, stream)
+        config = {**told["config"], "first_seq": told["last"] + 1}
+        await connection.api(f"STREAM.CREATE.{stream}", **config)
+        back = await _Copy.begun(connection, stream, back=True)
+        await StreamReader(connection, clock, spare).read_all(back.take)
+        await back.flush()
+    await _delete(connection, spare)
+
+
+@dataclass(slots=True)
+class _Copy:
+    """Messages of a stream on their way aside, or `back`."""
+
+    connection: Connection
+    publisher: Publisher
+    stream: str
+    back: bool
+    batch: list[Outgoing] = field(default_factory=list)
+    size: int = 0
+    copied: int = 0
+
+    @classmethod
+    async def begun(cls, connection: Connection, stream: str, *, back: bool) -> _Copy:
+        publisher = Publisher(connection)
+        await publisher.start()
+        return cls(connection, publisher, stream, back)
+
+    async def take(self, stored: Stored) -> None:
+        subject, headers = _aside(self.stream, stored.subject), dict(stored.headers)
+        if self.back:
+            subject = stored.subject.removeprefix(_aside(self.stream, ""))
+            if subject == _WHOLE:
+                return
+            headers = json.loads(headers[_HEADERS])
+            headers.pop(EXPECTED_SEQUENCE, None)
+        else:
+            headers = {_HEADERS: json.dumps(headers)}
+        self.batch.append(Outgoing(subject, stored.data, header_lines(headers)))
+        self.size += len(stored.data)
+        if len(self.batch) >= BATCH_MESSAGES or self.size >= BATCH_BYTES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        await self.publisher.publish(self.batch)
+        self.copied += len(self.batch)
+        self.batch, self.size = [], 0
+
+
+def _aside(stream: str, subject: str) -> str:
+    return f"mend.{stream}.{subject}"
+
+
+async def _names(connection: Connection) -> list[str]:
+    names: list[str] = []
+    while True:
+        page: dict[str, Any] = await connection.api("STREAM.NAMES", offset=len(names))
+        names += page.get("streams") or []
+        if len(names) >= page["total"] or not page.get("streams"):
+            return names
+
+
+async def _delete(connection: Connection, stream: str) -> None:
+    try:
+        await connection.api(f"STREAM.DELETE.{stream}")
+    except ApiError as error:
+        if error.code != _NO_STREAM:
+            raise
+
+
+async def _ignore(_stored: Stored) -> None:
+    """Only whether it can be read counts."""

@@ -1,0 +1,171 @@
+"""What a nats-server's damaged files hold no more is missed and named; nothing else is."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nats
+import pytest
+
+from relay.adapters.clock import SystemClock
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.stream_mending import go_on_mending, mend_if_damaged, mend_stream
+from relay.adapters.jetstream.stream_reader import StreamDamaged, StreamReader
+from relay.adapters.spaces import bucket
+from relay.adapters.spaces.embedded_space import path_of
+from relay.ports import BusBroken
+from schemas.objects.objects import ObjectKey
+from tests.contract.spaces import config_map, embedded, running_server
+
+pytestmark = pytest.mark.nats
+
+NAMES = ("first", "middle", "last")
+
+
+def key(name):
+    return ObjectKey("", "configmaps", "shop", name)
+
+
+def block(folder: Path, stream: str) -> Path:
+    (found,) = folder.rglob(f"{stream}/msgs/1.blk")
+    return found
+
+
+def flip(file: Path, after: bytes, distance: int) -> None:
+    """Flip one bit so many bytes behind where this text last stands."""
+    data = bytearray(file.read_bytes())
+    data[data.rindex(after) + len(after) + distance] ^= 0b100
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("damaged", NAMES)
+async def test_objects_beside_a_damaged_one_are_listed_and_it_is_told_as_lost(
+    tmp_path, clock, damaged
+):
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            for name in (*NAMES, "deleted"):
+                await space.apply(config_map(name, a="v" * 50), "me")
+            await space.delete(key("deleted"))
+            if damaged == "last":
+                await space.apply(config_map(damaged, a="w" * 50), "me")
+    flip(block(tmp_path, "KV_kept"), path_of(key(damaged)).encode(), 100)
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept", ()) as space:
+            # It is not mended yet.
+            listed = (await space.list("", "configmaps")).objects
+            assert {obj["metadata"]["name"] for obj in listed} == set(NAMES) - {damaged}
+            assert (await space.absence([key(damaged)])).lost == {key(damaged)}
+        async with connected(url) as connection:
+            names = bucket.stream_of("kept"), bucket.mark_of_loss("kept")
+            await mend_if_damaged(connection, SystemClock(), *names)
+        async with embedded(url, clock, "kept") as space:
+            listed = (await space.list("", "configmaps")).objects
+            whole = set(NAMES) - {damaged}
+            assert {obj["metadata"]["name"] for obj in listed} == whole
+            asked = [key(name) for name in (*NAMES, "deleted", "never")]
+            absence = await space.absence(asked)
+            # Nobody can tell any more what it never had.
+            assert absence.lost == {key(damaged), key("never")}
+            assert absence.deleted == {key("deleted")}
+            made = await space.apply(config_map(damaged, a="again"), "me")
+    with running_server(tmp_path, killed=True) as url:
+        async with embedded(url, clock, "kept") as space:
+            assert await space.get(key(damaged)) == made
+
+
+async def test_a_value_that_is_not_what_was_written_is_not_shown(tmp_path, clock):
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            await space.apply(config_map("a", a="1"), "me")
+            connection = await nats.connect(url)
+            subject = f"$KV.kept.{path_of(key('a'))}"
+            kept = await connection.jetstream().get_last_msg("KV_kept", subject)
+            headers = {bucket.CHECKSUM: kept.headers[bucket.CHECKSUM]}
+            await connection.jetstream().publish(subject, kept.data + b" ", headers=headers)
+            await connection.close()
+        async with embedded(url, clock, "kept") as space:
+            assert await space.get(key("a")) is None
+            assert (await space.absence([key("a")])).lost == {key("a")}
+
+
+async def test_a_stream_with_a_damaged_message_is_read_to_its_end(tmp_path):
+    with running_server(tmp_path) as url:
+        connection = await nats.connect(url)
+        jetstream = connection.jetstream()
+        await jetstream.add_stream(name="READ", subjects=["read.*"], allow_direct=True)
+        for at in range(5):
+            await jetstream.publish(f"read.{at}", f"value {at}".encode() * 20)
+        await connection.close()
+    flip(block(tmp_path, "READ"), b"read.2", 30)
+    async with asyncio.timeout(60):
+        with running_server(tmp_path) as url:
+            async with connected(url) as connection:
+                assert await subjects_of(connection, damaged=True) == WHOLE
+                await mend_stream(connection, SystemClock(), "READ")
+                assert await subjects_of(connection) == WHOLE
+                await connection.client.jetstream().publish("read.2", b"again")
+                info = await connection.api("STREAM.INFO.READ")
+        with running_server(tmp_path, killed=True) as url:
+            async with connected(url) as connection:
+                assert await subjects_of(connection) == [*WHOLE, "read.2"]
+    # Its sequence goes on where it was.
+    assert info["state"]["last_seq"] == 10
+    assert info["config"]["allow_direct"]
+
+
+@pytest.mark.parametrize("done", range(3))
+async def test_who_was_ended_while_a_stream_was_mended_goes_on(tmp_path, monkeypatch, done):
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            jetstream = connection.client.jetstream()
+            await jetstream.add_stream(name="READ", subjects=["read.*"])
+            for at in range(3):
+                await jetstream.publish(f"read.{at}", b"value")
+            honest, left = Connection.api, [done]
+
+            async def api(self, verb, *rest, **body):
+                if verb.startswith(("STREAM.DELETE.READ", "STREAM.CREATE.READ")):
+                    left[0] -= 1
+                    if left[0] < 0:
+                        raise BusBroken("the end of the process")
+                return await honest(self, verb, *rest, **body)
+
+            monkeypatch.setattr(Connection, "api", api)
+            with pytest.raises(BusBroken, match="the end of the process"):
+                await mend_stream(connection, SystemClock(), "READ")
+            monkeypatch.setattr(Connection, "api", honest)
+            await go_on_mending(connection, SystemClock())
+            assert await subjects_of(connection) == [f"read.{at}" for at in range(3)]
+            names = (await connection.api("STREAM.NAMES"))["streams"]
+    assert names == ["READ"]
+
+
+WHOLE = [f"read.{at}" for at in (0, 1, 3, 4)]
+
+
+@asynccontextmanager
+async def connected(url):
+    connection = Connection(url, "", "a reader", "_INBOX.read")
+    # Without accounts the server takes anyone in; a seed would have to be one.
+    connection._seed = None
+    await connection.open()
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def subjects_of(connection, *, damaged=False):
+    read = []
+
+    async def take(stored):
+        read.append(stored.subject)
+
+    reading = StreamReader(connection, SystemClock(), "READ").read_all(take)
+    if damaged:
+        with pytest.raises(StreamDamaged, match="1 of what the stream READ held is damaged"):
+            await reading
+    else:
+        await reading
+    return read
