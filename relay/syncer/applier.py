@@ -17,7 +17,7 @@ from relay.objects.policies import Policies, policies_of
 from relay.objects.unsaid_fields import fields_of, without_unknown
 from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
 from relay.syncer.aggregated_roles import RULES, is_aggregated, without_rules
-from relay.syncer.customized_content import customized
+from relay.syncer.customized_content import Customizing, customized
 from relay.syncer.ended import as_it_ended, is_over, with_end
 from relay.syncer.going import check_gone
 from relay.syncer.lesser import mark_of
@@ -135,13 +135,20 @@ class Applier:
     """Applies objects to one space as one tree's; writes into the record what came of it."""
 
     def __init__(
-        self, space: Space, tree: str, record: AppliedObjects, load: Loader, ruled: RuledObjects
+        self,
+        space: Space,
+        tree: str,
+        record: AppliedObjects,
+        load: Loader,
+        ruled: RuledObjects,
+        customize: Customizing = customized,
     ) -> None:
         self._space = space
         self._tree = tree
         self._record = record
         self._load = load
         self._ruled = ruled
+        self._customize = customize
         self._tells_managers = False
         # Wishes without what their space does not know, until that is in the record.
         self._lesser: dict[ObjectKey, Object] = {}
@@ -164,7 +171,7 @@ class Applier:
             if form.customizer
             else None
         )
-        return customized(wanted.key, plain, by, form.properties, "").object
+        return self._customize(wanted.key, plain, by, form.properties, "").object
 
     async def _customizer(self, reference: Reference, key: SealingKey | None) -> bytes:
         """A Customizer's bytes; many objects in a row have the same."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from relay.core.destination.customized_forms import NotCustomized, Values
 from relay.objects.customization import CustomizationFailed, Customized, SentCustomizer, customize
@@ -12,6 +12,11 @@ from schemas.values import codec
 from schemas.values.identity import ContentHash
 from schemas.values.refusals import CodecError
 
+Customizing = Callable[
+    [ObjectKey, bytes, bytes | None, Mapping[str, str], str],
+    Customized,
+]
+"""As `customized`."""
 BYTES_OF_STEP = 8
 """To open so many bytes and to write them takes a step."""
 

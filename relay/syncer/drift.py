@@ -84,7 +84,7 @@ class Drift:
     def look_again(self, record: Mapping[ObjectKey, Done]) -> list[ObjectKey]:
         """Have those applied again that lack what their space did not know."""
         self.again |= {key for key, done in record.items() if done.lesser}
-        return [*self.again]
+        return sorted(self.again)
 
     def is_to_apply(self, key: ObjectKey) -> bool:
         """Whether the object is to be applied though it was applied already."""

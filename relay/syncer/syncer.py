@@ -2,9 +2,8 @@
 
 Level-triggered: wants, the record of what was applied (DONE) and the space are compared per object;
 each difference is one action, tried again with backoff until there is none. DONE is kept before an
-object is created, so that a restart finds what it may prune; what came of it is written after, and
-nothing waits for that: a restart that does not find it there applies the object again. An object
-that is not where it was looked for is gone only once a look of its own says so.
+object is created, so that a restart finds what it may prune. What came of it is written after: a
+restart applies the object again. An object that is missed is gone once a look of its own says so.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from relay.ports import (
     Unserved,
 )
 from relay.syncer.applier import Applier, ApplyRequest, Loader
+from relay.syncer.customized_content import Customizing, customized
 from relay.syncer.drift import Drift
 from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
 from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, ObjectErrors, failure_text
@@ -69,7 +69,7 @@ Observer = Callable[[ObjectObserved], Awaitable[None] | None]
 class Syncer:
     """One space's syncer; `run` works until it is cancelled, or the bus breaks."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works on, and how objects become what they are
         self,
         space: Space,
         bus: DoneStore,
@@ -79,12 +79,13 @@ class Syncer:
         observe: Observer,
         *,
         tree: str,
+        customize: Customizing = customized,
     ) -> None:
         self._space = space
         self._tree = tree
         self._record = AppliedObjects(bus, clock)
         self._ruled = RuledObjects()
-        self._applier = Applier(space, tree, self._record, blobs, self._ruled)
+        self._applier = Applier(space, tree, self._record, blobs, self._ruled, customize)
         self._watched = WatchedKinds()
         self._clock = clock
         self._dice = dice
@@ -133,9 +134,8 @@ class Syncer:
         self._may_prune = may_prune
         # What is being done now may yet come to be, and is to be taken back then.
         self._watched.want(self._wanted.keys() | self._done.keys() | self._busy)
-        keys = former.keys() | self._wanted.keys() | self._done.keys()
-        # What is wanted as before needs no decision, unless it waited for another. Most is, and is
-        # seen by its being the very same.
+        keys = {**former, **self._wanted, **self._done}
+        # What is wanted as before needs no decision, unless it waited for another.
         concerned = dict.fromkeys(
             key
             for key in keys
@@ -159,7 +159,7 @@ class Syncer:
             concerned.update(dict.fromkeys(self._update_barrier(key)))
         for key in concerned:
             self._decide(key)
-        self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
+        self._unwanted |= dict.fromkeys(key for key in former if key not in self._wanted)
         self._wake.set()
         self._has_wants.set()
 
@@ -472,7 +472,7 @@ class Syncer:
     async def _take_in(self, scope: Scope, objects: Mapping[ObjectKey, Object]) -> None:
         back = self._watched.listed(scope)
         self._others -= {key for key in self._others if self._watched.scope(key) == scope}
-        for key in objects.keys() - self._wanted.keys() - self._done.keys():
+        for key in [key for key in objects if key not in self._wanted and key not in self._done]:
             await self._take_observation(key, objects[key])
         before = {key: self._observed.sight(key) for key in self._within({scope})}
         async for key, sight in in_turns(before.items(), self._clock):
@@ -486,8 +486,8 @@ class Syncer:
                 self._retry(key)
                 await self._publish(key)
 
-    def _managed(self) -> set[ObjectKey]:
-        return self._wanted.keys() | self._done.keys()
+    def _managed(self) -> dict[ObjectKey, object]:
+        return {**self._wanted, **self._done}
 
     def _within(self, scopes: set[Scope]) -> list[ObjectKey]:
         """The objects that are looked after, and told of by one of these."""

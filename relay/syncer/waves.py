@@ -82,9 +82,9 @@ class Waves:
             self._stand(key, former, standing)
             self._forget(former.placements if former is not None else ())
             return []
-        touched = {*named, *before}
+        touched = dict.fromkeys((*named, *before))
         for each in (former, standing):
-            touched.update(each.placements if each is not None else ())
+            touched |= dict.fromkeys(each.placements if each is not None else ())
         fronts = [(held := self._of(name), held.front) for name in touched]
         if before != named:
             self._name(key, named)

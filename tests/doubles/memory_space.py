@@ -119,6 +119,14 @@ class MemorySpace:
         finally:
             self._watchers.remove(watcher)
 
+    def present(self) -> dict[ObjectKey, Object]:
+        """All that is there, as it is stored."""
+        return {
+            key: entry.stored.object
+            for key, entry in self._entries.items()
+            if entry.deleted_at is None
+        }
+
     async def get(self, key: ObjectKey) -> Object | None:
         entry = self._present(key)
         return rules.at_revision(entry.stored, entry.revision) if entry else None

@@ -71,6 +71,7 @@ from tests.simulation.model import (
 )
 from tests.simulation.sealing import content_key, nkey_of
 from tests.simulation.signatures import public_key_of
+from tests.simulation.space import written
 from tests.simulation.world import World
 
 ANNOUNCED_SECONDS = 5.0
@@ -274,7 +275,7 @@ class Centre(Books):
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""
         self._revision += 1
-        plain = codec.canonical({"text": text, "n": self._revision})
+        plain = codec.canonical(written(text, self._revision))
         kind = kind_of(text)
         clear = Reference(kind, codec.address(kind, plain), len(plain))
         self._plains[clear.address] = plain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.core.destination.customized_forms import NotCustomized, Values
+from relay.objects.customization import Customized
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
@@ -12,7 +13,9 @@ from schemas.values import codec
 from schemas.values.identity import ContentHash
 from tests.simulation.sealing import marked
 
-TIER, WITHOUT = "tier", "without"
+TIER, WITHOUT, RAW = "tier", "without", "raw"
+FORM = "form"
+"""In a customized object: for which tier it is, that it is for none, or that it is as written."""
 STEPS = 25_000
 """Of each object: a turn has room for one."""
 NEEDS = "needs"
@@ -32,6 +35,15 @@ def form_of(reference: Reference, tier: str | None) -> ContentHash:
     if reference.kind != blobs.TEMPLATE:
         return ContentHash(marked(reference))
     return codec.address(blobs.OBJECT, codec.canonical([reference.address, tier or WITHOUT]))
+
+
+def customized_here(
+    key: ObjectKey, plain: bytes, _by: bytes | None, values: Mapping[str, str], _where: str
+) -> Customized:
+    """As relay.syncer.customized_content.customized: the object that has the form's address."""
+    tier = values.get(TIER)
+    form = RAW if key.name.startswith(NEEDS) and tier is None else tier or WITHOUT
+    return Customized({**codec.unpack(plain, blobs.OBJECT_MAX_BYTES), FORM: form})
 
 
 def customize(

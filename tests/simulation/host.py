@@ -65,7 +65,8 @@ class Host:
         self.run = 0
         self.linked, self.link_epoch = False, 0
         self.denied: dict[str, int] = {}
-        self._bus: HostBus
+        self.bus: HostBus
+        self.driver: HostDriver
         self._running: asyncio.Task[None] | None = None
         # How many more steps are taken before the crash, if one is to cut this batch.
         self._steps_left: int | None = None
@@ -95,9 +96,9 @@ class Host:
         run = self.run
         self._reports_read, self._reports_of_before = 0, self.streams.stat.last
         self.linked, self._steps_left = False, None
-        self._bus = HostBus(self)
-        driver = HostDriver(self, self._bus, config)
-        self._running = self.world.begin(driver.run(), f"driver of {self.incarnation}")
+        self.bus = HostBus(self)
+        self.driver = HostDriver(self, self.bus, config)
+        self._running = self.world.begin(self.driver.run(), f"driver of {self.incarnation}")
         if self.run != run or self.node is None:
             return
         self.world.links_changed(self.path)
@@ -111,6 +112,7 @@ class Host:
         if run == self.run:
             self.node = node
             self.world.watcher.started(self)
+            self.space.begun()
 
     @property
     def nkey(self) -> str:
@@ -129,6 +131,7 @@ class Host:
         self.armed = None
         if self._running is not None:
             self._running.cancel()
+        self.space.stop()
         self.linked = False
         self.link_epoch += 1
         self.serving = not server_too
@@ -153,7 +156,7 @@ class Host:
         if self.node is None or (self.deaf and isinstance(event, MailArrived)):
             return
         for heard in self.world.ports.heard(self, event):
-            self._bus.inbox.take(heard)
+            self.bus.inbox.take(heard)
 
     def handled(self) -> None:
         """The driver's word: a batch is dealt with, and what came of it is carried out."""

@@ -17,7 +17,6 @@ from relay.core.events import (
     BlobArrived,
     Event,
     HelloArrived,
-    Instant,
     MailArrived,
     MailWritten,
     OwnRecord,
@@ -30,6 +29,7 @@ from schemas.content.blobs import Reference
 from schemas.reports.reports import Done
 from schemas.values.identity import ContentHash
 from schemas.values.wire import replace
+from tests.simulation.clocks import HostClock
 from tests.simulation.collectors import EVALUATOR
 from tests.simulation.disk import looked_up, read_back
 from tests.simulation.telling import told_event
@@ -53,19 +53,6 @@ WAITS_FOR_NOTHING = (
 def _no_time() -> float:
     """What anything takes of the processor here: whoever costs much is a matter of real time."""
     return 0.0
-
-
-class HostClock:
-    """The clocks of a host."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def now(self) -> Instant:
-        return self._host.instant()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class HostInbox(Inbox):
@@ -115,7 +102,7 @@ class HostDriver(Driver):
             bus,
             config,
             HostClock(host),
-            on_wants=lambda _node: host.space.told(),
+            on_wants=host.space.told,
             evaluator=EVALUATOR,
             used=_no_time,
         )
@@ -159,6 +146,14 @@ class HostBus:
 
     async def load_done(self) -> list[Done]:
         return list(self._streams.done.values())
+
+    async def store_done(self, records: Mapping[str, Done | None]) -> None:
+        if self._host.run != self._run:
+            raise asyncio.CancelledError
+        for key, done in records.items():
+            self._streams.done.pop(key, None)
+            if done is not None:
+                self._streams.done[key] = done
 
     async def write(
         self,

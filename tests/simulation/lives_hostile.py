@@ -214,7 +214,7 @@ def replayed(one: Run) -> None:
     edge = edges_of(one)[0]
     with behaving(one, Replays(region_of(one), old)):
         edge.stop(keep_disk=False)
-        edge.space.objects.clear()
+        edge.space.wipe()
         edge.start()
         everywhere(one, "p1", A, B)
         one.world.run(2 * MINUTE)

@@ -195,7 +195,7 @@ def lost_content(one: Run) -> None:
     address = held[D].sealed.address
     lost = region.streams.blobs.pop(address)
     edge.stop(keep_disk=False)
-    edge.space.objects.clear()
+    edge.space.wipe()
     edge.start()
     everywhere(one, "p1", A)
     one.world.run(3 * MINUTE)
@@ -260,7 +260,7 @@ def resurrected_mail(one: Run) -> None:
     one.settle()
     region.stop(server_too=True)
     edge.stop(keep_disk=False)
-    edge.space.objects.clear()
+    edge.space.wipe()
     for slot, kept in old.items():
         if region.streams.mail.get(slot) is None:
             region.streams.mail.put(slot, kept.data, kept.mail)
@@ -295,7 +295,7 @@ def relay_alone(one: Run) -> None:
     region.stop()
     region.start()
     edge.stop(keep_disk=False)
-    edge.space.objects.clear()
+    edge.space.wipe()
     edge.start()
     one.world.run(5 * MINUTE)
     one.oracle.spaces_as_wanted()

@@ -116,7 +116,7 @@ def held_removal(one: Run) -> None:
     # Whoever gains by the same edit has it at once.
     until(one, lambda: _have(one, GAINED, len(others)), CONVERGENCE, "nobody gains", MINUTE)
     edge.stop(keep_disk=False)
-    edge.space.objects.clear()
+    edge.space.wipe()
     one.world.heal(edge.path)
     edge.start()
     region_of(one).stop()

@@ -144,10 +144,14 @@ def _have_newest(one: Run, hosts: Sequence[Host]) -> bool:
 
 
 def _holds(host: Host, brought: dict[object, Content]):
-    held = host.space.objects
-    return lambda: all(
-        held.get(k, ("",))[0] == form_of(c.reference, None) for k, c in brought.items()
-    )
+    def holds() -> bool:
+        held = host.space.objects
+        return all(
+            held.get(key, ("",))[0] == form_of(content.reference, None)
+            for key, content in brought.items()
+        )
+
+    return holds
 
 
 def _unchanged(edge: Host, held: dict) -> None:

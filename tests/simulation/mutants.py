@@ -66,7 +66,7 @@ def _run(name: str, ports: Ports) -> Outcome:
 MUTANTS = (
     Mutant(planted_rollouts.AllOpened, sizes=(ROLLING,)),
     Mutant(planted_rollouts.SaltOfWave, sizes=(ROLLING,)),
-    Mutant(planted_rollouts.AbortLeavesGate, sizes=(ROLLING,)),
+    Mutant(planted_rollouts.AbortLeavesGate, ("rolling:60",), sizes=(ROLLING,)),
     Mutant(planted_rollouts.WindowOfCentre, ("own_zone",)),
     Mutant(planted_rollouts.HistorySwept, ("undone_after_sweeps",)),
     Mutant(planted_rollouts.PathsIgnored, ("aborted_while_away", "steady_step")),

@@ -1,182 +1,264 @@
-"""A trivial cluster and its syncer: objects by key, applied by the real plan, step by step."""
+"""What an edge's cluster holds, and the real syncer that works on it over a slow door.
+
+The cluster is the space of the contract tests, and outlives every process. A process reaches it by
+requests that take their time; what it asks once it has ended is not done.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Collection
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from relay.core.destination.claims import DesiredObject
-from relay.core.events import ObjectObserved
-from relay.syncer.plan import ApplyObject, PruneObject
+from relay.core.node import Node
+from relay.ports import Interests, Kind, Labels, Listing, Object, SpaceError, Tell
+from relay.syncer.applier import ContentMissing
+from relay.syncer.syncer import Syncer
+from relay.syncer.wish import MANAGER
+from schemas.content import blobs
+from schemas.content.blobs import Reference
+from schemas.content.sealing import SealingKey
 from schemas.objects.objects import ObjectKey
-from schemas.reports.reports import Done
+from schemas.objects.selectors import LabelSelector
+from schemas.values import codec
+from schemas.values.identity import ContentHash
+from tests.doubles.memory_space import MemorySpace
+from tests.simulation.clocks import HostClock
 from tests.simulation.collectors import status_of
-from tests.whole_plan import plan
+from tests.simulation.customizing import FORM, RAW, WITHOUT, customized_here, form_of, kind_of
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host
     from tests.simulation.world import World
 
-RETRY_SECONDS = 5.0
+DRIFTED = "drift"
+ASKED_MAX = 64
+"""So many contents of an object are known with who asks for them."""
+
+
+def written(name: str, number: int) -> Object:
+    """An object as users write it, in its so-manieth version."""
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "text": name,
+        "n": number,
+    }
+
+
+@lru_cache(maxsize=4096)
+def address_of(name: str, number: int, form: str | None) -> ContentHash:
+    """What an object is known by that says this; `form` is of which tier, if it is customized."""
+    plain, kind = codec.canonical(written(name, number)), kind_of(name)
+    clear = Reference(kind, codec.address(kind, plain), len(plain))
+    if kind == blobs.TEMPLATE and form == RAW:
+        return clear.address
+    return form_of(clear, None if form == WITHOUT else form)
 
 
 class EdgeSpace:
-    """What a cluster holds: per key the content's address and a uid; both outlive every process.
+    """A cluster, as its host and the world have it.
 
     `refusing` are keys that the cluster will not take now.
     """
 
     def __init__(self, world: World, host: Host) -> None:
-        self.objects: dict[ObjectKey, tuple[str, str]] = {}
         self.refusing: dict[ObjectKey, None] = {}
         self.refused_for_good: dict[ObjectKey, None] = {}
+        self.cluster = MemorySpace(HostClock(host), world.dice)
+        # What was asked for of each content of an object, as the process on the host knows it.
+        self.asked: dict[tuple[ObjectKey, str], tuple[str, ...]] = {}
         self._world, self._host = world, host
-        self._uids = 0
-        self._planned = self._told = False
-        self._waiting: dict[ObjectKey, float] = {}
-        self._said: dict[ObjectKey, ObjectObserved] = {}
+        self._syncer: Syncer | None = None
+        self._running: asyncio.Task[None] | None = None
 
-    def started(self) -> None:
-        """The process is new: look at everything that was applied."""
-        self._planned = self._told = False
-        self._waiting.clear()
-        self._said.clear()
-        if self._host.attached:
-            for done in list(self._host.streams.done.values()):
-                self._say(done.key)
+    @property
+    def objects(self) -> dict[ObjectKey, tuple[str, str]]:
+        """By key the content's address, and the uid."""
+        found = {}
+        for key, obj in self.cluster.present().items():
+            metadata = obj["metadata"]
+            found[key] = (_address(obj), metadata["uid"])
+        return found
 
-    def told(self) -> None:
-        """The node says what is wanted: not before may the syncer do anything."""
-        self._told = True
-        self.wake()
-
-    def wake(self) -> None:
-        if self._told and not self._planned and self._host.attached:
-            self._planned = True
-            self._world.after(self._world.delay(), self._step, self._host.run)
+    def wipe(self) -> None:
+        """Another cluster is in its place, and it is empty."""
+        for key in self.cluster.present():
+            now(self.cluster.delete(key))
 
     def drift(self, key: ObjectKey, *, delete: bool) -> None:
-        """Someone else changes or deletes an object."""
+        """Someone else changes or deletes an object, in the syncer's name.
+
+        Whoever did it in a name of his own would own what he wrote, and an edge without memory
+        would leave that to him.
+        """
         self._world.watcher.drifted(self._host)
         if delete:
-            self.objects.pop(key, None)
-        else:
-            self.objects[key] = ("drift", self.objects[key][1])
-        if self._host.node is not None and str(key) in self._host.streams.done:
-            self._say(key)
-            self.wake()
-
-    def applied(self) -> dict[ObjectKey, Done]:
-        return {done.key: done for done in self._host.streams.done.values()}
-
-    def _step(self, run: int) -> None:
-        """Carry out the first action that may be; the next one follows."""
-        node = self._host.node
-        if run != self._host.run or node is None:
+            now(self.cluster.delete(key))
             return
-        self._planned = False
-        ports = self._world.ports
-        if ports.pauses(self._host, honest=node.in_maintenance):
-            # It is told when that ends.
-            return
-        wanted = {
-            key: DesiredObject(
-                key,
-                want.reference,
-                want.order,
-                want.flags,
-                want.placements,
-                want.form,
-                want.sealed_under,
-                want.mark,
+        held = self.cluster.present()[key]
+        now(self.cluster.apply({**held, "text": DRIFTED}, MANAGER))
+        now(self.cluster.set_status(key, codec.unpack(status_of(DRIFTED), 1024)))
+
+    # The process.
+
+    def begun(self) -> None:
+        """A process begins, that may be told soon what is wanted."""
+        host = self._host
+        if host.attached:
+            self._syncer = Syncer(
+                ClusterDoor(self._world, host),
+                host.bus,
+                self._load,
+                HostClock(host),
+                self._world.dice,
+                host.tell,
+                tree=self._world.tree,
+                customize=customized_here,
             )
-            for key, want in ports.wanted(self._host, node.wanted).items()
-        }
-        applied = self.applied()
-        drifted = [key for key in applied if self._drifted(applied[key])]
+
+    def started(self) -> None:
+        """The process runs."""
+        if self._syncer is not None:
+            self._running = self._world.begin(self._syncer.run(), f"syncer of {self._host.path}")
+
+    def stop(self) -> None:
+        """The process has ended."""
+        if self._running is not None:
+            self._running.cancel()
+        self._syncer = self._running = None
+
+    def told(self, node: Node) -> None:
+        """The node says what is wanted."""
+        host, ports, syncer = self._host, self._world.ports, self._syncer
+        if syncer is None or host.node is not node:
+            return
 
         def may_prune(key: ObjectKey) -> bool:
-            return ports.may_prune(self._host, key, honest=node.may_prune(key))
+            return ports.may_prune(host, key, honest=node.may_prune(key))
 
-        actions = plan(wanted, applied, may_prune=may_prune, drifted=drifted)
-        planned = {a.wanted.key if isinstance(a, ApplyObject) else a.done.key for a in actions}
-        for key in [k for k, said in self._said.items() if said.error and k not in planned]:
-            self._say(key)
-        for action in actions:
-            key = action.wanted.key if isinstance(action, ApplyObject) else action.done.key
-            if self._waiting.get(key, 0.0) > self._world.now:
-                continue
-            self._waiting.pop(key, None)
-            self._carry_out(action)
-            self.wake()
-            return
+        wanted = ports.wanted(host, node.wanted)
+        for want in wanted.values():
+            self.asked.pop((want.key, want.address), None)
+            self.asked[want.key, want.address] = want.placements
+        while len(self.asked) > ASKED_MAX:
+            del self.asked[next(iter(self.asked))]
+        paused = ports.pauses(host, honest=node.in_maintenance)
+        syncer.set_wants(wanted, may_prune=may_prune, paused=paused, rule_of=node.health_rule)
 
-    def _carry_out(self, action: ApplyObject | PruneObject) -> None:
-        if isinstance(action, ApplyObject):
-            self._apply(action.wanted)
-        else:
-            self._prune(action.done)
+    async def _load(self, reference: Reference, key: SealingKey | None) -> bytes:
+        plain = await self._host.driver.load(reference, key)
+        if plain is None:
+            raise ContentMissing(reference.address)
+        return plain
 
-    def _apply(self, wanted: DesiredObject) -> None:
-        key, done = wanted.key, self.applied().get(wanted.key)
-        if done is None:
-            made = key not in self.objects
-            self._store(Done(key, "", wanted.address, wanted.placements, made, wanted.order))
-            return
-        refused = key in self.refusing or key in self.refused_for_good
-        refused = refused or self._world.random.random() < self._world.faults.refusal
-        if refused:
-            self._retry(key)
-            self._say(key, "Refused: the cluster does not take it")
-            return
-        address = wanted.address
-        self._world.watcher.applying(self._host, key, address, wanted.placements)
-        self._world.note(self._host.path, f"apply {key.name} {address[:8]}")
-        uid = self.objects[key][1] if key in self.objects else self._uid()
-        self.objects[key] = (address, uid)
-        self._store(Done(key, uid, address, wanted.placements, done.made, wanted.order))
-        self._say(key)
 
-    def _prune(self, done: Done) -> None:
-        self._world.watcher.pruning(self._host, done.key, made=done.made)
-        self._world.note(self._host.path, f"prune {done.key.name}")
-        if done.made:
-            self.objects.pop(done.key, None)
-        self._host.streams.done.pop(str(done.key), None)
-        self._say(done.key, gone=True)
+class ClusterDoor:
+    """The cluster as one process reaches it, as `relay.ports.Space`."""
 
-    def _retry(self, key: ObjectKey) -> None:
-        self._waiting[key] = self._world.now + RETRY_SECONDS
-        self._world.after(RETRY_SECONDS, self._again, self._host.run)
+    def __init__(self, world: World, host: Host) -> None:
+        self._world, self._host, self._run = world, host, host.run
+        self._space = host.space
+        self._cluster = host.space.cluster
 
-    def _again(self, run: int) -> None:
-        if run == self._host.run:
-            self.wake()
+    async def _request(self) -> None:
+        await asyncio.sleep(self._world.delay())
+        if self._host.run != self._run:
+            raise asyncio.CancelledError
 
-    def _store(self, done: Done) -> None:
-        self._host.streams.done[str(done.key)] = done
+    async def identity(self) -> str:
+        return await self._cluster.identity()
 
-    def _uid(self) -> str:
-        self._uids += 1
-        return f"uid-{self._uids}"
+    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
+        await self._request()
+        return await self._cluster.kinds(complete=complete)
 
-    def _drifted(self, done: Done) -> bool:
-        return bool(done.uid) and self.objects.get(done.key) != (done.address, done.uid)
+    async def follow(self, interests: Interests, tell: Tell) -> None:
+        await self._cluster.follow(interests, tell)
 
-    def _say(self, key: ObjectKey, error: str = "", *, gone: bool = False) -> None:
-        done, held = self.applied().get(key), self.objects.get(key)
-        present = held is not None and not gone
-        fits = done is not None and bool(done.uid) and not self._drifted(done)
-        said = ObjectObserved(
-            key,
-            present=present,
-            address=done.address if done and fits else "",
-            error=error,
-            health="healthy" if present else "unknown",
-            status=status_of(held[0]) if held is not None and present else None,
-        )
-        if gone:
-            self._said.pop(key, None)
-            self._host.tell(said)
-        elif self._said.get(key) != said:
-            self._said[key] = said
-            self._host.tell(said)
+    async def revision(self) -> str:
+        return await self._cluster.revision()
+
+    async def list(
+        self,
+        group: str = "",
+        resource: str = "",
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
+    ) -> Listing:
+        await self._request()
+        return await self._cluster.list(group, resource, namespace=namespace, selector=selector)
+
+    async def get(self, key: ObjectKey) -> Object | None:
+        await self._request()
+        return await self._cluster.get(key)
+
+    async def apply(self, obj: Object, manager: str, **how: Any) -> Object:
+        await self._request()
+        metadata, host, world = obj["metadata"], self._host, self._world
+        key = ObjectKey("", "configmaps", metadata["namespace"], metadata["name"])
+        if "text" in obj:
+            space, faults = self._space, world.faults
+            refused = key in space.refusing or key in space.refused_for_good
+            if refused or world.random.random() < faults.refusal:
+                raise SpaceError("Refused", "the cluster does not take it")
+            address = _address(obj)
+            world.watcher.applying(host, key, address, space.asked.get((key, address), ()))
+            world.note(host.path, f"apply {key.name} {address[:8]}")
+            await self._cluster.apply(obj, manager, **how)
+            status = codec.unpack(status_of(address), 1024)
+            return await self._cluster.set_status(key, status)
+        if manager == MANAGER:
+            self._about_to_prune(key, made=False)
+        return await self._cluster.apply(obj, manager, **how)
+
+    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+        await self._request()
+        return await self._cluster.set_status(key, status)
+
+    async def disown(
+        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+    ) -> None:
+        await self._request()
+        await self._cluster.disown(key, uid, managers, marks)
+
+    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        await self._request()
+        return await self._cluster.set_labels(key, labels, manager)
+
+    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        await self._request()
+        return await self._cluster.replace(obj, manager, dry_run=dry_run)
+
+    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+        await self._request()
+        self._about_to_prune(key, made=True)
+        return await self._cluster.delete(key, uid)
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _about_to_prune(self, key: ObjectKey, *, made: bool) -> None:
+        self._world.watcher.pruning(self._host, key, made=made)
+        self._world.note(self._host.path, f"prune {key.name}")
+
+
+def now(coro: Any) -> Any:
+    """What a coroutine gives that waits for nothing."""
+    try:
+        coro.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError(f"{coro} waits")
+
+
+def _address(obj: Object) -> str:
+    text, number = obj.get("text"), obj.get("n")
+    if text is None or text == DRIFTED:
+        return str(text)
+    assert isinstance(number, int)
+    return address_of(text, number, obj.get(FORM))

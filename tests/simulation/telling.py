@@ -9,6 +9,7 @@ from relay.core.events import (
     LinkChanged,
     MailArrived,
     MailWritten,
+    ObjectObserved,
     ReportArrived,
     Welcomed,
 )
@@ -29,6 +30,8 @@ def told_event(event: Event) -> str:
         case Welcomed():
             m = event.message
             return f"Welcomed {m.run} last {m.last_sequence} {m.repair}"
+        case ObjectObserved():
+            return f"ObjectObserved {event.key.name} {event.address[:8]} {event.error}"
         case _:
             return type(event).__name__
 

@@ -158,7 +158,7 @@ def test_a_relay_alone_serves_a_child_that_lost_everything(seed):
                 host.start()
             elif host.attached:
                 host.stop(keep_disk=False)
-                host.space.objects.clear()
+                host.space.wipe()
                 host.start()
         one.world.run(300)
         one.oracle.spaces_as_wanted()

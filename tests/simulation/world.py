@@ -21,6 +21,7 @@ from schemas.content.blobs import Reference
 from schemas.records.roots import Roots
 from schemas.values.identity import NodePath, TreeId
 from tests.doubles.memory.streams import Kept
+from tests.simulation.clocks import WorldDice
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
 from tests.simulation.ports import HONEST
@@ -82,6 +83,8 @@ class World:
         self, seed: int | str, tree: TreeId, roots: Roots, faults: Faults = NO_FAULTS
     ) -> None:
         self.random = Random(seed)
+        # Of clusters and syncers: what these draw leaves the world as it is.
+        self.dice = WorldDice(Random(f"dice {seed}"))
         self.loop = VirtualLoop(Random(f"tasks {seed}"))
         self.tree, self.roots, self.faults = tree, roots, faults
         self.now = 0.0
