@@ -96,8 +96,8 @@ class Upstream:
         self.may_advance = False
         # Whether it was said that nothing new is taken under a snapshot that expired.
         self._told_expired = False
-        # Whether the parent ever welcomed this run.
-        self.was_welcomed = False
+        # Whether this run ever read its mailbox to the end.
+        self.was_read = False
         self._stored_cursor = cursor
         self._snapshots_asked_for: tuple[SnapshotRank, ...] = ()
         # Whether records wait for parts of snapshots that are not being read.
@@ -175,11 +175,7 @@ class Upstream:
         start = self.link.welcomed(message, self._clock().seconds)
         if not self.welcomed:
             return
-        if not self.was_welcomed:
-            self.was_welcomed = True
-            if self._destination is not None:
-                # What a former run did not come to remove may go from now on.
-                self._out.append(WantsChanged())
+        self._note_read()
         if start == 1 or message.incarnation != incarnation:
             self._judge.forget_places()
             self._unverified.clear()
@@ -246,6 +242,7 @@ class Upstream:
         at_end = self.link.reader.arrived(event)
         if at_end or not event.pending:
             self._at_end()
+            self._note_read()
         if at_end:
             self._let_go_unshown()
         self._unacknowledged += 1
@@ -261,6 +258,13 @@ class Upstream:
         self.judge_parked()
         if reader.parked.is_to_be_reread:
             self._read_from(reader.reread())
+
+    def _note_read(self) -> None:
+        """Once the mailbox was read to its end, what a former run did not remove may go."""
+        if not self.was_read and self.caught_up:
+            self.was_read = True
+            if self._destination is not None:
+                self._out.append(WantsChanged())
 
     def _read_from(self, sequence: int) -> None:
         self._is_reset = True

@@ -140,7 +140,7 @@ class NodeView:
         upstream = self._upstream
         if self._destination is None or reached is None:
             return False
-        if upstream is not None and not upstream.was_welcomed:
+        if upstream is not None and not upstream.was_read:
             return False
         return self._destination.may_prune(key, reached.record.settled)
 

@@ -67,6 +67,21 @@ def region_wiped(one: Run) -> None:
     one.settle()
 
 
+def edge_forgot(one: Run) -> None:
+    """Edges lose their disks, and their clusters stay: what is wanted there stays all the time.
+
+    It was said after the newest snapshot.
+    """
+    for edge in edges_of(one):
+        edge.stop(keep_disk=False, server_too=True)
+    put(one, "p2", None)
+    for edge in edges_of(one):
+        edge.start()
+    one.settle()
+    for edge in edges_of(one):
+        require(C not in edge.space.objects, CONVERGENCE, f"{edge.path} keeps p2's")
+
+
 def old_relay(one: Run) -> None:
     """A relay is put back to an old copy of its disk: its children know better."""
     region, copy = region_of(one), region_of(one).streams.copy()
@@ -305,6 +320,7 @@ def relay_alone(one: Run) -> None:
 LIVES = (
     month_away,
     region_wiped,
+    edge_forgot,
     old_relay,
     old_view,
     old_edge,

@@ -123,6 +123,16 @@ def named(names):
 X, Y = named("xy")
 
 
+def test_what_a_destination_forgot_stays_while_any_content_is_to_come():
+    bench = Bench()
+    bench.put(1, names="x", serve=False)
+    assert not bench.edge.may_prune(X.key, 99)
+    assert not bench.edge.may_prune(Y.key, 99)
+    bench.serve()
+    assert not bench.edge.may_prune(X.key, 99)
+    assert bench.edge.may_prune(Y.key, 99)
+
+
 def counted(monkeypatch, owner, name):
     """Count the calls of a function."""
     honest, calls = getattr(owner, name), []

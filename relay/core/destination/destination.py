@@ -357,10 +357,11 @@ class Destination:
     def may_prune(self, key: ObjectKey, settled: int) -> bool:
         """Whether what made the object unwanted is settled; `settled` is a reached snapshot's.
 
-        Not while a placement that claimed it has its content still to come: it may want it.
+        Not while a placement that claimed it, or may have, has its content to come: it may want it.
         """
         claimers = self._history.placements(key)
         kept = any(self._is_unknown(p) or self._is_needed(p, claimers) for p in claimers)
+        kept = kept or (self.awaits_content and not claimers)
         return not kept and key not in self.wanted and self._causes.of(key) <= settled
 
     def _is_unknown(self, placement: MailKey) -> bool:
